@@ -1,0 +1,141 @@
+"""The Disk: the only way to files, so that simulations can lose, tear and flip what was written.
+
+Paths are relative to the disk's root, with `/`. A write is durable when `sync` of its file has
+returned, a created, renamed or removed name when `sync_directory` of its directory has. `AppendFile.append_and_sync`
+is what the journal lives on: a plain call that reports back once, on the loop, when all its bytes
+are on disk. Implementations: `local_disk.LocalDisk` (threads inside), `memory_disk.MemoryDisk`, and
+`testing.disk.SimulatedDisk`. One contract suite covers all of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+Buffer = bytes | bytearray | memoryview
+
+OnSynced = Callable[[BaseException | None], None]
+"""Called on the loop, once: with None when everything is durable, else with what went wrong."""
+
+
+class AppendFile(ABC):
+    """A file that grows at its end; one owner, one outstanding call at a time."""
+
+    path: str
+
+    @property
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """Bytes appended so far (reserved space beyond them does not count)."""
+
+    @abstractmethod
+    def append_and_sync(self, buffers: Sequence[Buffer], on_synced: OnSynced) -> None:
+        """Write all buffers in order at the end, sync, then call back on the loop.
+
+        The buffers have to stay unchanged until then. The error is a `DiskFullError` or another
+        `StorageError`; after one, how much of the write is on disk is unknown.
+        """
+
+    @abstractmethod
+    async def append(self, buffers: Sequence[Buffer]) -> None:
+        """Write all buffers in order at the end; not durable before `sync`.
+
+        Raises:
+            DiskFullError: There is no room; part of it may have been written.
+            StorageError: The write failed.
+        """
+
+    @abstractmethod
+    async def sync(self) -> None:
+        """Return when everything appended so far is durable."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release the file; does not sync."""
+
+
+class ReadFile(ABC):
+    """A file open for reading; stays readable after its name is removed."""
+
+    path: str
+
+    @property
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """The file's size when asked."""
+
+    @abstractmethod
+    async def read_at(self, offset: int, length: int) -> bytes:
+        """The bytes at `offset`; fewer than `length` only at the end of the file."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release the file."""
+
+
+class Disk(ABC):
+    """A directory tree."""
+
+    @abstractmethod
+    async def make_directory(self, path: str) -> None:
+        """Create a directory and its parents; fine if it is there."""
+
+    @abstractmethod
+    async def list_directory(self, path: str) -> list[str]:
+        """Sorted names of the files in a directory; empty if there is no such directory."""
+
+    @abstractmethod
+    async def create(self, path: str, *, reserve_bytes: int = 0) -> AppendFile:
+        """Create an empty file for appending, with space reserved (which reads as zeros).
+
+        Raises:
+            StorageError: The file exists, or cannot be created.
+        """
+
+    @abstractmethod
+    async def open_read(self, path: str) -> ReadFile:
+        """Open a file for reading.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+
+    @abstractmethod
+    async def read_whole(self, path: str) -> bytes:
+        """All bytes of a file.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+
+    @abstractmethod
+    async def replace(self, path: str, data: Buffer) -> None:
+        """Put a whole file in place, durably and at once: after a crash it is the old or the new."""
+
+    @abstractmethod
+    async def truncate(self, path: str, length: int) -> None:
+        """Cut a file to `length` bytes, durably."""
+
+    @abstractmethod
+    async def remove(self, path: str) -> None:
+        """Remove a file's name; fine if it is gone already."""
+
+    @abstractmethod
+    async def sync_directory(self, path: str) -> None:
+        """Make creations and removals in a directory durable."""
+
+    @abstractmethod
+    async def free_bytes(self) -> int:
+        """Bytes that can still be written."""
+
+    @abstractmethod
+    async def lock(self) -> None:
+        """Take the whole tree for this process, until `close`.
+
+        Raises:
+            DirectoryLockedError: Another process has it.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Give up the lock and stop the threads."""

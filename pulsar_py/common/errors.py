@@ -1,0 +1,326 @@
+"""Every exception of ours, in one tree.
+
+    PulsarError
+    ├── ProtocolError            bytes or commands that break the protocol
+    │   ├── LocalProtocolError       we misused it
+    │   └── RemoteProtocolError      the peer did
+    ├── ConfigurationError       a setting that is unknown or out of bounds
+    ├── StorageError             ledgers and files
+    │   ├── LedgerNotFoundError, LedgerFencedError, LedgerClosedError, EntryNotFoundError,
+    │   │   CorruptDataError, DiskFullError, DirectoryLockedError
+    ├── MetadataError            the metadata store
+    │   ├── MetadataNotFoundError, MetadataExistsError, MetadataBadVersionError
+    ├── ManagedLedgerError
+    │   ├── ManagedLedgerFencedError, ManagedLedgerTerminatedError, ManagedLedgerClosedError,
+    │   │   CursorClosedError, CursorNotFoundError, InvalidCursorPositionError, CursorBusyError
+    └── ServiceError             one class for each wire code; subclasses share their parent's
+        ├── UnknownServiceError … ProducerFencedError (see below)
+
+A class that stands for a wire code names it in its body as `code`; `SERVICE_ERRORS` maps codes to
+classes and refuses a second declaration. `ClientError` and its kin come with the client.
+
+Source: `ServerError` in PulsarApi.proto; BrokerServiceException in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pulsar_py.proto.PulsarApi_pb2 import ServerError
+
+
+class PulsarError(Exception):
+    """The root of all errors of this package."""
+
+
+class ProtocolError(PulsarError):
+    """Bytes or commands that break the protocol."""
+
+
+class LocalProtocolError(ProtocolError):
+    """We asked for something the protocol does not allow."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent something the protocol does not allow; its connection has to be closed."""
+
+
+class ConfigurationError(PulsarError):
+    """A setting is unknown, unreadable or out of bounds; the message names it and the value."""
+
+
+class StorageError(PulsarError):
+    """A ledger or file could not be read or written."""
+
+
+class LedgerNotFoundError(StorageError):
+    """No ledger of that id."""
+
+
+class LedgerFencedError(StorageError):
+    """Someone else recovered the ledger; this writer must not write any more."""
+
+
+class LedgerClosedError(StorageError):
+    """The ledger is closed and takes no more entries."""
+
+
+class EntryNotFoundError(StorageError):
+    """The ledger has no entry of that id."""
+
+
+class CorruptDataError(StorageError):
+    """Stored bytes fail their checksum or make no sense; the message names file and offset."""
+
+
+class DiskFullError(StorageError):
+    """There is no room for more; reads still work, and writes will again once there is room."""
+
+
+class DirectoryLockedError(StorageError):
+    """Another process uses the data directory."""
+
+
+class MetadataError(PulsarError):
+    """The metadata store could not do what was asked."""
+
+
+class MetadataNotFoundError(MetadataError):
+    """The key does not exist."""
+
+
+class MetadataExistsError(MetadataError):
+    """The key exists already."""
+
+
+class MetadataBadVersionError(MetadataError):
+    """The key was changed by someone else since it was read."""
+
+
+class ManagedLedgerError(PulsarError):
+    """A managed ledger or cursor could not do what was asked."""
+
+
+class ManagedLedgerFencedError(ManagedLedgerError):
+    """Another owner has the managed ledger now; reopening does not help."""
+
+
+class ManagedLedgerTerminatedError(ManagedLedgerError):
+    """The managed ledger was terminated; nothing can follow."""
+
+
+class ManagedLedgerClosedError(ManagedLedgerError):
+    """The managed ledger is closed."""
+
+
+class CursorClosedError(ManagedLedgerError):
+    """The cursor is closed."""
+
+
+class CursorNotFoundError(ManagedLedgerError):
+    """No cursor of that name."""
+
+
+class CursorBusyError(ManagedLedgerError):
+    """Another reset of the cursor is under way."""
+
+
+class InvalidCursorPositionError(ManagedLedgerError):
+    """A position that cannot be acknowledged or read, such as one past the last entry."""
+
+
+SERVICE_ERRORS: dict[int, type[ServiceError]] = {}
+
+
+class ServiceError(PulsarError):
+    """An answer with an error code; subclasses that name a `code` stand for it on both sides."""
+
+    code: ClassVar[ServerError.ValueType] = ServerError.UnknownError
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "code" not in cls.__dict__:
+            return
+        if cls.code in SERVICE_ERRORS:
+            raise TypeError(
+                f"{cls.__name__} and {SERVICE_ERRORS[cls.code].__name__} "
+                f"both declare code {ServerError.Name(cls.code)}"
+            )
+        SERVICE_ERRORS[cls.code] = cls
+
+
+class UnknownServiceError(ServiceError):
+    """Something failed that has no code of its own."""
+
+    code = ServerError.UnknownError
+
+
+class ServiceMetadataError(ServiceError):
+    """Metadata trouble, or a request whose content is invalid."""
+
+    code = ServerError.MetadataError
+
+
+class PersistenceError(ServiceError):
+    """A ledger could not be read or written."""
+
+    code = ServerError.PersistenceError
+
+
+class AuthenticationError(ServiceError):
+    """The credentials are refused; the connection closes."""
+
+    code = ServerError.AuthenticationError
+
+
+class AuthorizationError(ServiceError):
+    """The role may not do this."""
+
+    code = ServerError.AuthorizationError
+
+
+class ConsumerBusyError(ServiceError):
+    """The subscription takes no such consumer now."""
+
+    code = ServerError.ConsumerBusy
+
+
+class SubscriptionBusyError(ConsumerBusyError):
+    """The subscription has consumers, or is being reset or deleted."""
+
+
+class ServiceNotReadyError(ServiceError):
+    """The broker cannot serve this topic now; the client should look it up again."""
+
+    code = ServerError.ServiceNotReady
+
+
+class TopicFencedError(ServiceNotReadyError):
+    """The topic is closing, or moving to another broker."""
+
+
+class SubscriptionFencedError(ServiceNotReadyError):
+    """The subscription is being reset or deleted."""
+
+
+class ProducerBlockedQuotaExceededError(ServiceError):
+    """Backlog quota exceeded; the client should keep trying."""
+
+    code = ServerError.ProducerBlockedQuotaExceededError
+
+
+class ProducerBlockedQuotaExceededExceptionError(ServiceError):
+    """Backlog quota exceeded; the client should fail what is pending."""
+
+    code = ServerError.ProducerBlockedQuotaExceededException
+
+
+class ChecksumError(ServiceError):
+    """The CRC32C of a published message does not match."""
+
+    code = ServerError.ChecksumError
+
+
+class UnsupportedVersionError(ServiceError):
+    """The peer's protocol version does not know this feature."""
+
+    code = ServerError.UnsupportedVersionError
+
+
+class TopicNotFoundError(ServiceError):
+    """No such topic, and it may not be created."""
+
+    code = ServerError.TopicNotFound
+
+
+class SubscriptionNotFoundError(ServiceError):
+    """No such subscription, and it may not be created."""
+
+    code = ServerError.SubscriptionNotFound
+
+
+class ConsumerNotFoundError(ServiceError):
+    """No such consumer."""
+
+    code = ServerError.ConsumerNotFound
+
+
+class TooManyRequestsError(ServiceError):
+    """Too many requests of this kind are pending."""
+
+    code = ServerError.TooManyRequests
+
+
+class TopicTerminatedError(ServiceError):
+    """The topic was terminated."""
+
+    code = ServerError.TopicTerminatedError
+
+
+class ProducerBusyError(ServiceError):
+    """The producer's name is taken, or the topic takes no more producers."""
+
+    code = ServerError.ProducerBusy
+
+
+class NamingError(ProducerBusyError):
+    """A subscription name that is empty or reserved (the wire has no other code for it)."""
+
+
+class InvalidTopicNameError(ServiceError):
+    """The topic name does not parse."""
+
+    code = ServerError.InvalidTopicName
+
+
+class IncompatibleSchemaError(ServiceError):
+    """The schema is invalid, or not compatible with the topic's."""
+
+    code = ServerError.IncompatibleSchema
+
+
+class ConsumerAssignError(ServiceError):
+    """The hash ranges of a Key_Shared consumer can't be assigned."""
+
+    code = ServerError.ConsumerAssignError
+
+
+class TransactionCoordinatorNotFoundError(ServiceError):
+    """The transaction coordinator is not served here."""
+
+    code = ServerError.TransactionCoordinatorNotFound
+
+
+class InvalidTxnStatusError(ServiceError):
+    """The transaction is in another state."""
+
+    code = ServerError.InvalidTxnStatus
+
+
+class NotAllowedError(ServiceError):
+    """A feature or policy forbids this."""
+
+    code = ServerError.NotAllowedError
+
+
+class TransactionConflictError(ServiceError):
+    """Another transaction holds the acknowledgement."""
+
+    code = ServerError.TransactionConflict
+
+
+class TransactionNotFoundError(ServiceError):
+    """No such transaction."""
+
+    code = ServerError.TransactionNotFound
+
+
+class ProducerFencedError(ServiceError):
+    """An exclusive producer was refused, or lost its place."""
+
+    code = ServerError.ProducerFenced
+
+
+def service_error(code: int, message: str) -> ServiceError:
+    """The exception for an error code that came over the wire; unknown codes are possible."""
+    return SERVICE_ERRORS.get(code, UnknownServiceError)(message)

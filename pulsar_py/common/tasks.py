@@ -1,0 +1,61 @@
+"""The one way to start a task, and to await it on close (edge).
+
+A `TaskOwner` belongs to the object whose work its tasks do. What fails in a task that nobody
+awaits is logged there, with the task's name; `close` cancels what still runs and waits for it, so
+that no task outlives its owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+class TaskOwner:
+    """Starts tasks and ends them with their owner."""
+
+    def __init__(self, name: str) -> None:
+        """`name` prefixes the tasks' names in logs."""
+        self._name = name
+        self._tasks: set[asyncio.Task[Any]] = set()  # Any: results of owned tasks are not used.
+        self._is_closed = False
+
+    def spawn(self, work: Coroutine[Any, Any, object], name: str) -> asyncio.Task[Any]:
+        """Start `work` as a task of this owner.
+
+        Raises:
+            RuntimeError: The owner was closed; `work` was not started.
+        """
+        if self._is_closed:
+            work.close()
+            raise RuntimeError(f"{self._name}: closed, can't start {name}")
+        task = asyncio.get_running_loop().create_task(work, name=f"{self._name}/{name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+        return task
+
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("task failed", extra={"task": task.get_name()}, exc_info=error)
+
+    async def drain(self) -> None:
+        """Wait until all tasks have ended by themselves, those they start meanwhile too."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def close(self) -> None:
+        """Cancel what still runs and wait until it has ended. May be called again.
+
+        A task may close its own owner: it is left to end by itself.
+        """
+        self._is_closed = True
+        others = self._tasks - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others)
