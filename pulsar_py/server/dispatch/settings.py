@@ -1,0 +1,48 @@
+"""What dispatch is tuned with: broker settings and policies, resolved for one topic.
+
+The topic makes one from `BrokerConfig` and its policies, and hands subscriptions a new one when a
+policy changes. Limits of 0 mean "no limit".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchSettings:
+    """Effective settings of one topic's subscriptions; the comment names the one in broker.conf."""
+
+    max_read_batch_entries: int = 100  # dispatcherMaxReadBatchSize
+    min_read_batch_entries: int = 1  # dispatcherMinReadBatchSize
+    max_read_bytes: int = 5 * 1024 * 1024  # dispatcherMaxReadSizeBytes
+    max_round_robin_batch_entries: int = 20  # dispatcherMaxRoundRobinBatchSize
+    read_failure_backoff_initial_millis: int = 15_000  # dispatcherReadFailureBackoffInitialTimeInMs
+    read_failure_backoff_max_millis: int = 60_000  # dispatcherReadFailureBackoffMaxTimeInMs
+    is_precise_flow_control: bool = False  # preciseDispatcherFlowControl
+
+    max_consumers_per_topic: int = 0  # maxConsumersPerTopic
+    max_same_address_consumers_per_topic: int = 0  # maxSameAddressConsumersPerTopic
+    max_consumers_per_subscription: int = 0  # maxConsumersPerSubscription
+    max_unacked_messages_per_consumer: int = 50_000  # maxUnackedMessagesPerConsumer
+    max_unacked_messages_per_subscription: int = 200_000  # maxUnackedMessagesPerSubscription
+    enabled_subscription_types: frozenset[SubscriptionType] = frozenset(SubscriptionType)
+    # subscriptionTypesEnabled, and subscriptionKeySharedEnable for Key_Shared
+
+    is_redelivery_tracked: bool = True  # subscriptionRedeliveryTrackerEnabled
+    is_batch_index_ack_enabled: bool = True  # acknowledgmentAtBatchIndexLevelEnabled
+    failover_delay_millis: int = 1000  # activeConsumerFailoverDelayTimeMillis
+    uses_failover_ring: bool = False  # activeConsumerFailoverConsistentHashing
+
+    uses_consistent_hashing: bool = True  # subscriptionKeySharedUseConsistentHashing
+    hashing_replica_points: int = 100  # subscriptionKeySharedConsistentHashingReplicaPoints
+    look_ahead_per_consumer: int = 2000  # keySharedLookAheadMsgInReplayThresholdPerConsumer
+    look_ahead_per_subscription: int = 20_000  # keySharedLookAheadMsg…PerSubscription
+    unblocking_interval_millis: int = 10  # keySharedUnblockingIntervalMs
+
+    is_delayed_delivery_enabled: bool = True  # delayedDeliveryEnabled
+    delayed_delivery_tick_millis: int = 1000  # delayedDeliveryTickTimeMillis
+    is_delayed_delivery_strict: bool = False  # isDelayedDeliveryDeliverAtTimeStrict
+    delayed_delivery_look_ahead: int = 50_000  # delayedDeliveryFixedDelayDetectionLookahead
