@@ -1,1 +1,7 @@
-"""schema_registry."""
+"""Schemas of topics: versions, storage, and which may follow which."""
+
+from pulsar_py.server.schema_registry.compatibility import CompatibilityStrategy
+from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
+from pulsar_py.server.schema_registry.registry import SchemaRegistry
+
+__all__ = ["CompatibilityStrategy", "SchemaDefinition", "SchemaRegistry", "StoredSchema"]

@@ -1,0 +1,138 @@
+"""Which schema may follow which: pure.
+
+The strategies and what they mean stand here; the rules that compare two Avro definitions are a
+`SchemaComparer` for each type and come with the issue on compatibility. Until then a type without
+a comparer is compatible with itself, as Apache Pulsar has it for primitive types.
+
+Source: SchemaCompatibilityStrategy, SchemaRegistryServiceImpl.checkCompatible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Protocol
+
+from pulsar_py.common.errors import IncompatibleSchemaError
+from pulsar_py.proto.PulsarApi_pb2 import Schema
+from pulsar_py.server.schema_registry.definition import SchemaDefinition
+
+
+class CompatibilityStrategy(Enum):
+    """Against which earlier schemas a new one is checked, and in which direction."""
+
+    UNDEFINED = "UNDEFINED"
+    ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
+    ALWAYS_COMPATIBLE = "ALWAYS_COMPATIBLE"
+    BACKWARD = "BACKWARD"
+    FORWARD = "FORWARD"
+    FULL = "FULL"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+
+_TRANSITIVE = frozenset(
+    {
+        CompatibilityStrategy.BACKWARD_TRANSITIVE,
+        CompatibilityStrategy.FORWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL_TRANSITIVE,
+    }
+)
+_NEW_READS_OLD = frozenset(
+    {
+        CompatibilityStrategy.BACKWARD,
+        CompatibilityStrategy.BACKWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL,
+        CompatibilityStrategy.FULL_TRANSITIVE,
+    }
+)
+_OLD_READS_NEW = frozenset(
+    {
+        CompatibilityStrategy.FORWARD,
+        CompatibilityStrategy.FORWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL,
+        CompatibilityStrategy.FULL_TRANSITIVE,
+    }
+)
+_CONSUMER_CHECKS_ALL = frozenset(
+    {
+        CompatibilityStrategy.BACKWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL_TRANSITIVE,
+        CompatibilityStrategy.ALWAYS_INCOMPATIBLE,
+    }
+)
+
+
+class SchemaComparer(Protocol):
+    """Compares two definitions of one type."""
+
+    def can_read(self, *, reader: SchemaDefinition, writer: SchemaDefinition) -> bool:
+        """Whether data written with `writer` can be read with `reader`."""
+
+
+class SameTypeComparer:
+    """Every definition of a type reads every other: primitive types, and until their rules come."""
+
+    def can_read(self, *, reader: SchemaDefinition, writer: SchemaDefinition) -> bool:
+        """Whether the types are the same."""
+        return reader.type == writer.type
+
+
+Comparers = Mapping[Schema.Type.ValueType, SchemaComparer]
+_SAME_TYPE = SameTypeComparer()
+
+
+def check_new_schema(
+    new: SchemaDefinition,
+    history: Sequence[SchemaDefinition],
+    strategy: CompatibilityStrategy,
+    comparers: Comparers,
+) -> None:
+    """Return if `new` may follow `history` (oldest first, at least one).
+
+    Raises:
+        IncompatibleSchemaError: It may not; the message says which rule forbids it.
+    """
+    if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
+        return
+    if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
+        raise IncompatibleSchemaError("the strategy ALWAYS_INCOMPATIBLE refuses every new schema")
+    checked = history if strategy in _TRANSITIVE else history[-1:]
+    comparer = comparers.get(new.type, _SAME_TYPE)
+    for old in checked:
+        _check_type(new, old)
+        if strategy in _NEW_READS_OLD and not comparer.can_read(reader=new, writer=old):
+            raise IncompatibleSchemaError(f"{strategy.value}: the new schema can't read old data")
+        if strategy in _OLD_READS_NEW and not comparer.can_read(reader=old, writer=new):
+            raise IncompatibleSchemaError(f"{strategy.value}: the old schema can't read new data")
+
+
+def check_consumer_schema(
+    schema: SchemaDefinition,
+    history: Sequence[SchemaDefinition],
+    strategy: CompatibilityStrategy,
+    comparers: Comparers,
+) -> None:
+    """Return if a consumer with `schema` may read a topic of this history (at least one).
+
+    Raises:
+        IncompatibleSchemaError: It may not.
+    """
+    if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
+        return
+    if strategy in _CONSUMER_CHECKS_ALL:
+        check_new_schema(schema, history, strategy, comparers)
+        return
+    latest = history[-1]
+    _check_type(schema, latest)
+    if not comparers.get(schema.type, _SAME_TYPE).can_read(reader=schema, writer=latest):
+        raise IncompatibleSchemaError("the consumer's schema can't read the topic's latest schema")
+
+
+def _check_type(new: SchemaDefinition, old: SchemaDefinition) -> None:
+    if new.type != old.type:
+        raise IncompatibleSchemaError(
+            f"the topic's schema has type {Schema.Type.Name(old.type)}, "
+            f"not {Schema.Type.Name(new.type)}"
+        )
