@@ -273,6 +273,10 @@ class InvalidTopicNameError(ServiceError):
     code = ServerError.InvalidTopicName
 
 
+class InvalidNamespaceNameError(InvalidTopicNameError):
+    """The namespace's name does not parse."""
+
+
 class IncompatibleSchemaError(ServiceError):
     """The schema is invalid, or not compatible with the topic's."""
 

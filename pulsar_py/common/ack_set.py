@@ -1,0 +1,88 @@
+"""Sets of batch indexes as the wire has them: words of 64 bits in which a *set* bit still waits.
+
+Index `64 * w + b` is bit `b` (least significant first) of word `w`; words are signed, and zero words
+at the end are left out. A batch of which nothing is acknowledged has one bit set for each message,
+one that is acknowledged has no words at all. Two forms are used: `words`, a list of signed
+64-bit integers as in `ack_set` fields, and `bits`, one Python integer, which is better to count and to
+combine. Both are plain numbers and lists; nothing here keeps state.
+
+Source: java.util.BitSet.toLongArray, which the protocol's ack_set fields carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+_WORD_BITS = 64
+_WORD_BYTES = 8
+
+
+def to_bits(words: Sequence[int]) -> int:
+    """The words as one integer; they may be signed or unsigned."""
+    if len(words) == 1:
+        return words[0] & 0xFFFFFFFFFFFFFFFF
+    bits = 0
+    for index, word in enumerate(words):
+        bits |= (word & 0xFFFFFFFFFFFFFFFF) << _WORD_BITS * index
+    return bits
+
+
+def to_words(bits: int) -> list[int]:
+    """One integer as signed words, without zero words at the end; empty for 0."""
+    if not bits:
+        return []
+    count = (bits.bit_length() + _WORD_BITS - 1) // _WORD_BITS
+    data = bits.to_bytes(count * _WORD_BYTES, "little")
+    return list(memoryview(data).cast("q"))
+
+
+def full_bits(batch_size: int) -> int:
+    """A batch of which nothing is acknowledged."""
+    return (1 << batch_size) - 1
+
+
+def full_words(batch_size: int) -> list[int]:
+    """The same as words."""
+    return to_words(full_bits(batch_size))
+
+
+def intersect(words: Sequence[int], other: Sequence[int]) -> list[int]:
+    """What still waits in both, as the broker combines an acknowledgement with what it has."""
+    return to_words(to_bits(words) & to_bits(other))
+
+
+def count(words: Sequence[int]) -> int:
+    """How many messages still wait."""
+    return to_bits(words).bit_count()
+
+
+def is_empty(words: Iterable[int]) -> bool:
+    """Whether everything is acknowledged."""
+    return not any(words)
+
+
+def indexes(words: Sequence[int]) -> Iterator[int]:
+    """The batch indexes that still wait, ascending."""
+    bits = to_bits(words)
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def from_indexes(batch_indexes: Iterable[int]) -> list[int]:
+    """Words in which exactly those indexes still wait."""
+    bits = 0
+    for index in batch_indexes:
+        bits |= 1 << index
+    return to_words(bits)
+
+
+def after_acknowledging(batch_index: int, batch_size: int) -> list[int]:
+    """What an individual ACK of one index of a fresh batch carries: all the others."""
+    return to_words(full_bits(batch_size) & ~(1 << batch_index))
+
+
+def from_index_on(batch_index: int, batch_size: int) -> list[int]:
+    """Indexes `batch_index` to the end still wait: a cumulative ack before, or a seek to it."""
+    return to_words(full_bits(batch_size) >> batch_index << batch_index)

@@ -1,0 +1,101 @@
+"""The hash functions that the protocol, the broker and the clients agree on.
+
+Murmur3 decides sticky keys and the ring of Failover, Java's string hash and Murmur3 the partition
+of a key, CRC32C guards payloads and stored records, CRC32 picks a topic's bundle. All are pure.
+
+Source: Murmur3_32Hash, JavaStringHash, TopicList and NamespaceBundleFactory in Pulsar.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable
+from functools import lru_cache
+
+from crc32c import crc32c as _crc32c
+
+_MASK = 0xFFFFFFFF
+_POSITIVE = 0x7FFFFFFF
+_STRAIGHT_SLOTS = 65536
+_RING_SLOTS = 65535
+
+
+def crc32c(data: bytes | bytearray | memoryview, value: int = 0) -> int:
+    """CRC32C (Castagnoli) of `data` as an unsigned 32-bit number; `value` continues an earlier one.
+
+    Releases no lock and copies nothing; about 0.1 us for 1 KB.
+    """
+    return int(_crc32c(data, value))
+
+
+def murmur3_raw(data: bytes) -> int:
+    """Murmur3 x86 32-bit with seed 0, unsigned."""
+    length = len(data)
+    body_length = length & ~3
+    h = 0
+    for (word,) in struct.iter_unpack("<I", data[:body_length]):
+        k = word * 0xCC9E2D51 & _MASK
+        k = (k << 15 | k >> 17) * 0x1B873593 & _MASK
+        h ^= k
+        h = (h << 13 | h >> 19) & _MASK
+        h = h * 5 + 0xE6546B64 & _MASK
+    if body_length != length:
+        k = int.from_bytes(data[body_length:], "little") * 0xCC9E2D51 & _MASK
+        h ^= (k << 15 | k >> 17) * 0x1B873593 & _MASK
+    h ^= length
+    h = (h ^ h >> 16) * 0x85EBCA6B & _MASK
+    h = (h ^ h >> 13) * 0xC2B2AE35 & _MASK
+    return h ^ h >> 16
+
+
+@lru_cache(maxsize=16384)
+def murmur3_32(data: bytes) -> int:
+    """Pulsar's Murmur3: the raw value with its sign bit cleared.
+
+    Recent keys are remembered, because Key_Shared asks for the same few again and again.
+
+    Source: Murmur3_32Hash.
+    """
+    return murmur3_raw(data) & _POSITIVE
+
+
+def java_string_hash(text: str) -> int:
+    """`String.hashCode` over UTF-16 code units with the sign bit cleared.
+
+    Source: JavaStringHash.
+    """
+    units = text.encode("utf-16-le", "surrogatepass")
+    h = 0
+    for (unit,) in struct.iter_unpack("<H", units):
+        h = 31 * h + unit & _MASK
+    return h & _POSITIVE
+
+
+def sticky_slot(key: bytes) -> int:
+    """Slot 1..65535 of a sticky key where consumers own hash ranges (STICKY, AUTO_SPLIT ranges)."""
+    return murmur3_32(key) % _STRAIGHT_SLOTS or 1
+
+
+def consistent_sticky_slot(key: bytes) -> int:
+    """Slot 1..65535 of a sticky key, or of a point, on the ring of consistent hashing."""
+    return murmur3_32(key) % _RING_SLOTS + 1
+
+
+def bundle_hash(topic_name: str) -> int:
+    """CRC32 (IEEE) of a topic's full name, unsigned: where it lies among its namespace's bundles.
+
+    Source: NamespaceBundleFactory.getLongHashCode.
+    """
+    return zlib.crc32(topic_name.encode())
+
+
+def topics_hash(topic_names: Iterable[str]) -> str:
+    """The hash of a topic list in GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST.
+
+    CRC32C over the sorted names joined by commas, its four bytes in little endian order as hex.
+
+    Source: TopicList.calculateHash.
+    """
+    joined = ",".join(sorted(topic_names)).encode()
+    return crc32c(joined).to_bytes(4, "little").hex()
