@@ -1,0 +1,143 @@
+"""Policies: values that namespaces, topics and the broker's settings share.
+
+Each is what one policy says once it is known, with units in the names; where it came from (topic,
+namespace, broker) and how it is written as JSON belongs to others (`metadata.policies_format`). A
+policy that is not set is None wherever it may be missing, never a value with a special meaning.
+
+Source: org.apache.pulsar.common.policies.data in Pulsar's client API.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+UNLIMITED: Final = -1
+"""As a limit of retention, quotas and rates: none."""
+
+
+class SchemaCompatibilityStrategy(Enum):
+    """What a new schema must be able to do with data of older ones."""
+
+    UNDEFINED = "UNDEFINED"
+    ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
+    ALWAYS_COMPATIBLE = "ALWAYS_COMPATIBLE"
+    BACKWARD = "BACKWARD"
+    FORWARD = "FORWARD"
+    FULL = "FULL"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+
+class TopicType(Enum):
+    """What auto-creation makes."""
+
+    PARTITIONED = "partitioned"
+    NON_PARTITIONED = "non-partitioned"
+
+
+class BacklogQuotaType(Enum):
+    """What a backlog quota measures."""
+
+    DESTINATION_STORAGE = "destination_storage"
+    MESSAGE_AGE = "message_age"
+
+
+class BacklogQuotaAction(Enum):
+    """What happens when a backlog quota is exceeded (`BacklogQuota.RetentionPolicy`)."""
+
+    PRODUCER_REQUEST_HOLD = "producer_request_hold"
+    PRODUCER_EXCEPTION = "producer_exception"
+    CONSUMER_BACKLOG_EVICTION = "consumer_backlog_eviction"
+
+
+class InactiveTopicDeleteMode(Enum):
+    """Which topics count as inactive."""
+
+    DELETE_WHEN_NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
+    DELETE_WHEN_SUBSCRIPTIONS_CAUGHT_UP = "delete_when_subscriptions_caught_up"
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPolicy:
+    """How much acknowledged data stays; kept while it is within *both* limits.
+
+    `UNLIMITED` in both keeps everything, 0 in both nothing beyond the cursors.
+    """
+
+    retention_minutes: int
+    retention_megabytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogQuota:
+    """The most a topic's slowest subscription may be behind. Limits of 0 or less are off."""
+
+    limit_bytes: int
+    limit_seconds: int
+    action: BacklogQuotaAction
+
+
+@dataclass(frozen=True, slots=True)
+class PersistencePolicies:
+    """How a topic's ledgers are replicated, and how often cursors may be written a second."""
+
+    ensemble_size: int
+    write_quorum_size: int
+    ack_quorum_size: int
+    max_mark_deletes_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRate:
+    """The most that is dispatched in a period. Limits of 0 or less are off."""
+
+    messages_count: int
+    bytes_count: int
+    period_seconds: int = 1
+    is_relative_to_publish_rate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRate:
+    """The most that is published to a topic in a second. Limits of 0 or less are off."""
+
+    messages_per_second: int
+    bytes_per_second: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeRate:
+    """How often one consumer may subscribe in a period. A limit of 0 or less is off."""
+
+    subscribes_per_consumer: int
+    period_seconds: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class AutoTopicCreation:
+    """Whether a topic that is asked for is created, and as what."""
+
+    is_allowed: bool
+    topic_type: TopicType
+    default_partitions_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DelayedDeliveryPolicy:
+    """Whether messages may be delivered later. A longest delay of 0 is no limit."""
+
+    is_active: bool
+    tick_millis: int
+    max_delay_millis: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class InactiveTopicPolicy:
+    """When a topic nobody uses is deleted."""
+
+    delete_mode: InactiveTopicDeleteMode
+    max_inactive_seconds: int
+    is_deletion_enabled: bool
