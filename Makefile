@@ -1,0 +1,66 @@
+# `make setup` builds .venv, `make run` starts a broker, `make test` is what CI calls.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-stamp
+# Processes that share the tests; two cores are what CI has.
+WORKERS ?= 2
+
+.PHONY: help setup run test test-all check format bench bench-storage bench-client bench-spark proto docs clean
+
+help:
+	@echo "make setup        build $(VENV)"
+	@echo "make run          start pulsar-py standalone on ports 6650 and 8080, data under ./data"
+	@echo "make check        format, lint, types, unit tests"
+	@echo "make test         check, and every test that CI runs"
+	@echo "make test-all     the long tests, too"
+	@echo "make bench        benchmarks of the broker; also bench-storage, bench-client, bench-spark"
+	@echo "make proto docs   write again what is generated"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+run: setup
+	$(BIN)/pulsar-py standalone --data-dir data
+
+define static-checks
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+endef
+
+check: setup
+	$(static-checks)
+	$(BIN)/pytest -q -n $(WORKERS) -m "not slow" tests/unit tests/test_architecture.py tests/test_exports.py tests/test_mirror.py
+
+test: setup
+	$(static-checks)
+	$(BIN)/pytest -q -n $(WORKERS) -m "not slow"
+
+test-all: setup
+	$(static-checks)
+	$(BIN)/pytest -q -n $(WORKERS)
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+bench-storage bench-client bench-spark: setup
+	$(BIN)/python -m benchmarks.$(subst bench-,,$@)
+
+proto: setup
+	$(BIN)/python proto/generate.py
+
+docs: setup
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
