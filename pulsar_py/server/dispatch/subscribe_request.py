@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import IntEnum
 
 from pulsar_py.common.position import Position
 from pulsar_py.proto.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, Schema
@@ -17,7 +17,7 @@ NO_EPOCH = -1
 """The consumer epoch of clients that do not count epochs."""
 
 
-class SubscriptionType(Enum):
+class SubscriptionType(IntEnum):
     """How a subscription spreads messages over its consumers; values are the wire's."""
 
     EXCLUSIVE = 0
@@ -56,36 +56,39 @@ class SubscribeRequest:
     """One SUBSCRIBE, with the connection it came on.
 
     Attributes:
-        topic: As the client wrote it; absent from decisions, shown in logs.
         is_durable: False for readers: the cursor lives in memory, until its last consumer leaves.
         start_position: Only for non-durable subscriptions; the entry itself is delivered again.
         start_batch_index: Batch index in the start id, -1 for none; clients skip by themselves.
-        starts_at_earliest: Where a new subscription begins; otherwise at the latest message.
-        start_rollback_seconds: Above 0, a new subscription begins that long ago.
+        initial_position: Where a new durable subscription begins.
+        start_message_rollback_seconds: Above 0, a new subscription begins that long ago.
         consumer_epoch: `NO_EPOCH` when the client sent none.
     """
 
     connection: ClientConnection
-    topic: str
+    consumer_id: int
     subscription_name: str
     subscription_type: SubscriptionType
-    consumer_id: int
     consumer_name: str = ""
     priority_level: int = 0
     is_durable: bool = True
     start_position: Position | None = None
     start_batch_index: int = -1
-    starts_at_earliest: bool = False
-    start_rollback_seconds: int = 0
+    initial_position: CommandSubscribe.InitialPosition.ValueType = CommandSubscribe.Latest
+    start_message_rollback_seconds: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
-    read_compacted: bool = False
+    reads_compacted: bool = False
     schema: Schema | None = None
     force_topic_creation: bool = True
-    is_replicated: bool | None = None
-    key_shared: KeySharedMeta | None = None
+    replicates_state: bool | None = None
+    key_shared_meta: KeySharedMeta | None = None
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
     consumer_epoch: int = NO_EPOCH
     role: str | None = None
+
+    @property
+    def schema_type(self) -> int | None:
+        """The wire's number of the schema's type, None when no schema came."""
+        return None if self.schema is None else self.schema.type
 
     @classmethod
     def from_command(
@@ -95,7 +98,6 @@ class SubscribeRequest:
         start = command.start_message_id if command.HasField("start_message_id") else None
         return cls(
             connection=connection,
-            topic=command.topic,
             subscription_name=command.subscription,
             subscription_type=SubscriptionType(command.subType),
             consumer_id=command.consumer_id,
@@ -104,18 +106,18 @@ class SubscribeRequest:
             is_durable=command.durable,
             start_position=start and Position(_signed(start.ledgerId), _signed(start.entryId)),
             start_batch_index=start.batch_index if start else -1,
-            starts_at_earliest=command.initialPosition == CommandSubscribe.InitialPosition.Earliest,
-            start_rollback_seconds=command.start_message_rollback_duration_sec,
+            initial_position=command.initialPosition,
+            start_message_rollback_seconds=command.start_message_rollback_duration_sec,
             metadata={pair.key: pair.value for pair in command.metadata},
-            read_compacted=command.read_compacted,
+            reads_compacted=command.read_compacted,
             schema=command.schema if command.HasField("schema") else None,
             force_topic_creation=command.force_topic_creation,
-            is_replicated=(
+            replicates_state=(
                 command.replicate_subscription_state
                 if command.HasField("replicate_subscription_state")
                 else None
             ),
-            key_shared=_key_shared(command),
+            key_shared_meta=_key_shared(command),
             subscription_properties={
                 pair.key: pair.value for pair in command.subscription_properties
             },

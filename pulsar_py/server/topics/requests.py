@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import ServiceError
-from pulsar_py.common.position import Position
-from pulsar_py.proto.PulsarApi_pb2 import (
-    CommandSubscribe,
-    KeySharedMeta,
-    ProducerAccessMode,
-)
+from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 from pulsar_py.server.dispatch.client_connection import ClientConnection
+from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscribeRequest
+
+__all__ = ["KeySharedMeta", "ProducerGrant", "ProducerRequest", "SubscribeRequest"]
 
 if TYPE_CHECKING:
     from pulsar_py.server.topics.in_flight import InFlightPublishes
@@ -58,30 +56,3 @@ class ProducerGrant:
     last_sequence_id: int
     topic_epoch: int | None
     is_ready: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscribeRequest:
-    """SUBSCRIBE, as a topic sees it; `start_position` counts for non-durable subscriptions only.
-
-    `start_batch_index` is -1 where the start id names no message inside a batch.
-    """
-
-    connection: ClientConnection
-    consumer_id: int
-    subscription_name: str
-    subscription_type: CommandSubscribe.SubType.ValueType
-    consumer_name: str
-    priority_level: int = 0
-    is_durable: bool = True
-    start_position: Position | None = None
-    start_batch_index: int = -1
-    start_message_rollback_seconds: int = 0
-    initial_position: CommandSubscribe.InitialPosition.ValueType = CommandSubscribe.Latest
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    subscription_properties: Mapping[str, str] = field(default_factory=dict)
-    reads_compacted: bool = False
-    replicates_state: bool = False
-    key_shared_meta: KeySharedMeta | None = None
-    consumer_epoch: int = 0
-    schema_type: int | None = None
