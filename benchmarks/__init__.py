@@ -1,0 +1,1 @@
+"""Benchmarks: `make bench` runs `python -m benchmarks`; see `__main__` for what is measured."""

@@ -1,0 +1,219 @@
+"""Measure the broker; `make bench` runs it. Prints a table and writes JSON.
+
+First the machine itself, then every load in turn against each broker, several rounds; what counts
+are ratios within one run. `--against NAME=HOST:PORT` adds a broker that runs already. CPU is that
+of the broker's process, all threads, read from `/proc`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import uvloop
+
+from benchmarks import calls_per_send, loads, machine
+from benchmarks.loads import Figures
+from benchmarks.targets import Target, running, start_ours
+
+RESULTS = Path(__file__).with_name("results")
+MEGABYTE = 1 << 20
+
+SMALL_CACHES = {
+    "managedLedgerCacheSizeMB": "16",
+    "pulsarPyWriteCacheMB": "16",
+    "pulsarPyReadCacheMB": "16",
+}
+"""For the catch-up row: all caches together hold 64 MB (the write cache has two generations)."""
+
+CATCH_UP_BACKLOG_BYTES = 256 * MEGABYTE
+"""Four times those caches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A row of the table."""
+
+    name: str
+    run: Callable[[Target, float], Awaitable[Figures]]
+    figure: str = "entries_per_second"
+
+
+LOADS = [
+    *(
+        Load(
+            f"durable publish, unbatched, {label}, {count} connection{'s' * (count > 1)}",
+            lambda target, seconds, size=size, count=count: loads.durable_publish(
+                target, size_bytes=size, connections=count, seconds=seconds
+            ),
+        )
+        for label, size in (("100 B", 100), ("1 KB", 1024), ("16 KB", 16384))
+        for count in (1, 10)
+    ),
+    Load(
+        "official client, batches of 1,000 x 1 KB",
+        lambda target, seconds: loads.official_batched_publish(target, seconds=seconds),
+    ),
+    *(
+        Load(
+            f"tailing, {count} subscription{'s' * (count > 1)}, dispatched, 1 KB",
+            lambda target, seconds, count=count: loads.tailing_consume(
+                target, subscriptions=count, seconds=seconds
+            ),
+        )
+        for count in (1, 4, 16)
+    ),
+    Load(
+        "catch-up, 1 KB, 256 MB backlog",
+        lambda target, _: loads.catch_up(target, backlog_bytes=CATCH_UP_BACKLOG_BYTES),
+    ),
+    Load(
+        "publish to receive at 1,000/s",
+        lambda target, seconds: loads.end_to_end_latency(target, seconds=2 * seconds),
+        figure="p50_millis",
+    ),
+    Load("2,000 connections opened", lambda target, _: loads.many_connections(target), "seconds"),
+]
+
+
+def median_figures(rounds: list[Figures]) -> Figures:
+    """The median of each figure."""
+    dicts = [figures.as_dict() for figures in rounds]
+    return Figures(**{name: statistics.median(d[name] for d in dicts) for name in dicts[0]})
+
+
+def describe(figures: Figures) -> str:
+    """One cell of the table."""
+    parts = []
+    if figures.entries_per_second is not None:
+        parts.append(f"{figures.entries_per_second / 1000:7.1f}k/s")
+    if figures.megabytes_per_second is not None:
+        parts.append(f"{figures.megabytes_per_second:6.0f} MB/s")
+    if figures.p50_millis is not None:
+        parts.append(
+            f"p50 {figures.p50_millis:.2f} p99 {figures.p99_millis:.2f} "
+            f"p999 {figures.p999_millis:.2f} ms"
+        )
+    if figures.seconds is not None:
+        parts.append(f"{figures.seconds:.2f} s")
+    if figures.cpu_micros_per_entry is not None:
+        parts.append(f"{figures.cpu_micros_per_entry:6.1f} us CPU")
+    if figures.entry_log_megabytes_read is not None:
+        parts.append(f"{figures.entry_log_megabytes_read:.0f} MB of entry logs read")
+    return " ".join(parts)
+
+
+def start_up(directory: Path, runs: int) -> dict[str, float]:
+    """Exec to both ports answering, and memory a second later; medians."""
+    ready, resident, idle = [], [], []
+    for _ in range(runs):
+        target = start_ours(directory)
+        try:
+            ready.append(target.ready_millis)
+            time.sleep(1.0)
+            resident.append(target.resident_megabytes())
+            cpu = target.cpu_seconds()
+            time.sleep(2.0)
+            idle.append((target.cpu_seconds() - cpu) / 2.0 * 100)
+        finally:
+            target.stop()
+    return {
+        "ready_millis": statistics.median(ready),
+        "resident_megabytes": statistics.median(resident),
+        "idle_cpu_percent": statistics.median(idle),
+    }
+
+
+def run_load(load: Load, target: Target, seconds: float) -> Figures:
+    """Run one load in a fresh loop."""
+    return uvloop.run(load.run(target, seconds))  # type: ignore[arg-type]  # An awaitable will do.
+
+
+def measure_brokers(
+    chosen: list[Load], others: list[Target], directory: Path, *, rounds: int, seconds: float
+) -> dict[str, dict[str, Figures]]:
+    """Load name to broker name to medians; brokers take turns within each load."""
+    table: dict[str, dict[str, Figures]] = {}
+    for load in chosen:
+        settings = SMALL_CACHES if load.name.startswith("catch-up") else {}
+        ours = start_ours(directory, settings)
+        try:
+            taken: dict[str, list[Figures]] = {}
+            for _ in range(rounds):
+                for target in [ours, *others]:
+                    taken.setdefault(target.name, []).append(run_load(load, target, seconds))
+        finally:
+            ours.stop()
+        table[load.name] = {name: median_figures(figures) for name, figures in taken.items()}
+        print_row(load, table[load.name])
+    return table
+
+
+def print_row(load: Load, row: dict[str, Figures]) -> None:
+    """One load's line for each broker, with the ratio to the others."""
+    print(load.name)
+    ours = row["pulsar_py"].as_dict()[load.figure]
+    for name, figures in row.items():
+        ratio = (
+            "" if name == "pulsar_py" else f"  ratio {ours / figures.as_dict()[load.figure]:.2f}"
+        )
+        print(f"    {name:<16} {describe(figures)}{ratio}", flush=True)
+
+
+def main() -> None:
+    """Parse the command line and measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--against", action="append", default=[], metavar="NAME=HOST:PORT")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--only", default="", help="run loads whose name holds this text")
+    parser.add_argument("--directory", type=Path, default=Path("build"), help="for data")
+    arguments = parser.parse_args()
+    arguments.directory.mkdir(parents=True, exist_ok=True)
+    RESULTS.mkdir(exist_ok=True)
+
+    measured = uvloop.run(machine.measure(arguments.directory))
+    print(
+        f"machine: sequential write with fdatasync {measured.sequential_megabytes_per_second:.0f} "
+        f"MB/s, fdatasync p50 {measured.fdatasync_p50_millis:.2f} ms p99 "
+        f"{measured.fdatasync_p99_millis:.2f} ms, echo of 1 KB frames "
+        f"{measured.echo_frames_per_second / 1000:.0f}k/s"
+    )
+    result: dict[str, object] = {"machine": asdict(measured)}
+    chosen = [load for load in LOADS if arguments.only in load.name]
+    table = measure_brokers(
+        chosen,
+        [running(description) for description in arguments.against],
+        arguments.directory,
+        rounds=arguments.rounds,
+        seconds=arguments.seconds,
+    )
+    result["loads"] = {
+        load: {name: figures.as_dict() for name, figures in row.items()}
+        for load, row in table.items()
+    }
+    if not arguments.only or arguments.only == "start":
+        result["start"] = started = start_up(arguments.directory, 10)
+        print("start-up:", ", ".join(f"{name} {value:.1f}" for name, value in started.items()))
+    if not arguments.only or arguments.only == "calls":
+        counts = asyncio.run(calls_per_send.count_calls())
+        result["per_1000_sends"] = asdict(counts)
+        print(
+            f"per 1,000 SENDs: tasks {counts.tasks:.1f}, futures {counts.futures:.1f}, "
+            f"Python calls {counts.python_calls:.0f}"
+        )
+        for name, count in counts.most_called:
+            print(f"    {count:8.0f} {name}")
+    path = RESULTS / time.strftime("bench-%Y%m%d-%H%M%S.json")
+    path.write_text(json.dumps(result, indent=2))
+    print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    main()

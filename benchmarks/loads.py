@@ -1,0 +1,325 @@
+"""The loads: each drives one broker for some seconds and says how it went.
+
+Every load takes a `Target` and returns `Figures`. They run in a process apart from the broker's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.raw_client import RawConnection, entry, send_block
+from benchmarks.targets import Target
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
+
+_names = itertools.count()
+_BLOCK = 50
+_NANOS = struct.Struct(">Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one load measured; None where it has no such figure."""
+
+    entries_per_second: float | None = None
+    megabytes_per_second: float | None = None
+    cpu_micros_per_entry: float | None = None
+    p50_millis: float | None = None
+    p99_millis: float | None = None
+    p999_millis: float | None = None
+    seconds: float | None = None
+    entry_log_megabytes_read: float | None = None
+
+    def as_dict(self) -> dict[str, float]:
+        """The figures that are there."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def fresh_topic(partition_of: str = "load") -> str:
+    """A topic name not used before on any broker."""
+    return f"persistent://public/default/bench-{partition_of}-{os.getpid()}-{next(_names)}"
+
+
+class Publisher:
+    """Keeps a window of SENDs in flight on one connection."""
+
+    def __init__(self, connection: RawConnection, size_bytes: int, window_bytes: int) -> None:
+        self.connection = connection
+        self.receipts_count = 0
+        stored = entry(os.urandom(size_bytes))
+        window = max(_BLOCK, min(1000, window_bytes // size_bytes) // _BLOCK * _BLOCK)
+        if size_bytes > 8192:
+            window = 200
+        self._window = window
+        self._blocks = itertools.cycle(
+            [send_block(1, index * _BLOCK, _BLOCK, stored) for index in range(8)]
+        )
+        self._in_flight = 0
+        self.is_stopped = False
+        self.limit: int | None = None
+        self.sent_count = 0
+
+    def start(self) -> None:
+        """Send the first window; receipts keep it full."""
+        self.connection.start_counting()
+        self.connection.on_frames = self._on_receipts
+        self._fill()
+
+    def _on_receipts(self, count: int) -> None:
+        self.receipts_count += count
+        self._in_flight -= count
+        self._fill()
+
+    def _fill(self) -> None:
+        while (
+            not self.is_stopped
+            and self._in_flight + _BLOCK <= self._window
+            and (self.limit is None or self.sent_count < self.limit)
+        ):
+            self.connection.write(next(self._blocks))
+            self._in_flight += _BLOCK
+            self.sent_count += _BLOCK
+
+    def resume(self, limit: int) -> None:
+        """Raise the number of messages that may be sent."""
+        self.limit = limit
+        self._fill()
+
+    async def drain(self) -> None:
+        """Stop and wait for what is in flight."""
+        self.is_stopped = True
+        while self._in_flight > 0:
+            await asyncio.sleep(0.01)
+
+
+async def _publishers(target: Target, size: int, count: int) -> list[Publisher]:
+    publishers = []
+    for _ in range(count):
+        connection = await RawConnection.connect(target.host, target.port)
+        await connection.create_producer(fresh_topic(), 1)
+        publishers.append(Publisher(connection, size, 4 << 20))
+    return publishers
+
+
+async def durable_publish(
+    target: Target, *, size_bytes: int, connections: int, seconds: float, warm_up: float = 1.0
+) -> Figures:
+    """Unbatched SENDs of one size, from several connections at once, one topic each."""
+    publishers = await _publishers(target, size_bytes, connections)
+    for publisher in publishers:
+        publisher.start()
+    await asyncio.sleep(warm_up)
+    before, cpu = sum(p.receipts_count for p in publishers), target.cpu_seconds()
+    start = time.perf_counter()
+    await asyncio.sleep(seconds)
+    elapsed = time.perf_counter() - start
+    count = sum(p.receipts_count for p in publishers) - before
+    used = target.cpu_seconds() - cpu
+    for publisher in publishers:
+        await publisher.drain()
+        publisher.connection.close()
+    return Figures(
+        entries_per_second=count / elapsed,
+        megabytes_per_second=count * size_bytes / elapsed / 1e6,
+        cpu_micros_per_entry=used / max(count, 1) * 1e6,
+    )
+
+
+class Subscriber:
+    """Takes messages as fast as they come, with FLOW and cumulative acks as clients send them."""
+
+    def __init__(self, connection: RawConnection, queue: int = 1000) -> None:
+        self.connection = connection
+        self.received_count = 0
+        self._queue = queue
+        self._not_flowed = 0
+        self._not_acked = 0
+
+    def start(self) -> None:
+        """Open the tap."""
+        self.connection.start_counting()
+        self.connection.on_frames = self._on_messages
+        self.connection.flow(1, self._queue)
+
+    def _on_messages(self, count: int) -> None:
+        self.received_count += count
+        self._not_flowed += count
+        self._not_acked += count
+        if self._not_flowed >= self._queue // 2:
+            self.connection.flow(1, self._not_flowed)
+            self._not_flowed = 0
+        if self._not_acked >= 1000:
+            self._not_acked = 0
+            data = self.connection.last_frame
+            size = struct.unpack_from(">I", data, 4)[0]
+            message = BaseCommand.FromString(data[8 : 8 + size]).message.message_id
+            self.connection.acknowledge_cumulatively(1, message.ledgerId, message.entryId)
+
+
+async def tailing_consume(
+    target: Target, *, subscriptions: int, seconds: float, size_bytes: int = 1024
+) -> Figures:
+    """Subscriptions that keep up with a publisher; counts messages dispatched to all of them.
+
+    The publisher runs at most 5,000 messages ahead of the slowest subscription.
+    """
+    topic = fresh_topic()
+    publishing = await RawConnection.connect(target.host, target.port)
+    await publishing.create_producer(topic, 1)
+    subscribers = []
+    for index in range(subscriptions):
+        connection = await RawConnection.connect(target.host, target.port)
+        await connection.subscribe(topic, f"s{index}", 1)
+        subscribers.append(Subscriber(connection))
+    publisher = Publisher(publishing, size_bytes, 4 << 20)
+    publisher.limit = 5000
+    for subscriber in subscribers:
+        subscriber.start()
+    publisher.start()
+    finished = asyncio.Event()
+
+    async def pace() -> None:
+        while not finished.is_set():
+            publisher.resume(min(s.received_count for s in subscribers) + 5000)
+            await asyncio.sleep(0.002)
+
+    pacing = asyncio.get_running_loop().create_task(pace())
+    await asyncio.sleep(1.0)
+    before, cpu = sum(s.received_count for s in subscribers), target.cpu_seconds()
+    start = time.perf_counter()
+    await asyncio.sleep(seconds)
+    elapsed = time.perf_counter() - start
+    count = sum(s.received_count for s in subscribers) - before
+    used = target.cpu_seconds() - cpu
+    finished.set()
+    await pacing
+    await publisher.drain()
+    for connection in [publishing, *(s.connection for s in subscribers)]:
+        connection.close()
+    return Figures(
+        entries_per_second=count / elapsed,
+        megabytes_per_second=count * size_bytes / elapsed / 1e6,
+        cpu_micros_per_entry=used / max(count, 1) * 1e6,
+    )
+
+
+async def catch_up(
+    target: Target, *, backlog_bytes: int, size_bytes: int = 1024, queue: int = 1000
+) -> Figures:
+    """Publish a backlog larger than all caches, then read it from the start."""
+    topic = fresh_topic()
+    consuming = await RawConnection.connect(target.host, target.port)
+    await consuming.subscribe(topic, "late", 1, from_earliest=True)
+    publishing = await RawConnection.connect(target.host, target.port)
+    await publishing.create_producer(topic, 1)
+    publisher = Publisher(publishing, size_bytes, 4 << 20)
+    total = backlog_bytes // size_bytes // _BLOCK * _BLOCK
+    publisher.limit = total
+    publisher.start()
+    while publisher.receipts_count < total:
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(2.0)
+    metric = "pulsar_py_storage_entry_log_read_bytes_total"
+    read_before = target.metric(metric)
+    cpu, start = target.cpu_seconds(), time.perf_counter()
+    subscriber = Subscriber(consuming, queue)
+    subscriber.start()
+    while subscriber.received_count < total:
+        await asyncio.sleep(0.01)
+        if time.perf_counter() - start > 120:
+            raise RuntimeError(f"{target.name}: {subscriber.received_count} of {total} in 120 s")
+    elapsed = time.perf_counter() - start
+    used = target.cpu_seconds() - cpu
+    read_after = target.metric(metric)
+    consuming.close()
+    publishing.close()
+    is_read_known = read_before is not None and read_after is not None
+    return Figures(
+        entries_per_second=total / elapsed,
+        megabytes_per_second=total * size_bytes / elapsed / 1e6,
+        cpu_micros_per_entry=used / total * 1e6,
+        entry_log_megabytes_read=(read_after - read_before) / 1e6 if is_read_known else None,
+    )
+
+
+async def end_to_end_latency(
+    target: Target, *, rate_per_second: int = 1000, seconds: float = 8.0
+) -> Figures:
+    """Publish to receive, at a fixed rate; each message carries its send time."""
+    topic = fresh_topic()
+    consuming = await RawConnection.connect(target.host, target.port)
+    await consuming.subscribe(topic, "s", 1)
+    publishing = await RawConnection.connect(target.host, target.port)
+    await publishing.create_producer(topic, 1)
+    latencies: list[float] = []
+
+    def on_message(data: memoryview) -> None:
+        sent = _NANOS.unpack_from(data, len(data) - 8)[0]
+        latencies.append((time.perf_counter_ns() - sent) / 1e6)
+
+    consuming.start_counting()
+    consuming.on_frame = on_message
+    consuming.flow(1, 1_000_000)
+    publishing.start_counting()
+    padding = os.urandom(1016)
+    start = time.perf_counter()
+    total = int(rate_per_second * (seconds + 1))
+    for index in range(total):
+        while (delay := start + index / rate_per_second - time.perf_counter()) > 0:
+            await asyncio.sleep(delay if delay > 0.0005 else 0)
+        stored = entry(padding + _NANOS.pack(time.perf_counter_ns()))
+        publishing.write(send_block(1, index, 1, stored))
+    deadline = time.perf_counter() + 10
+    while len(latencies) < total and time.perf_counter() < deadline:
+        await asyncio.sleep(0.05)
+    consuming.close()
+    publishing.close()
+    counted = sorted(latencies[rate_per_second:])
+    if not counted:
+        raise RuntimeError(f"{target.name}: no message arrived")
+    return Figures(
+        p50_millis=counted[len(counted) // 2],
+        p99_millis=counted[int(len(counted) * 0.99)],
+        p999_millis=counted[int(len(counted) * 0.999)],
+    )
+
+
+async def many_connections(target: Target, *, count: int = 2000) -> Figures:
+    """Open connections with handshake, all at once."""
+    start = time.perf_counter()
+    cpu = target.cpu_seconds()
+    connections = await asyncio.gather(
+        *(RawConnection.connect(target.host, target.port) for _ in range(count))
+    )
+    elapsed = time.perf_counter() - start
+    used = target.cpu_seconds() - cpu
+    for connection in connections:
+        connection.close()
+    await asyncio.sleep(0.5)
+    return Figures(seconds=elapsed, cpu_micros_per_entry=used / count * 1e6)
+
+
+async def official_batched_publish(target: Target, *, seconds: float) -> Figures:
+    """Batches of 1,000 × 1 KB with the official client, in a process of its own."""
+    cpu = target.cpu_seconds()
+    script = Path(__file__).with_name("official_publisher.py")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(script), f"pulsar://{target.host}:{target.port}", fresh_topic(),
+        str(seconds), stdout=subprocess.PIPE,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    if process.returncode != 0:
+        raise RuntimeError(f"the official client failed with {process.returncode}")
+    count, elapsed = (float(word) for word in output.split())
+    return Figures(
+        entries_per_second=count / elapsed,
+        megabytes_per_second=count * 1024 / elapsed / 1e6,
+        cpu_micros_per_entry=(target.cpu_seconds() - cpu) / count * 1e6,
+    )

@@ -1,0 +1,207 @@
+"""A load generator for one connection: frames encoded beforehand, answers only counted.
+
+It does as little as it can per message, so that the broker is what gets measured: SEND frames are
+joined into blocks before the clock starts, and of what comes back only the frame sizes are read.
+It speaks the binary protocol with any Pulsar broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from typing import cast
+
+import crc32c
+
+from pulsar_py.proto.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandSubscribe,
+    MessageMetadata,
+)
+
+_SIZE = struct.Struct(">I")
+_UNSIGNED_MAX = 2**64 - 1
+
+
+def frame(command: BaseCommand, rest: bytes = b"") -> bytes:
+    """One frame: sizes, command, and what follows it."""
+    data = command.SerializeToString()
+    return struct.pack(">II", 4 + len(data) + len(rest), len(data)) + data + rest
+
+
+def entry(body: bytes) -> bytes:
+    """Checksum, metadata and payload of an unbatched message, as SEND carries them."""
+    metadata = MessageMetadata(
+        producer_name="bench", sequence_id=0, publish_time=1_700_000_000_000
+    ).SerializeToString()
+    checked = _SIZE.pack(len(metadata)) + metadata + body
+    return b"\x0e\x01" + _SIZE.pack(crc32c.crc32c(checked)) + checked
+
+
+def send_block(producer_id: int, first_sequence_id: int, count: int, stored: bytes) -> bytes:
+    """`count` SEND frames in one buffer."""
+    command = BaseCommand(type=BaseCommand.SEND)
+    command.send.producer_id = producer_id
+    parts = []
+    for sequence_id in range(first_sequence_id, first_sequence_id + count):
+        command.send.sequence_id = sequence_id
+        parts.append(frame(command, stored))
+    return b"".join(parts)
+
+
+class RawConnection(asyncio.Protocol):
+    """A connection that does requests one by one, then counts frames as fast as it can."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.frames_count = 0
+        self.bytes_count = 0
+        self.on_frames: Callable[[int], None] | None = None
+        self.on_frame: Callable[[memoryview], None] | None = None
+        self.last_frame = b""
+        self._rest = b""
+        self._answers: asyncio.Queue[BaseCommand] = asyncio.Queue()
+        self._counting = False
+        self._request_id = 0
+        self.is_writable = asyncio.Event()
+        self.is_writable.set()
+
+    @classmethod
+    async def connect(cls, host: str, port: int) -> RawConnection:
+        """Connect and shake hands."""
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(cls, host, port)
+        command = BaseCommand(type=BaseCommand.CONNECT)
+        command.connect.client_version = "pulsar_py-bench"
+        command.connect.protocol_version = 20
+        connection.write(frame(command))
+        answer = await connection.answer()
+        if answer.type != BaseCommand.CONNECTED:
+            raise RuntimeError(f"no CONNECTED but {answer}")
+        return connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's are of no common class.
+        self.transport.set_write_buffer_limits(high=4 * 1024 * 1024)
+
+    def pause_writing(self) -> None:
+        self.is_writable.clear()
+
+    def resume_writing(self) -> None:
+        self.is_writable.set()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        assert self.transport is not None
+        self.transport.write(data)
+
+    def close(self) -> None:
+        """Drop the connection."""
+        assert self.transport is not None
+        self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        # Hot path: every row of the table.
+        self.bytes_count += len(data)
+        if self._rest:
+            data = self._rest + data
+        start, position, end, count = 0, 0, len(data), 0
+        unpack = _SIZE.unpack_from
+        view = memoryview(data)
+        while position + 4 <= end:
+            following = position + 4 + unpack(data, position)[0]
+            if following > end:
+                break
+            count += 1
+            if not self._counting:
+                size = unpack(data, position + 4)[0]
+                command = BaseCommand.FromString(data[position + 8 : position + 8 + size])
+                count -= self._take(command)
+            elif self.on_frame is not None:
+                self.on_frame(view[position:following])
+            start, position = position, following
+        if count:
+            self.last_frame = data[start:position]
+        self._rest = data[position:]
+        self.frames_count += count
+        if count and self.on_frames is not None:
+            self.on_frames(count)
+
+    def _take(self, command: BaseCommand) -> int:
+        if command.type == BaseCommand.PING:
+            self.write(frame(BaseCommand(type=BaseCommand.PONG, pong={})))
+        elif command.type not in (BaseCommand.SEND_RECEIPT, BaseCommand.MESSAGE):
+            self._answers.put_nowait(command)
+        else:
+            return 0
+        return 1
+
+    async def answer(self) -> BaseCommand:
+        """The next answer to a request."""
+        return await asyncio.wait_for(self._answers.get(), 30)
+
+    async def request(self, command: BaseCommand, expected: int) -> BaseCommand:
+        """Send a command and take its answer."""
+        self.write(frame(command))
+        answer = await self.answer()
+        if answer.type != expected:
+            raise RuntimeError(f"{command} was answered with {answer}")
+        return answer
+
+    def next_request_id(self) -> int:
+        """A fresh request id."""
+        self._request_id += 1
+        return self._request_id
+
+    async def lookup(self, topic: str) -> None:
+        """Settle who owns the topic."""
+        command = BaseCommand(type=BaseCommand.LOOKUP)
+        command.lookupTopic.topic = topic
+        command.lookupTopic.request_id = self.next_request_id()
+        await self.request(command, BaseCommand.LOOKUP_RESPONSE)
+
+    async def create_producer(self, topic: str, producer_id: int) -> None:
+        """Open a producer with a generated name."""
+        await self.lookup(topic)
+        command = BaseCommand(type=BaseCommand.PRODUCER)
+        command.producer.topic = topic
+        command.producer.producer_id = producer_id
+        command.producer.request_id = self.next_request_id()
+        await self.request(command, BaseCommand.PRODUCER_SUCCESS)
+
+    async def subscribe(
+        self, topic: str, subscription: str, consumer_id: int, *, from_earliest: bool = False
+    ) -> None:
+        """Open an Exclusive consumer; it gets nothing before `flow`."""
+        await self.lookup(topic)
+        command = BaseCommand(type=BaseCommand.SUBSCRIBE)
+        subscribe = command.subscribe
+        subscribe.topic = topic
+        subscribe.subscription = subscription
+        subscribe.subType = CommandSubscribe.Exclusive
+        subscribe.consumer_id = consumer_id
+        subscribe.request_id = self.next_request_id()
+        if from_earliest:
+            subscribe.initialPosition = CommandSubscribe.Earliest
+        await self.request(command, BaseCommand.SUCCESS)
+
+    def flow(self, consumer_id: int, permits: int) -> None:
+        """Allow messages."""
+        command = BaseCommand(type=BaseCommand.FLOW)
+        command.flow.consumer_id = consumer_id
+        command.flow.messagePermits = permits
+        self.write(frame(command))
+
+    def acknowledge_cumulatively(self, consumer_id: int, ledger_id: int, entry_id: int) -> None:
+        """Acknowledge everything up to an entry, without a receipt."""
+        command = BaseCommand(type=BaseCommand.ACK)
+        command.ack.consumer_id = consumer_id
+        command.ack.ack_type = command.ack.Cumulative
+        command.ack.message_id.add(ledgerId=ledger_id, entryId=entry_id)
+        self.write(frame(command))
+
+    def start_counting(self) -> None:
+        """From now on frames are only counted (and handed to `on_frame`, if set)."""
+        self._counting = True
+        self.frames_count = 0

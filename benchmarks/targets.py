@@ -1,0 +1,155 @@
+"""The brokers that are measured: ours, started for the run, and others that run already.
+
+CPU time is read from `/proc`, all threads of the process counted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(slots=True)
+class Target:
+    """One broker."""
+
+    name: str
+    host: str
+    port: int
+    pid: int | None
+    process: subprocess.Popen[str] | None = None
+    data_dir: Path | None = None
+    web_port: int | None = None
+    ready_millis: float = 0.0
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this run started it."""
+        return self.process is not None
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all threads so far; 0 where the process is not visible."""
+        if self.pid is None:
+            return 0.0
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+
+    def resident_megabytes(self) -> float:
+        """Resident memory now."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) / 1024
+        return 0.0
+
+    def metric(self, name: str) -> float | None:
+        """The sum over all lines of a metric that `/metrics` exports."""
+        if self.web_port is None:
+            return None
+        with socket.create_connection((self.host, self.web_port), 10) as connection:
+            connection.sendall(b"GET /metrics/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            data = b""
+            while block := connection.recv(1 << 16):
+                data += block
+        values = [
+            float(line.rsplit(" ", 1)[1])
+            for line in data.decode().splitlines()
+            if line.startswith((f"{name} ", f"{name}{{"))
+        ]
+        return sum(values) if values else None
+
+    def stop(self) -> None:
+        """Stop what this run started, and remove its data."""
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.data_dir is not None:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _answers(port: int, request: bytes | None = None) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), 1) as connection:
+            if request is None:
+                return True
+            connection.sendall(request)
+            return bool(connection.recv(16))
+    except OSError:
+        return False
+
+
+def start_ours(directory: Path, settings: dict[str, str] | None = None) -> Target:
+    """Start `pulsar-py standalone` on free ports; returns when both answer."""
+    port, web_port = free_port(), free_port()
+    data_dir = Path(tempfile.mkdtemp(prefix="bench-data-", dir=directory))
+    command = [
+        str(Path(sys.executable).with_name("pulsar-py")), "standalone", "--data-dir", str(data_dir),
+        "--host", "127.0.0.1", "--port", str(port), "--web-port", str(web_port),
+    ]  # fmt: skip
+    for name, value in (settings or {}).items():
+        command += ["--set", f"{name}={value}"]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True)
+    health = b"GET /admin/v2/clusters HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    while not (_answers(port) and _answers(web_port, health)):
+        if process.poll() is not None:
+            raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+        if time.perf_counter() - start > 30:
+            process.kill()
+            raise RuntimeError("the broker did not get ready within 30 s")
+        time.sleep(0.002)
+    ready_millis = (time.perf_counter() - start) * 1e3
+    return Target(
+        "pulsar_py", "127.0.0.1", port, process.pid, process, data_dir, web_port, ready_millis,
+        settings or {},
+    )  # fmt: skip
+
+
+def _listener_pid(port: int) -> int | None:
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:
+                inodes.add(f"socket:[{fields[9]}]")
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            if any(os.readlink(link) in inodes for link in (process / "fd").iterdir()):
+                return int(process.name)
+        except OSError:
+            continue
+    return None
+
+
+def running(description: str) -> Target:
+    """A broker given as `NAME=HOST:PORT` that runs already."""
+    name, _, address = description.partition("=")
+    host, _, port = address.rpartition(":")
+    if not name or not host or not port.isdigit():
+        raise SystemExit(f"--against {description!r} is not of the form NAME=HOST:PORT")
+    return Target(name, host, int(port), _listener_pid(int(port)))
