@@ -1,0 +1,97 @@
+"""BookieSettings: every size, interval and threshold of the storage engine.
+
+A value without behaviour; `bookie` and its parts read it, the composition root makes it. Units
+stand in the names. `check` refuses combinations that can't work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_py.common.errors import ConfigurationError
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True)
+class BookieSettings:
+    """How one Bookie uses memory and disk."""
+
+    is_volatile: bool = False
+    """Keep all entries in memory and write nothing: no journal, no entry logs, nothing survives
+    `close`. For in-memory brokers, on a `MemoryDisk`; deleting a ledger frees its bytes at once."""
+
+    volatile_limit_bytes: int = 4096 * MIB
+    """What a volatile engine holds at most; beyond it appends get `DiskFullError`."""
+
+    write_cache_bytes: int = 64 * MIB
+    """One of the two write cache generations; when it is full it is flushed to an entry log."""
+
+    append_limit_bytes: int = 192 * MIB
+    """Entries queued or not yet flushed; beyond it appends get `StorageError` until there is room.
+    At least two generations, or a flush would stop all writes."""
+
+    flush_interval_seconds: float = 60.0
+    """A generation is flushed at this age even if it is small."""
+
+    journal_group_bytes: int = 4 * MIB
+    """Entries of one journal write; more wait for the next one."""
+
+    journal_file_bytes: int = 64 * MIB
+    """Space reserved for a journal file; when it is used up the next file begins."""
+
+    entry_log_bytes: int = 256 * MIB
+    """Size at which the next entry log begins."""
+
+    run_bytes: int = 256 * KIB
+    """Neighbouring entries of one ledger under one checksum and one index record."""
+
+    read_ahead_bytes: int = MIB
+    """What a sequential reader's miss loads at once."""
+
+    read_cache_bytes: int = 32 * MIB
+    """Runs read from entry logs, kept decoded."""
+
+    index_cache_bytes: int = 8 * MIB
+    """Pages of the index, kept as they are on disk."""
+
+    open_files_count: int = 64
+    """Entry logs held open for reading."""
+
+    minimum_free_bytes: int = 128 * MIB
+    """Below this appends get `DiskFullError`; what is left lets flushes and deletions go on."""
+
+    disk_check_interval_seconds: float = 1.0
+    """How often free space is looked at, and a failed flush tried again."""
+
+    garbage_interval_seconds: float = 900.0
+    """How often entry logs without live bytes are looked for (each flush does so, too)."""
+
+    minor_compaction_threshold: float = 0.2
+    """Entry logs with a smaller share of live bytes are rewritten, once in the minor interval."""
+
+    minor_compaction_interval_seconds: float = 3600.0
+    """How often entry logs below the minor threshold are rewritten."""
+
+    major_compaction_threshold: float = 0.5
+    """The same, once in the major interval."""
+
+    major_compaction_interval_seconds: float = 86400.0
+    """How often entry logs below the major threshold are rewritten."""
+
+    def check(self) -> None:
+        """Refuse what can't work.
+
+        Raises:
+            ConfigurationError: Two sizes contradict one another.
+        """
+        if self.append_limit_bytes < 2 * self.write_cache_bytes:
+            raise ConfigurationError(
+                f"append limit of {self.append_limit_bytes} bytes is less than two write cache "
+                f"generations of {self.write_cache_bytes}"
+            )
+        if self.run_bytes > self.entry_log_bytes:
+            raise ConfigurationError(
+                f"a run of {self.run_bytes} bytes exceeds an entry log of {self.entry_log_bytes}"
+            )
