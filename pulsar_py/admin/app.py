@@ -1,0 +1,120 @@
+"""The administration as an application: a request goes to its route, errors become answers.
+
+`AdminApp` knows no sockets (that is `http_server`) and no topics (that are the resources): it finds
+the route, checks `Accept` and `Content-Type` as Pulsar's server does, calls the handler and turns
+whatever it raises into a status. Handlers never answer errors by hand.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from urllib.parse import parse_qsl
+
+from pulsar_py.admin.http_messages import (
+    TEXT,
+    HttpError,
+    Request,
+    Response,
+    UnreadableBodyError,
+    page_response,
+    reason_response,
+)
+from pulsar_py.admin.router import BadPathError, MethodNotAllowed, Route, Router
+from pulsar_py.admin.service_errors import status_of
+from pulsar_py.common.errors import PulsarError
+
+logger = logging.getLogger(__name__)
+
+
+class AdminApp:
+    """All routes of one broker's HTTP port; made by `standalone`, lives as long as the broker."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._router = Router(routes)
+
+    async def handle(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes
+    ) -> Response:
+        """Answer one request; never raises. Header names are in lower case."""
+        raw_path, _, raw_query = target.partition("?")
+        try:
+            found = self._router.find(method, raw_path)
+        except BadPathError:
+            return page_response(HTTPStatus.BAD_REQUEST)
+        if found is None:
+            return page_response(HTTPStatus.NOT_FOUND)
+        if isinstance(found, MethodNotAllowed):
+            return _method_not_allowed(method, found)
+        if (refusal := _negotiate(found.route, headers, body)) is not None:
+            return refusal
+        request = Request(
+            method=method,
+            raw_path=raw_path,
+            path=found.parameters,
+            query=_first_values(raw_query),
+            headers=headers,
+            body=body,
+        )
+        return await _call(found.route, request)
+
+
+async def _call(route: Route, request: Request) -> Response:
+    try:
+        return await route.handler(request)
+    except HttpError as error:
+        return reason_response(error.status, error.reason)
+    except UnreadableBodyError as error:
+        return Response(HTTPStatus.BAD_REQUEST, str(error).encode(), TEXT)
+    except PulsarError as error:
+        status = status_of(error)
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            logger.warning(
+                "admin call failed",
+                extra={"method": request.method, "path": request.raw_path},
+                exc_info=error,
+            )
+        return reason_response(status, str(error))
+    except Exception:  # The outermost edge of a request: one bad call must not end its connection.
+        logger.exception(
+            "admin call failed", extra={"method": request.method, "path": request.raw_path}
+        )
+        return reason_response(
+            HTTPStatus.INTERNAL_SERVER_ERROR, "an unexpected error occurred in the server"
+        )
+
+
+def _method_not_allowed(method: str, found: MethodNotAllowed) -> Response:
+    allowed = found.allowed
+    if method == "OPTIONS":
+        head = ("HEAD",) if "GET" in allowed else ()
+        names = ",".join((*head, *allowed))
+        return Response(HTTPStatus.OK, names.encode(), TEXT, (("Allow", names),))
+    return page_response(HTTPStatus.METHOD_NOT_ALLOWED, (("Allow", ",".join(allowed)),))
+
+
+def _negotiate(route: Route, headers: Mapping[str, str], body: bytes) -> Response | None:
+    """What `Accept` or `Content-Type` make impossible."""
+    if not _accepts(headers.get("accept", ""), route.produces):
+        return page_response(HTTPStatus.NOT_ACCEPTABLE)
+    if body and route.consumes:
+        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type not in route.consumes:
+            return page_response(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    return None
+
+
+def _accepts(accept: str, produced: str) -> bool:
+    if not accept.strip():
+        return True
+    family = produced.partition("/")[0] + "/*"
+    ranges = (part.partition(";")[0].strip().lower() for part in accept.split(","))
+    return any(item in {"*/*", family, produced} for item in ranges)
+
+
+def _first_values(raw_query: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name, value in parse_qsl(raw_query, keep_blank_values=True):
+        values.setdefault(name, value)
+    return values

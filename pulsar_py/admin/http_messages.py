@@ -1,0 +1,121 @@
+"""Requests and responses of the administration: plain values, and how errors look.
+
+A resource gets a `Request` whose path parameters are decoded already, and returns a `Response` or
+raises an `HttpError`, which becomes `{"reason": ...}`. Pages of the server itself (no such path, a
+method that is not there) are HTML, as Pulsar's are; nobody reads them.
+
+JSON is compact, and what is None is left out: clients compare some bodies byte by byte.
+
+Source: admin.md sections 1.2 and 1.3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from http import HTTPStatus
+from typing import Any
+
+JSON = "application/json"
+HTML = "text/html;charset=iso-8859-1"
+TEXT = "text/plain"
+
+
+class HttpError(Exception):
+    """An answer with a status from 400; `reason` is what clients show."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer, complete in memory."""
+
+    status: int = HTTPStatus.OK
+    body: bytes = b""
+    content_type: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+NO_CONTENT = Response(HTTPStatus.NO_CONTENT)
+EMPTY = Response(HTTPStatus.OK)
+"""200 without a body: how Pulsar answers for a policy that is not set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request, with its body read whole.
+
+    `path` are the parameters of the route's template, decoded; header names are in lower case.
+    """
+
+    method: str
+    raw_path: str
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """A boolean query parameter; anything but `true` in any case is False, as in Java."""
+        value = self.query.get(name)
+        return default if value is None else value.lower() == "true"
+
+    def json(self) -> Any:  # Any: whatever JSON the client sent; callers check it.
+        """The body as JSON, None when it is empty.
+
+        Raises:
+            UnreadableBodyError: It is no JSON.
+        """
+        if not self.body.strip():
+            return None
+        try:
+            return json.loads(self.body)
+        except ValueError as error:
+            raise UnreadableBodyError(str(error)) from None
+
+
+class UnreadableBodyError(Exception):
+    """A body that is no JSON, or not of the shape that is needed: 400 in plain text."""
+
+
+def without_nulls(value: object) -> object:
+    """`value` with every None in a mapping left out, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+def json_response(value: object, status: int = HTTPStatus.OK) -> Response:
+    """`value` as compact JSON without nulls."""
+    text = json.dumps(without_nulls(value), separators=(",", ":"), ensure_ascii=False)
+    return Response(status, text.encode(), JSON)
+
+
+def optional_json_response(value: object | None) -> Response:
+    """`value` as JSON; 200 without a body when it is None."""
+    return EMPTY if value is None else json_response(value)
+
+
+def text_response(text: str, *, content_type: str = JSON) -> Response:
+    """Raw text, under JSON's content type by default, as Pulsar has it."""
+    return Response(HTTPStatus.OK, text.encode(), content_type)
+
+
+def reason_response(status: int, reason: str) -> Response:
+    """An error raised by a resource."""
+    return json_response({"reason": reason}, status)
+
+
+def page_response(status: int, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    """An error of the server itself, as a page."""
+    title = f"Error {status} {HTTPStatus(status).phrase}"
+    page = f"<html><head><title>{escape(title)}</title></head><body><h2>{title}</h2></body></html>"
+    return Response(status, page.encode(), HTML, headers)

@@ -1,0 +1,261 @@
+"""HTTP/1.1 over asyncio and h11 (edge): sockets in, requests to an application, answers out.
+
+One `HttpConnection` a socket. Requests of a connection are served one after the other; while one
+is at work, nothing more is read from its socket. Everything is bounded: headers, bodies, the number
+of connections, and how long a peer may take for a request, for taking its answer, or be idle. One
+sweep closes those that took too long.
+
+Invariant: at most one request of a connection is at work, and its answer is written whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final
+
+import h11
+
+from pulsar_py.admin.http_messages import Response, page_response
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.tasks import TaskOwner
+
+logger = logging.getLogger(__name__)
+
+Application = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Response]]
+"""Takes method, target, headers in lower case and body; never raises."""
+
+_SWEEP_SECONDS: Final = 5.0
+_BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    """How much one peer, and all of them, may ask for."""
+
+    header_bytes: int = 16 * 1024
+    body_bytes: int = 16 * 1024 * 1024
+    connections_count: int = 2048
+    idle_seconds: float = 60.0
+    request_seconds: float = 30.0
+    """From the first byte of a request to its last, and for taking an answer."""
+
+
+class HttpServer:
+    """A listening socket and its connections; owned by `standalone`."""
+
+    def __init__(
+        self, application: Application, *, clock: Clock, limits: HttpLimits | None = None
+    ) -> None:
+        self._application = application
+        self._clock = clock
+        self._limits = limits or HttpLimits()
+        self._connections: set[HttpConnection] = set()
+        self._tasks = TaskOwner("http")
+        self._server: asyncio.Server | None = None
+        self._sweep_timer: asyncio.TimerHandle | None = None  # only while there are connections
+
+    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+        """Bind and accept; port 0 takes a free one.
+
+        Raises:
+            OSError: The address can't be bound.
+        """
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: HttpConnection(self), host, port, ssl=tls, backlog=1024
+        )
+
+    @property
+    def port(self) -> int:
+        """The port bound."""
+        assert self._server is not None, "start was not called"
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def connections_count(self) -> int:
+        """Open connections."""
+        return len(self._connections)
+
+    async def close(self) -> None:
+        """Stop accepting, drop the connections, and wait for the requests at work."""
+        if self._server is not None:
+            self._server.close()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+        for connection in list(self._connections):
+            connection.drop()
+        await self._tasks.close()
+
+    def _opened(self, connection: HttpConnection) -> bool:
+        if len(self._connections) >= self._limits.connections_count:
+            logger.warning("too many http connections", extra={"limit": len(self._connections)})
+            return False
+        self._connections.add(connection)
+        if self._sweep_timer is None:
+            self._sweep_timer = self._clock.call_later(_SWEEP_SECONDS, self._sweep)
+        return True
+
+    def _sweep(self) -> None:
+        self._sweep_timer = None
+        now = self._clock.monotonic_seconds()
+        for connection in list(self._connections):
+            if connection.deadline <= now:
+                connection.drop()
+        if self._connections:
+            self._sweep_timer = self._clock.call_later(_SWEEP_SECONDS, self._sweep)
+
+
+class HttpConnection(asyncio.Protocol):
+    """One accepted socket, until either side closes it."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+        self._limits = server._limits  # noqa: SLF001 - its own server
+        self._clock = server._clock  # noqa: SLF001
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.header_bytes)
+        self._transport: asyncio.Transport | None = None  # None before and after
+        self._request: h11.Request | None = None  # the one being read or served
+        self._body = bytearray()
+        self._is_serving = False
+        self._is_write_paused = False
+        self._is_ending = False  # the last answer is written, nothing more is read
+        self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Join the server, or leave at once if it is full."""
+        assert isinstance(transport, asyncio.Transport)
+        if not self._server._opened(self):  # noqa: SLF001
+            transport.abort()
+            return
+        self._transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - either way it ends
+        """Leave the server; an answer under way goes nowhere."""
+        self._transport = None
+        self._is_ending = True
+        self._server._connections.discard(self)  # noqa: SLF001
+
+    def drop(self) -> None:
+        """End the connection now."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause_writing(self) -> None:
+        """The peer does not take its answer: read no further request meanwhile."""
+        self._is_write_paused = True
+
+    def resume_writing(self) -> None:
+        """The peer took enough."""
+        self._is_write_paused = False
+        self._advance()
+
+    def eof_received(self) -> bool:
+        """The peer sends no more; an answer under way is still written."""
+        if self._http.their_state is h11.MUST_CLOSE:
+            return True
+        self._http.receive_data(b"")
+        self._advance()
+        return self._is_serving
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless a request is at work."""
+        self._http.receive_data(data)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Take whatever h11 can make of the bytes so far."""
+        while not (self._is_serving or self._is_write_paused or self._is_ending):
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError as error:
+                self._refuse(error.error_status_hint or HTTPStatus.BAD_REQUEST)
+                return
+            if event is h11.NEED_DATA or event is h11.PAUSED:
+                return
+            if isinstance(event, h11.ConnectionClosed):
+                self._end()
+                return
+            self._take(event)
+
+    def _take(self, event: object) -> None:
+        if isinstance(event, h11.Request):
+            self._request = event
+            self._body.clear()
+            self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+            if self._http.they_are_waiting_for_100_continue:
+                self._write(h11.InformationalResponse(status_code=100, headers=[]))
+        elif isinstance(event, h11.Data):
+            self._body += event.data
+            if len(self._body) > self._limits.body_bytes:
+                self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        elif isinstance(event, h11.EndOfMessage):
+            self._serve()
+
+    def _serve(self) -> None:
+        assert self._request is not None
+        assert self._transport is not None
+        self._is_serving = True
+        self.deadline = float("inf")
+        self._transport.pause_reading()
+        self._server._tasks.spawn(self._answer(self._request, bytes(self._body)), "request")  # noqa: SLF001
+
+    async def _answer(self, request: h11.Request, body: bytes) -> None:
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers
+        }
+        response = await self._server._application(  # noqa: SLF001
+            request.method.decode("ascii"), request.target.decode("latin-1"), headers, body
+        )
+        self._is_serving = False
+        if self._transport is None:
+            return
+        self._send(response, is_head=request.method == b"HEAD")
+        self._next_request()
+
+    def _next_request(self) -> None:
+        assert self._transport is not None
+        self.deadline = self._clock.monotonic_seconds() + self._limits.idle_seconds
+        if self._http.our_state is h11.MUST_CLOSE or self._http.their_state is not h11.DONE:
+            self._end()
+            return
+        self._http.start_next_cycle()
+        self._transport.resume_reading()
+        self._advance()
+
+    def _refuse(self, status: int) -> None:
+        """Answer what can't be read on, and close."""
+        if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            self._send(page_response(status, (("Connection", "close"),)), is_head=False)
+        self._end()
+
+    def _end(self) -> None:
+        """Close once all is written; a peer that does not take it is dropped by the sweep."""
+        self._is_ending = True
+        self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+        if self._transport is not None:
+            self._transport.close()
+
+    def _send(self, response: Response, *, is_head: bool) -> None:
+        headers = [("Date", formatdate(self._clock.wall_time_millis() / 1000, usegmt=True))]
+        headers.extend(response.headers)
+        if response.content_type is not None:
+            headers.append(("Content-Type", response.content_type))
+        if response.status not in _BODYLESS:
+            headers.append(("Content-Length", str(len(response.body))))
+        self._write(h11.Response(status_code=response.status, headers=headers))
+        if response.body and not is_head:
+            self._write(h11.Data(data=response.body))
+        self._write(h11.EndOfMessage())
+
+    def _write(self, event: h11.Event) -> None:
+        assert self._transport is not None
+        data = self._http.send(event)
+        if data:
+            self._transport.write(data)

@@ -1,0 +1,1 @@
+"""What the administration offers, one module a kind of thing; JSON keeps Pulsar's field names."""

@@ -1,0 +1,187 @@
+"""From a method and a raw path to a route (pure).
+
+The raw path is split at `/` first and each segment decoded afterwards, so that `%2F` in a topic's
+name stays inside its segment; a literal `+` is a space. A template is a path whose segments are
+literals, `{name}` for a parameter, or `{name:a|b}` for one of a few words:
+
+    /admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}/stats
+
+Where several templates fit, the one whose literals come first wins; if it lacks the method, the
+next one that has it (`DELETE .../encryptionRequired` means a bundle of that name, as in Pulsar).
+One trailing slash is tolerated, an empty segment elsewhere is not.
+
+A route that is to come belongs to a resource's `routes`, and nowhere else.
+
+Source: JAX-RS matching as Pulsar's admin shows it (admin.md 1.2 and its corrections).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final
+from urllib.parse import unquote_plus
+
+from pulsar_py.admin.http_messages import JSON, Request, Response
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+_BAD_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")
+_PARAMETER = re.compile(r"\{(\w+)(?::([^}]+))?\}")
+
+
+class BadPathError(Exception):
+    """A path that can't be decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one template.
+
+    `consumes` are the content types of bodies it reads; a route with none ignores its body.
+    `produces` is what it answers with, for `Accept`.
+    """
+
+    method: str
+    template: str
+    handler: Handler
+    consumes: tuple[str, ...] = ()
+    produces: str = JSON
+
+
+def get(template: str, handler: Handler) -> Route:
+    """A route for GET (and so HEAD)."""
+    return Route("GET", template, handler)
+
+
+def put(template: str, handler: Handler, *, consumes: tuple[str, ...] = (JSON,)) -> Route:
+    """A route for PUT that reads a body."""
+    return Route("PUT", template, handler, consumes)
+
+
+def post(template: str, handler: Handler, *, consumes: tuple[str, ...] = (JSON,)) -> Route:
+    """A route for POST that reads a body."""
+    return Route("POST", template, handler, consumes)
+
+
+def delete(template: str, handler: Handler) -> Route:
+    """A route for DELETE."""
+    return Route("DELETE", template, handler)
+
+
+@dataclass(slots=True)
+class _Leaf:
+    """What stands at the end of a path: routes by method, each with its parameters' names."""
+
+    routes: dict[str, tuple[Route, tuple[tuple[str, int], ...]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Node:
+    literals: dict[str, _Node] = field(default_factory=dict)
+    parameter: _Node | None = None
+    leaf: _Leaf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The route found and its parameters."""
+
+    route: Route
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodNotAllowed:
+    """The path is there, the method is not; `allowed` are those that are (for OPTIONS, too)."""
+
+    allowed: tuple[str, ...]
+
+
+NOT_FOUND: Final = None
+
+
+class Router:
+    """All routes of a server; immutable once built."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        """Build the tree.
+
+        Raises:
+            ValueError: Two routes have the same method and path.
+        """
+        self._root = _Node()
+        for route in routes:
+            self._add(route)
+
+    def _add(self, route: Route) -> None:
+        segments = route.template.strip("/").split("/")
+        names = tuple(
+            (match[1], index)
+            for index, segment in enumerate(segments)
+            if (match := _PARAMETER.fullmatch(segment))
+        )
+        for choice in product(*map(_alternatives, segments)):
+            node = self._root
+            for segment in choice:
+                node = _child(node, segment)
+            if node.leaf is None:
+                node.leaf = _Leaf()
+            if route.method in node.leaf.routes:
+                raise ValueError(f"two routes for {route.method} {route.template}")
+            node.leaf.routes[route.method] = (route, names)
+
+    def find(self, method: str, raw_path: str) -> Match | MethodNotAllowed | None:
+        """The route for a method and an undecoded path without query; None when there is no path.
+
+        Raises:
+            BadPathError: A `%` is not followed by two hexadecimal digits.
+        """
+        segments = _segments(raw_path)
+        leaves = list(_leaves(self._root, segments, 0))
+        for leaf in leaves:
+            found = leaf.routes.get("GET" if method == "HEAD" else method)
+            if found is not None:
+                route, names = found
+                return Match(route, {name: segments[index] for name, index in names})
+        if not leaves:
+            return NOT_FOUND
+        return MethodNotAllowed(tuple(sorted({*leaves[0].routes, "OPTIONS"})))
+
+
+def _alternatives(segment: str) -> list[str | None]:
+    """The literals a segment of a template stands for; None for any text."""
+    match = _PARAMETER.fullmatch(segment)
+    if match is None:
+        return [segment]
+    return [*match[2].split("|")] if match[2] else [None]
+
+
+def _child(node: _Node, segment: str | None) -> _Node:
+    if segment is not None:
+        return node.literals.setdefault(segment, _Node())
+    if node.parameter is None:
+        node.parameter = _Node()
+    return node.parameter
+
+
+def _segments(raw_path: str) -> list[str]:
+    if _BAD_PERCENT.search(raw_path):
+        raise BadPathError(raw_path)
+    parts = raw_path.removeprefix("/").removesuffix("/").split("/")
+    return [unquote_plus(part, errors="replace") for part in parts]
+
+
+def _leaves(node: _Node, segments: list[str], index: int) -> Iterator[_Leaf]:
+    """All leaves that fit, those with literals first."""
+    if index == len(segments):
+        if node.leaf is not None:
+            yield node.leaf
+        return
+    segment = segments[index]
+    if (literal := node.literals.get(segment)) is not None:
+        yield from _leaves(literal, segments, index + 1)
+    if node.parameter is not None and segment:
+        yield from _leaves(node.parameter, segments, index + 1)
