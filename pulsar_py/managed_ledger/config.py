@@ -1,0 +1,54 @@
+"""ManagedLedgerConfig: what a managed ledger and its cursors need to know, units in the names.
+
+One frozen value a managed ledger, replaced as a whole when a policy changes. The defaults are those
+of `broker.conf`; -1 means "no limit" for retention, 0 switches an interval off.
+
+Source: ManagedLedgerConfig in Pulsar's managed-ledger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pulsar_py.storage.ledger_store import LedgerOptions
+
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedLedgerConfig:
+    """Settings of one managed ledger."""
+
+    max_entries_per_ledger: int = 50_000
+    max_size_per_ledger_bytes: int = 2048 * MEBIBYTE
+    minimum_rollover_seconds: float = 600.0
+    maximum_rollover_seconds: float = 240 * 60.0
+    # An idle ledger with entries is closed after this; 0 never.
+    inactive_ledger_rollover_seconds: float = 0.0
+    # Acknowledged data is kept this long (-1 for ever, 0 not at all) ...
+    retention_seconds: float = 0.0
+    # ... and within this size (-1 without limit, 0 not at all).
+    retention_size_bytes: int = 0
+    # After a ledger could not be created, appends fail at once for this long.
+    creation_failure_backoff_seconds: float = 10.0
+    # The same while the disk is full: it may have room again any moment.
+    disk_full_backoff_seconds: float = 1.0
+    ledger_creation_timeout_seconds: float = 60.0
+    # Appends that may wait for a ledger to be created, in bytes; beyond it they fail.
+    max_queued_bytes: int = 256 * MEBIBYTE
+    is_batch_index_ack_enabled: bool = True
+    # A dirty cursor is written at most once in this time, and this long after an ack at the latest.
+    cursor_persist_interval_seconds: float = 1.0
+    cursor_max_entries_per_ledger: int = 50_000
+    cursor_rollover_seconds: float = 14_400.0
+    max_unacked_ranges_to_persist: int = 200_000
+    max_unacked_ranges_to_persist_in_metadata: int = 1_000
+    max_batch_deleted_indexes_to_persist: int = 200_000
+    persists_ranges_as_long_arrays: bool = True
+    # A cursor further behind than this is not tailing: nothing is cached for it.
+    cursor_backlogged_threshold_entries: int = 1_000
+    # What one catch-up read may fetch beyond what was asked for.
+    read_ahead_bytes: int = 1 * MEBIBYTE
+    # Lost ledgers and entries are skipped as if acknowledged, instead of failing every read.
+    skips_non_recoverable_data: bool = False
+    ledger_options: LedgerOptions = field(default_factory=LedgerOptions)

@@ -1,0 +1,31 @@
+"""Entry: one stored entry as cursors hand it out.
+
+Entries that several cursors read from the cache are one shared object, so whatever is parsed from
+an entry is parsed once: the layer above keeps it in `summary`.
+
+Source: EntryImpl in Pulsar's managed-ledger.
+"""
+
+from __future__ import annotations
+
+from pulsar_py.common.position import Position
+
+
+class Entry:
+    """One entry: where it stands, its bytes, and a place for what the layer above made of them."""
+
+    __slots__ = ("data", "entry_id", "ledger_id", "summary")
+
+    def __init__(self, ledger_id: int, entry_id: int, data: bytes) -> None:
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        self.data = data  # exactly as appended
+        self.summary: object | None = None  # the layer above's; the managed ledger never looks
+
+    @property
+    def position(self) -> Position:
+        """Where the entry stands."""
+        return Position(self.ledger_id, self.entry_id)
+
+    def __repr__(self) -> str:
+        return f"Entry({self.ledger_id}:{self.entry_id}, {len(self.data)} bytes)"
