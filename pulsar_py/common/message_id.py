@@ -1,6 +1,6 @@
 """Message ids: a position with what a client adds to it: partition, batch index, chunks.
 
-The serialized form, which users store and hand back, is one bare `MessageIdData`. A message inside a
+The serialized form, which users store and hand back, is one bare `MessageIdData`. A message in a
 batch carries `batch_index` and `batch_size`; a chunked message has the id of its last chunk, and
 that of its first one nested. On the wire ledger and entry are unsigned, -1 being 2^64-1.
 
