@@ -1,0 +1,118 @@
+"""DelayedDeliveryTracker: entries that may not be delivered before a time (pure).
+
+Times are grouped: their low bits are cut, as many as fit into one tick (512 ms for the tick of
+1000 ms), and each group has one bitmap of entry ids a ledger. So a million delayed entries of one
+hour cost some megabytes at most. Nothing is stored: after a restart the entries are unacknowledged,
+are read again and come in again.
+
+An entry is due at `now + tick`, that is up to one tick early; with `is_strict` never early: groups
+are rounded up and the cutoff is `now`.
+
+Source: InMemoryDelayedDeliveryTracker in Pulsar's broker, PIP-26.
+"""
+
+from __future__ import annotations
+
+from pyroaring import BitMap64
+from sortedcontainers import SortedDict
+
+from pulsar_py.server.dispatch.pending_acks import PositionKey
+
+
+class DelayedDeliveryTracker:
+    """Owned by the dispatcher of a Shared or Key_Shared subscription."""
+
+    def __init__(self, *, tick_millis: int, is_strict: bool, look_ahead: int) -> None:
+        """`look_ahead`: entries of a fixed delay tracked before reading pauses; 0 never pauses."""
+        self._tick_millis = tick_millis
+        self._is_strict = is_strict
+        self._look_ahead = look_ahead
+        self._precision_bits = max(tick_millis.bit_length() - 1, 0)
+        # Group time in ms to bitmaps of entry ids by ledger. (No types are shipped.)
+        self._groups: SortedDict = SortedDict()
+        self._count = 0
+        self._highest_millis = 0
+        self._has_fixed_delay = True
+
+    def __len__(self) -> int:
+        """Entries that wait."""
+        return self._count
+
+    def add(self, position: PositionKey, deliver_at_millis: int, now_millis: int) -> bool:
+        """Keep an entry back; returns False when it may be delivered now. Twice is once."""
+        if deliver_at_millis <= self.cutoff_millis(now_millis):
+            self._has_fixed_delay = False
+            return False
+        if deliver_at_millis < self._highest_millis - self._tick_millis:
+            self._has_fixed_delay = False
+        self._highest_millis = max(self._highest_millis, deliver_at_millis)
+        ledger_id, entry_id = position
+        group = self._groups.setdefault(self._group_millis(deliver_at_millis), {})
+        bitmap = group.get(ledger_id)
+        if bitmap is None:
+            bitmap = group[ledger_id] = BitMap64()
+        if entry_id not in bitmap:
+            bitmap.add(entry_id)
+            self._count += 1
+        return True
+
+    def take_due(self, limit: int, now_millis: int) -> list[PositionKey]:
+        """Up to `limit` entries that are due, by group and then position; they are forgotten."""
+        due: list[PositionKey] = []
+        cutoff = self.cutoff_millis(now_millis)
+        while self._groups and len(due) < limit:
+            group_millis, group = self._groups.peekitem(0)
+            if group_millis > cutoff:
+                break
+            for ledger_id in sorted(group):
+                bitmap = group[ledger_id]
+                taken = list(bitmap[: limit - len(due)])
+                due.extend((ledger_id, entry_id) for entry_id in taken)
+                bitmap.difference_update(taken)
+                if not bitmap:
+                    del group[ledger_id]
+                if len(due) >= limit:
+                    break
+            if not group:
+                del self._groups[group_millis]
+        self._count -= len(due)
+        if not self._count:
+            self._has_fixed_delay = True
+            self._highest_millis = 0
+        return due
+
+    def has_due(self, now_millis: int) -> bool:
+        """Some entry may be delivered now."""
+        return bool(self._groups) and self._groups.peekitem(0)[0] <= self.cutoff_millis(now_millis)
+
+    def next_check_millis(self, now_millis: int) -> int | None:
+        """In how many milliseconds something will be due, None when nothing waits."""
+        if not self._groups:
+            return None
+        wait = int(self._groups.peekitem(0)[0]) - self.cutoff_millis(now_millis)
+        return max(wait, 0)
+
+    def is_pausing(self, now_millis: int) -> bool:
+        """All delays so far are the same and many wait: reading on would find more that wait."""
+        return (
+            self._look_ahead > 0
+            and self._has_fixed_delay
+            and self._count >= self._look_ahead
+            and not self.has_due(now_millis)
+        )
+
+    def cutoff_millis(self, now_millis: int) -> int:
+        """What has to be delivered at this time or before may go now."""
+        return now_millis if self._is_strict else now_millis + self._tick_millis
+
+    def clear(self) -> None:
+        """Forget everything: the cursor will be read anew."""
+        self._groups.clear()
+        self._count = 0
+        self._highest_millis = 0
+        self._has_fixed_delay = True
+
+    def _group_millis(self, deliver_at_millis: int) -> int:
+        if self._is_strict:
+            deliver_at_millis += (1 << self._precision_bits) - 1
+        return deliver_at_millis >> self._precision_bits << self._precision_bits

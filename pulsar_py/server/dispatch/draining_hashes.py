@@ -1,0 +1,113 @@
+"""DrainingHashes: sticky hashes that moved while their former owner still holds messages (pure).
+
+When a consumer joins or leaves, slots change hands. A slot whose former owner has unacknowledged
+entries *drains*: nobody else may get it until those are acknowledged, or gone with their consumer.
+Whoever was refused meanwhile makes the hash *blocking*: the end of draining is worth a read.
+
+Invariant: a draining hash has at least one pending entry at the consumer it drains from.
+
+Source: DrainingHashesTracker in Pulsar's broker, PIP-379.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+
+class HashHolder(Protocol):
+    """A consumer, as far as draining goes."""
+
+    @property
+    def pending_hash_counts(self) -> Mapping[int, int]:
+        """Unacknowledged entries of each sticky hash."""
+
+
+C = TypeVar("C", bound=HashHolder)
+
+
+class DrainingHashes(Generic[C]):
+    """Owned by the dispatcher of an ordered AUTO_SPLIT Key_Shared subscription."""
+
+    def __init__(self) -> None:
+        self._owners: dict[int, C] = {}
+        self._blocking: set[int] = set()
+        self._cleared_total: dict[C, int] = {}
+
+    def __len__(self) -> int:
+        """Hashes that drain."""
+        return len(self._owners)
+
+    def owner(self, sticky_hash: int) -> C | None:
+        """The consumer that a hash drains from."""
+        return self._owners.get(sticky_hash)
+
+    def refuses(self, sticky_hash: int, consumer: C) -> bool:
+        """Whether the hash drains at another consumer; if so it is blocking from now on."""
+        owner = self._owners.get(sticky_hash)
+        if owner is None or owner is consumer:
+            return False
+        self._blocking.add(sticky_hash)
+        return True
+
+    def reassign(self, consumers: Iterable[C], select: Callable[[int], C | None]) -> bool:
+        """Slots changed hands: see for every pending hash whether its holder still owns it.
+
+        A hash that came back to its drainer stops draining. Returns whether one of those that
+        stopped had blocked somebody.
+        """
+        has_unblocked = False
+        for consumer in consumers:
+            for sticky_hash in consumer.pending_hash_counts:
+                if select(sticky_hash) is not consumer:
+                    # The first holder keeps it: a second one got it legally only after it.
+                    self._owners.setdefault(sticky_hash, consumer)
+                elif self._owners.get(sticky_hash) is consumer:
+                    has_unblocked |= self._clear(sticky_hash)
+        return has_unblocked
+
+    def on_released(self, consumer: C, sticky_hash: int) -> bool:
+        """The consumer holds one entry of the hash less; returns whether that unblocked others."""
+        if self._owners.get(sticky_hash) is not consumer:
+            return False
+        if sticky_hash in consumer.pending_hash_counts:
+            return False
+        self._cleared_total[consumer] = self._cleared_total.get(consumer, 0) + 1
+        return self._clear(sticky_hash)
+
+    def on_consumer_removed(self, consumer: C) -> bool:
+        """A consumer left with all it held; returns whether that unblocked others."""
+        has_unblocked = False
+        for sticky_hash in [each for each, owner in self._owners.items() if owner is consumer]:
+            has_unblocked |= self._clear(sticky_hash)
+        self._cleared_total.pop(consumer, None)
+        return has_unblocked
+
+    def count_of(self, consumer: C) -> int:
+        """Hashes that drain from a consumer (walks all of them)."""
+        return sum(owner is consumer for owner in self._owners.values())
+
+    def pending_count_of(self, consumer: C) -> int:
+        """Entries those hashes still wait for."""
+        counts = consumer.pending_hash_counts
+        return sum(
+            counts.get(sticky_hash, 0)
+            for sticky_hash, owner in self._owners.items()
+            if owner is consumer
+        )
+
+    def cleared_total(self, consumer: C) -> int:
+        """Hashes that a consumer has drained since it connected."""
+        return self._cleared_total.get(consumer, 0)
+
+    def clear(self) -> None:
+        """All consumers left."""
+        self._owners.clear()
+        self._blocking.clear()
+        self._cleared_total.clear()
+
+    def _clear(self, sticky_hash: int) -> bool:
+        del self._owners[sticky_hash]
+        was_blocking = sticky_hash in self._blocking
+        self._blocking.discard(sticky_hash)
+        return was_blocking

@@ -1,0 +1,87 @@
+"""Permits: how many messages a consumer may still be sent, and how many it owes (pure).
+
+A permit is one message, counted inside batches. `available` may go negative, because an entry is
+never split. On Shared and Key_Shared a consumer with `max_unacked_messages` unacknowledged ones is
+blocked: what FLOW brings then is parked, and released when the debt is down to half, or with any
+REDELIVER.
+
+Invariant: `parked_permits` is 0 while the consumer is not blocked.
+
+Source: Consumer.flowPermits, blockedConsumerOnUnackedMsgs in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+
+class ConsumerPermits:
+    """Counters of one consumer; owned by it, read by its dispatcher."""
+
+    __slots__ = (
+        "available",
+        "is_blocked",
+        "max_unacked_messages",
+        "parked_permits",
+        "unacked_messages",
+    )
+
+    def __init__(self, *, max_unacked_messages: int) -> None:
+        """`max_unacked_messages` 0: no limit (readers, Exclusive, Failover)."""
+        self.available = 0
+        self.parked_permits = 0
+        self.unacked_messages = 0
+        self.is_blocked = False
+        self.max_unacked_messages = max_unacked_messages
+
+    @property
+    def can_receive(self) -> bool:
+        """It has permits and is not blocked."""
+        return self.available > 0 and not self.is_blocked
+
+    @property
+    def unacked_allowance(self) -> int:
+        """Messages that may be sent before the limit blocks it; large without a limit."""
+        if not self.max_unacked_messages:
+            return 2**31 - 1
+        return max(self.max_unacked_messages - self.unacked_messages, 0)
+
+    def add(self, permits_count: int) -> bool:
+        """FLOW came; returns whether the permits count now (False: parked)."""
+        self._block_at_limit()
+        if self.is_blocked:
+            self.parked_permits += permits_count
+            return False
+        self.available += permits_count
+        return True
+
+    def take(self, messages_count: int, *, tracks_unacked: bool) -> None:
+        """Messages were sent; with `tracks_unacked` they are owed from now on."""
+        self.available -= messages_count
+        if tracks_unacked:
+            self.unacked_messages += messages_count
+            self._block_at_limit()
+
+    def give_back(self, messages_count: int) -> bool:
+        """Messages were acknowledged; returns whether that released parked permits."""
+        self.unacked_messages -= messages_count
+        assert self.unacked_messages >= 0, f"{self.unacked_messages} unacknowledged messages"
+        if not self.is_blocked or self.unacked_messages > self.max_unacked_messages // 2:
+            return False
+        return self.unblock()
+
+    def redeliver(self, messages_count: int) -> bool:
+        """REDELIVER took back messages; it unblocks in any case. Returns as `give_back`."""
+        self.unacked_messages -= messages_count
+        assert self.unacked_messages >= 0, f"{self.unacked_messages} unacknowledged messages"
+        return self.unblock()
+
+    def unblock(self) -> bool:
+        """Let parked permits count; returns whether the consumer had been blocked."""
+        was_blocked = self.is_blocked
+        self.is_blocked = False
+        self.available += self.parked_permits
+        self.parked_permits = 0
+        return was_blocked
+
+    def _block_at_limit(self) -> None:
+        if self.max_unacked_messages and self.unacked_messages >= self.max_unacked_messages:
+            self.is_blocked = True
