@@ -1,1 +1,4 @@
-"""cli."""
+"""The command `pulsar-py`; every command imports what it needs inside itself.
+
+May import: click, rich, uvloop.
+"""

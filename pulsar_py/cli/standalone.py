@@ -1,0 +1,106 @@
+"""`pulsar-py standalone`: one broker in this process until a signal ends it (edge).
+
+Says in one line on standard output when both ports answer and where; logs go to standard error. The
+first SIGTERM or SIGINT stops the broker cleanly with everything flushed, the second one kills.
+Exit codes: 0 after a clean stop, 1 when it could not start (one line says why).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvloop
+
+from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.log_format import JsonFormatter, TextFormatter
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.standalone import Broker
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandaloneOptions:
+    """The command line. `data_dir` None keeps everything in memory; None elsewhere: the setting."""
+
+    data_dir: Path | None = None
+    host: str | None = None
+    port: int | None = None
+    web_port: int | None = None
+    config_file: Path | None = None
+    overrides: tuple[str, ...] = ()
+    log_format: str = "text"
+    log_level: str = "INFO"
+
+
+def run(options: StandaloneOptions) -> int:
+    """Run one broker to its end; returns the exit code."""
+    set_up_logging(log_format=options.log_format, level=options.log_level)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve(options))
+    except (PulsarError, OSError) as error:
+        sys.stderr.write(f"pulsar-py: {error}\n")
+        return 1
+    return 0
+
+
+def set_up_logging(*, log_format: str, level: str) -> None:
+    """Send every record from `level` to standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    logging.basicConfig(handlers=[handler], level=level, force=True)
+
+
+def load_config(options: StandaloneOptions) -> BrokerConfig:
+    """The settings: file, then environment, then `--set`.
+
+    Raises:
+        ConfigurationError: A name is unknown or a value out of bounds.
+    """
+    raise NotImplementedError
+
+
+async def serve(options: StandaloneOptions) -> None:
+    """Start a broker, say so, and stop it after a signal."""
+    stopping = _signals_to_event()
+    config = load_config(options)
+    broker = Broker(
+        data_dir=options.data_dir,
+        config=config,
+        host=options.host or config.bindAddress,
+        port=_port(options.port, config.brokerServicePort),
+        web_port=_port(options.web_port, config.webServicePort),
+    )
+    async with broker:
+        data = "in memory" if options.data_dir is None else options.data_dir
+        sys.stdout.write(
+            f"pulsar-py ready: {broker.service_url} {broker.web_service_url} data {data}\n"
+        )
+        sys.stdout.flush()
+        await stopping.wait()
+
+
+def _port(wanted: int | None, configured: int | None) -> int:
+    """The port of the command line, else of the settings; a setting left empty takes a free one."""
+    return (configured or 0) if wanted is None else wanted
+
+
+def _signals_to_event() -> asyncio.Event:
+    """An event that the first SIGTERM or SIGINT sets; the second one has its usual effect."""
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+
+    def stop() -> None:
+        stopping.set()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
+    return stopping

@@ -1,0 +1,227 @@
+"""The composition root: a whole broker in the caller's event loop.
+
+    async with Broker() as broker:                      # in memory, on free ports
+        client = pulsar.Client(broker.service_url)
+
+    async with Broker(data_dir="data", port=6650, web_port=8080) as broker: ...
+
+Builds, from the bottom to the top, metadata store, ledger store, broker, listener and
+administration, and takes them down in the opposite order, with everything flushed. Nothing here is
+global: any number of brokers can run in one process. Beside `server.broker` this is the only reader
+of `BrokerConfig`.
+
+On disk a data directory holds `metadata.sqlite` and `ledgers/`; one process owns it.
+
+May import: nothing beyond the standard library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pulsar_py.admin.app import AdminApp
+from pulsar_py.admin.http_server import HttpServer
+from pulsar_py.admin.resources.all_routes import all_routes
+from pulsar_py.common.clock import Clock, SystemClock
+from pulsar_py.common.disk import Disk
+from pulsar_py.common.local_disk import LocalDisk
+from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
+from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.listeners import Listener
+from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
+from pulsar_py.storage.bookie import Bookie, BookieSettings
+
+logger = logging.getLogger(__name__)
+
+LEDGER_IDS_PATH = "/ledgers/idgen-long"
+LEDGER_IDS_BLOCK = 100
+_WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
+_LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class LedgerIds:
+    """Ledger ids that were never given before, leased from the metadata store in blocks.
+
+    What is left of a block when the process ends is lost. Id 0 is never given: non-persistent
+    messages carry it.
+    """
+
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
+        self._next = 0
+        self._end = 0  # exclusive
+        self._lock = asyncio.Lock()
+
+    async def next(self) -> int:
+        """A new id."""
+        async with self._lock:
+            if self._next == self._end:
+                first = await self._metadata.next_in_sequence(LEDGER_IDS_PATH, LEDGER_IDS_BLOCK)
+                self._next, self._end = first + 1, first + 1 + LEDGER_IDS_BLOCK
+            self._next += 1
+            return self._next - 1
+
+
+class Broker:
+    """One standalone broker; use it with `async with`, or call `start` and `stop`.
+
+    A broker can be started once. `data_dir` None keeps everything in memory.
+    """
+
+    def __init__(
+        self,
+        *,
+        data_dir: str | Path | None = None,
+        config: BrokerConfig | Mapping[str, Any] | None = None,  # Any: a setting has its own type
+        host: str = "127.0.0.1",
+        port: int = 0,
+        web_port: int = 0,
+    ) -> None:
+        """Take in what is wanted; nothing is opened yet.
+
+        Args:
+            data_dir: Where everything is stored; made if missing.
+            config: Settings of `broker.conf`; a mapping names those that differ from the default.
+            host: Address to listen on, also the one clients are told (`localhost` for a wildcard)
+                unless `advertisedAddress` says otherwise.
+            port: Of the binary protocol; 0 takes a free one.
+            web_port: Of HTTP; 0 takes a free one.
+
+        Raises:
+            ConfigurationError: A setting is unknown or out of bounds.
+        """
+        self._data_dir = None if data_dir is None else Path(data_dir)
+        self._config = (
+            config if isinstance(config, BrokerConfig) else BrokerConfig(**(config or {}))
+        )
+        self._host = host
+        self._port = port
+        self._web_port = web_port
+        self._stack = AsyncExitStack()  # What was started, to be stopped in opposite order.
+        self._service: BrokerService | None = None  # None before start
+        self._service_url = ""
+        self._web_service_url = ""
+
+    @property
+    def service_url(self) -> str:
+        """Where clients connect: `pulsar://host:port`."""
+        assert self._service_url, "the broker is not started"
+        return self._service_url
+
+    @property
+    def web_service_url(self) -> str:
+        """Where administration and metrics are: `http://host:port`."""
+        assert self._web_service_url, "the broker is not started"
+        return self._web_service_url
+
+    @property
+    def service(self) -> BrokerService:
+        """The broker behind the ports, for tests and tools in the same process."""
+        assert self._service is not None, "the broker is not started"
+        return self._service
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Return when both ports answer.
+
+        Raises:
+            DirectoryLockedError: Another process has the data directory.
+            CorruptDataError: What is stored is damaged.
+            OSError: A port can't be bound.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def stop(self) -> None:
+        """Stop serving, write everything down and release the directory. May be called again."""
+        await self._stack.aclose()
+
+    async def _start(self) -> None:
+        clock = SystemClock()
+        metadata = await self._open_metadata(clock)
+        self._stack.push_async_callback(metadata.close)
+        ledger_store = await Bookie.start(
+            self._disk(),
+            clock=clock,
+            ledger_ids=LedgerIds(metadata).next,
+            settings=self._bookie_settings(),
+        )
+        self._stack.push_async_callback(ledger_store.close)
+        service = BrokerService(
+            self._config,
+            ledger_store=ledger_store,
+            metadata=metadata,
+            configuration_metadata=metadata,
+            clock=clock,
+        )
+        self._service = service
+        self._stack.push_async_callback(service.close)
+        await service.start()
+        await self._listen(service, clock)
+        logger.info(
+            "broker started",
+            extra={"service_url": self._service_url, "web_service_url": self._web_service_url},
+        )
+
+    async def _open_metadata(self, clock: Clock) -> MetadataStore:
+        if self._data_dir is None:
+            return MemoryMetadataStore(clock)
+        self._data_dir.mkdir(parents=True, exist_ok=True)
+        return await SqliteMetadataStore.open(self._data_dir / "metadata.sqlite", clock)
+
+    def _disk(self) -> Disk:
+        return MemoryDisk() if self._data_dir is None else LocalDisk(self._data_dir / "ledgers")
+
+    def _bookie_settings(self) -> BookieSettings:
+        return BookieSettings(is_volatile=self._data_dir is None)
+
+    async def _listen(self, service: BrokerService, clock: Clock) -> None:
+        """Open both ports, and tell the broker their numbers before the first lookup can come."""
+        listener = Listener(service.connections)
+        app = AdminApp(all_routes(service))
+        web = HttpServer(app.handle, clock=clock)
+        await web.start(self._host, self._web_port)
+        self._stack.push_async_callback(web.close)
+        await listener.start(self._host, self._port)
+        self._stack.push_async_callback(listener.close)
+        host = self._advertised_host()
+        self._service_url = f"pulsar://{host}:{listener.port}"
+        self._web_service_url = f"http://{host}:{web.port}"
+        service.set_addresses(
+            LocalAddresses(
+                default=BrokerAddresses(
+                    broker_url=self._service_url, http_url=self._web_service_url
+                ),
+                is_loopback=host in _LOOPBACK_HOSTS,
+            )
+        )
+
+    def _advertised_host(self) -> str:
+        if self._config.advertisedAddress:
+            return self._config.advertisedAddress
+        host = "localhost" if self._host in _WILDCARD_HOSTS else self._host
+        return f"[{host}]" if ":" in host else host
