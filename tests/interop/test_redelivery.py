@@ -1,0 +1,130 @@
+"""Negative acks, ack time-outs, dead-letter and retry topics with the official client."""
+
+from __future__ import annotations
+
+import time
+
+import pulsar
+from pulsar import ConsumerDeadLetterPolicy, ConsumerType, InitialPosition
+
+from tests.interop.test_produce_consume import (
+    TIMEOUT,
+    assert_nothing_left,
+    publish,
+    receive_all,
+)
+
+
+def test_negative_ack_brings_the_message_again(client: pulsar.Client, topic: str) -> None:
+    consumer = client.subscribe(
+        topic, "sub", consumer_type=ConsumerType.Shared, negative_ack_redelivery_delay_ms=200
+    )
+    publish(client, topic, 3)
+    messages = [consumer.receive(TIMEOUT) for _ in range(3)]
+    consumer.acknowledge(messages[0])
+    consumer.negative_acknowledge(messages[1])
+    consumer.acknowledge(messages[2])
+
+    again = consumer.receive(TIMEOUT)
+
+    assert again.data() == b"m1"
+    assert again.redelivery_count() == 1
+    consumer.acknowledge(again)
+    assert_nothing_left(consumer, 500)
+
+
+def test_negative_ack_on_an_exclusive_subscription(client: pulsar.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "sub", negative_ack_redelivery_delay_ms=200)
+    publish(client, topic, 3)
+    messages = [consumer.receive(TIMEOUT) for _ in range(3)]
+    consumer.acknowledge(messages[0])
+
+    consumer.negative_acknowledge(messages[1])
+
+    assert [m.data() for m in receive_all(consumer, 2)] == [b"m1", b"m2"]
+
+
+def test_ack_timeout_brings_messages_again(client: pulsar.Client, topic: str) -> None:
+    consumer = client.subscribe(
+        topic, "sub", consumer_type=ConsumerType.Shared, unacked_messages_timeout_ms=10_000
+    )
+    publish(client, topic, 2)
+    first = [consumer.receive(TIMEOUT).data() for _ in range(2)]
+    start = time.monotonic()
+
+    second = [m.data() for m in (consumer.receive(25_000), consumer.receive(5_000))]
+
+    assert sorted(first) == sorted(second)
+    assert time.monotonic() - start > 5
+
+
+def test_dead_letter_topic_takes_what_is_rejected_too_often(
+    client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(
+        topic,
+        "sub",
+        consumer_type=ConsumerType.Shared,
+        negative_ack_redelivery_delay_ms=100,
+        dead_letter_policy=ConsumerDeadLetterPolicy(
+            max_redeliver_count=2,
+            dead_letter_topic=f"{topic}-DLQ",
+            initial_subscription_name="init",
+        ),
+    )
+    publish(client, topic, 1)
+    counts = []
+    for _ in range(3):
+        message = consumer.receive(TIMEOUT)
+        counts.append(message.redelivery_count())
+        consumer.negative_acknowledge(message)
+
+    dead = client.subscribe(f"{topic}-DLQ", "init", initial_position=InitialPosition.Earliest)
+
+    assert counts == [0, 1, 2]
+    assert dead.receive(TIMEOUT).data() == b"m0"
+
+
+def test_unacknowledged_messages_of_a_closed_consumer_go_to_another(
+    client: pulsar.Client, topic: str
+) -> None:
+    first = client.subscribe(topic, "sub", consumer_type=ConsumerType.Shared)
+    publish(client, topic, 10)
+    for _ in range(10):
+        first.receive(TIMEOUT)
+
+    second = client.subscribe(topic, "sub", consumer_type=ConsumerType.Shared)
+    first.close()
+
+    assert {m.data() for m in receive_all(second, 10)} == {f"m{i}".encode() for i in range(10)}
+
+
+def test_redeliver_unacknowledged(client: pulsar.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "sub", consumer_type=ConsumerType.Shared)
+    publish(client, topic, 5)
+    for _ in range(5):
+        consumer.receive(TIMEOUT)
+
+    consumer.redeliver_unacknowledged_messages()
+
+    assert len(receive_all(consumer, 5)) == 5
+
+
+def test_retry_topic_by_hand(client: pulsar.Client, topic: str) -> None:
+    """What `reconsumeLater` of other clients does: publish to the retry topic, then ack."""
+    retry = f"{topic}-sub-RETRY"
+    consumer = client.subscribe([topic, retry], "sub", consumer_type=ConsumerType.Shared)
+    publish(client, topic, 1)
+    message = consumer.receive(TIMEOUT)
+    producer = client.create_producer(retry)
+
+    producer.send(
+        message.data(),
+        properties={"RECONSUMETIMES": "1", "REAL_TOPIC": topic},
+        deliver_at=int(time.time() * 1000) + 1500,
+    )
+    consumer.acknowledge(message)
+
+    again = consumer.receive(TIMEOUT)
+    assert again.data() == b"m0"
+    assert again.properties()["RECONSUMETIMES"] == "1"
