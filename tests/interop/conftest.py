@@ -58,9 +58,7 @@ def client(address: Address) -> Iterator[pulsar.Client]:
 
 def new_client(url: str, **options: object) -> pulsar.Client:
     """An official client that only logs errors."""
-    return pulsar.Client(
-        url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error), **options
-    )
+    return pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error), **options)
 
 
 @pytest.fixture

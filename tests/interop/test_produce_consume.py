@@ -57,9 +57,7 @@ def test_second_exclusive_consumer_is_refused(client: pulsar.Client, topic: str)
 
 def test_shared_subscription_spreads_each_message_once(client: pulsar.Client, topic: str) -> None:
     consumers = [
-        client.subscribe(
-            topic, "sub", consumer_type=ConsumerType.Shared, receiver_queue_size=10
-        )
+        client.subscribe(topic, "sub", consumer_type=ConsumerType.Shared, receiver_queue_size=10)
         for _ in range(3)
     ]
 
@@ -79,12 +77,8 @@ def test_shared_subscription_spreads_each_message_once(client: pulsar.Client, to
 
 
 def test_failover_moves_to_the_next_consumer(client: pulsar.Client, topic: str) -> None:
-    first = client.subscribe(
-        topic, "sub", consumer_type=ConsumerType.Failover, consumer_name="a"
-    )
-    second = client.subscribe(
-        topic, "sub", consumer_type=ConsumerType.Failover, consumer_name="b"
-    )
+    first = client.subscribe(topic, "sub", consumer_type=ConsumerType.Failover, consumer_name="a")
+    second = client.subscribe(topic, "sub", consumer_type=ConsumerType.Failover, consumer_name="b")
     publish(client, topic, 10)
     received = [m.data() for m in receive_all(first, 10)]
     assert len(received) == 10

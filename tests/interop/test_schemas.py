@@ -54,4 +54,3 @@ def test_producer_of_another_schema_type_is_refused(client: pulsar.Client, topic
 
     with pytest.raises(pulsar.IncompatibleSchema):
         client.create_producer(topic, schema=StringSchema())
-
