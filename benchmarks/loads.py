@@ -307,7 +307,7 @@ async def many_connections(target: Target, *, count: int = 2000) -> Figures:
 
 
 async def official_batched_publish(target: Target, *, seconds: float) -> Figures:
-    """Batches of 1,000 × 1 KB with the official client, in a process of its own."""
+    """Batches of 1,000 x 1 KB with the official client, in a process of its own."""
     cpu = target.cpu_seconds()
     script = Path(__file__).with_name("official_publisher.py")
     process = await asyncio.create_subprocess_exec(

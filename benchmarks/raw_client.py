@@ -82,7 +82,7 @@ class RawConnection(asyncio.Protocol):
         return connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's are of no common class.
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's are of no common class.
         self.transport.set_write_buffer_limits(high=4 * 1024 * 1024)
 
     def pause_writing(self) -> None:

@@ -139,7 +139,7 @@ def _listener_pid(port: int) -> int | None:
         if not process.name.isdigit():
             continue
         try:
-            if any(os.readlink(link) in inodes for link in (process / "fd").iterdir()):
+            if any(str(link.readlink()) in inodes for link in (process / "fd").iterdir()):
                 return int(process.name)
         except OSError:
             continue

@@ -29,12 +29,10 @@ class Address:
 
     def rest(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """One call of the admin API."""
-        request = urllib.request.Request(  # noqa: S310
-            self.web_service_url + path, data=body, method=method
-        )
+        request = urllib.request.Request(self.web_service_url + path, data=body, method=method)
         if body is not None:
             request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=10) as response:
             return bytes(response.read())
 
 
