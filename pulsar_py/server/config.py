@@ -1,0 +1,220 @@
+"""BrokerConfig: the settings of broker.conf.
+
+Values come, each later one over the earlier, from the defaults here, a properties text, environment
+variables in the manner of Pulsar's Docker image, and overrides `NAME=VALUE`. Names are Pulsar's:
+
+- one that has an effect here is a typed field of `BrokerConfig`, declared in a `settings_*` module;
+- one that Pulsar or its bookie knows and this broker does not need is taken with a notice
+  (`ignored_settings`);
+- one that Pulsar has renamed is taken as the new one, which wins if both are there;
+- any other is an error that names the nearest.
+
+Only `standalone` and `broker` read a BrokerConfig; they hand plain arguments on, with units.
+
+Source: ServiceConfiguration and PulsarConfigurationLoader in Pulsar; apply-config-from-env.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Self
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.server.ignored_settings import IgnoredSetting, ignored_settings
+from pulsar_py.server.properties_text import commented_names, parse_properties
+from pulsar_py.server.settings_server import ServerSettings
+from pulsar_py.server.settings_storage import StorageSettings
+from pulsar_py.server.settings_topics import TopicSettings
+
+logger = logging.getLogger(__name__)
+
+ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
+_SECRET_WORDS: Final = ("password", "secret", "parameters")
+_GIBIBYTE: Final = 1024**3
+
+
+def _gigabytes_to_bytes(text: str) -> str:
+    gigabytes = float(text)
+    return str(int(gigabytes * _GIBIBYTE)) if gigabytes > 0 else "-1"
+
+
+def _hertz_to_interval_millis(text: str) -> str:
+    hertz = float(text)
+    return str(max(1, int(1000 / hertz))) if hertz > 0 else ""
+
+
+def _same(text: str) -> str:
+    return text
+
+
+RENAMED: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
+    "backlogQuotaDefaultLimitGB": ("backlogQuotaDefaultLimitBytes", _gigabytes_to_bytes),
+    "brokerServicePurgeInactiveFrequencyInSeconds": (
+        "brokerDeleteInactiveTopicsFrequencySeconds",
+        _same,
+    ),
+    "configurationStoreServers": ("configurationMetadataStoreUrl", _same),
+    "globalZookeeperServers": ("configurationMetadataStoreUrl", _same),
+    "loadBalancerBandwithInResourceWeight": ("loadBalancerBandwidthInResourceWeight", _same),
+    "loadBalancerBandwithOutResourceWeight": ("loadBalancerBandwidthOutResourceWeight", _same),
+    "managedLedgerCacheEvictionFrequency": (
+        "managedLedgerCacheEvictionIntervalMs",
+        _hertz_to_interval_millis,
+    ),
+    "managedLedgerMaxUnackedRangesToPersistInZooKeeper": (
+        "managedLedgerMaxUnackedRangesToPersistInMetadataStore",
+        _same,
+    ),
+    "replicationTlsEnabled": ("brokerClientTlsEnabled", _same),
+    "zooKeeperAllowReadOnlyOperations": ("metadataStoreAllowReadOnlyOperations", _same),
+    "zooKeeperCacheExpirySeconds": ("metadataStoreCacheExpirySeconds", _same),
+    "zooKeeperOperationTimeoutSeconds": ("metadataStoreOperationTimeoutSeconds", _same),
+    "zooKeeperSessionTimeoutMillis": ("metadataStoreSessionTimeoutMillis", _same),
+    "zookeeperServers": ("metadataStoreUrl", _same),
+}
+"""Pulsar's old names: the new one, and how a text of the old becomes one of the new."""
+
+UNSET_OLD_VALUES: Final = frozenset({"", "-1"})
+"""What Pulsar's own files give an old name that is not meant to count."""
+
+
+class BrokerConfig(ServerSettings, TopicSettings, StorageSettings):
+    """All settings of one broker; immutable, replaced as a whole when a dynamic one changes.
+
+    Each keyword is a setting's name; see `declared()` for defaults, bounds and what they do.
+    """
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        properties_text: str = "",
+        environment: Mapping[str, str] | None = None,
+        overrides: Iterable[str] = (),
+    ) -> Self:
+        """The settings that a file, the environment and the command line give together.
+
+        Args:
+            properties_text: The contents of a `broker.conf` or `standalone.conf`.
+            environment: Variables; `PULSAR_PREFIX_<name>` always counts, `<name>` alone only for
+                names that stand in the properties, commented out or not.
+            overrides: `NAME=VALUE` each.
+
+        Raises:
+            ConfigurationError: A name is unknown, or a value not allowed; the message says which.
+        """
+        texts = parse_properties(properties_text)
+        places = texts.keys() | commented_names(properties_text)
+        texts.update(environment_texts(environment or {}, places))
+        texts.update(_split_override(override) for override in overrides)
+        return cls.from_texts(texts)
+
+    @classmethod
+    def from_texts(cls, texts: Mapping[str, str]) -> Self:
+        """The settings that names and texts give; logs a notice for those without effect.
+
+        Raises:
+            ConfigurationError: A name is unknown, or a value not allowed.
+        """
+        values: dict[str, Any] = {}  # Any: each text is parsed by its setting
+        without_effect = []
+        for name, text in _renamed(texts).items():
+            if (declaration := cls._declared.get(name)) is not None:
+                values[name] = declaration.parse(text)
+            elif (ignored := ignored_settings().get(name)) is not None:
+                if ignored.is_refused(text):
+                    raise ConfigurationError(f"{name}={text}: {ignored.reason}")
+                if text.strip() not in {"", ignored.default}:
+                    without_effect.append(name)
+            else:
+                raise ConfigurationError(unknown_name_message(name))
+        for name in sorted(without_effect):
+            logger.info(
+                "setting without effect",
+                extra={"setting": name, "reason": ignored_settings()[name].reason},
+            )
+        return cls(**values)
+
+    def with_texts(self, texts: Mapping[str, str]) -> Self:
+        """The same settings with some of them changed, as the dynamic configuration does.
+
+        Raises:
+            ConfigurationError: A name is unknown or not dynamic, or a value not allowed.
+        """
+        changes: dict[str, Any] = {}  # Any: each text is parsed by its setting
+        for name, text in texts.items():
+            declaration = self._declared.get(name)
+            if declaration is None:
+                if name in ignored_settings():
+                    continue
+                raise ConfigurationError(unknown_name_message(name))
+            if not declaration.is_dynamic:
+                raise ConfigurationError(f"{name} can't be changed while the broker runs")
+            changes[name] = declaration.parse(text)
+        return self.replace(**changes)
+
+    @classmethod
+    def settings_without_effect(cls) -> Mapping[str, IgnoredSetting]:
+        """Pulsar's settings that this broker takes and does not need, by name."""
+        return ignored_settings()
+
+    @classmethod
+    def dynamic_names(cls) -> list[str]:
+        """Names of the settings that may be changed while the broker runs, sorted."""
+        effective = {name for name, each in cls._declared.items() if each.is_dynamic}
+        ignored = {name for name, each in ignored_settings().items() if each.is_dynamic}
+        return sorted(effective | ignored)
+
+    def texts(self) -> dict[str, str]:
+        """Every setting with an effect as text; `from_texts` reads it back."""
+        return {name: each.render(getattr(self, name)) for name, each in self._declared.items()}
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a setting should not be shown."""
+    lowered = name.lower()
+    return any(word in lowered for word in _SECRET_WORDS)
+
+
+def environment_texts(environment: Mapping[str, str], places: Iterable[str]) -> dict[str, str]:
+    """The settings that variables give: with the prefix any, without it those of `places`."""
+    texts = {name: environment[name] for name in places if name in environment}
+    for variable, text in environment.items():
+        if variable.startswith(ENVIRONMENT_PREFIX):
+            texts[variable.removeprefix(ENVIRONMENT_PREFIX)] = text
+    return texts
+
+
+def unknown_name_message(name: str) -> str:
+    """What to tell somebody who misspelt a setting."""
+    from difflib import get_close_matches  # noqa: PLC0415 - needed for errors only
+
+    known = [*BrokerConfig.declared(), *RENAMED, *ignored_settings()]
+    by_lower_case = {each.lower(): each for each in known}
+    nearest = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.5)
+    hint = f"; did you mean {by_lower_case[nearest[0]]}?" if nearest else ""
+    return f"unknown setting {name}{hint}"
+
+
+def _split_override(override: str) -> tuple[str, str]:
+    name, separator, text = override.partition("=")
+    if not separator or not name.strip():
+        raise ConfigurationError(f"{override!r}: expected NAME=VALUE")
+    return name.strip(), text
+
+
+def _renamed(texts: Mapping[str, str]) -> dict[str, str]:
+    """`texts` with old names replaced; what is not meant to count is left out."""
+    result = {name: text for name, text in texts.items() if name not in RENAMED}
+    for name in texts.keys() & RENAMED.keys():
+        new_name, convert = RENAMED[name]
+        text = texts[name].strip()
+        if new_name in result or text in UNSET_OLD_VALUES:
+            continue
+        try:
+            result[new_name] = convert(text)
+        except ValueError:
+            raise ConfigurationError(f"{name}={text}: expected a number") from None
+        logger.info("setting has a new name", extra={"setting": name, "new_name": new_name})
+    return result

@@ -1,0 +1,98 @@
+r"""Java's properties format: pure.
+
+One setting a line, `name=value`, `name: value` or `name value`; white space around the separator
+does not count, that at the end of a value does. A line that starts with `#` or `!` is a comment. A
+backslash at the end of a line joins the next one to it (without its indentation); elsewhere it
+escapes: `\t \n \r \f \uXXXX`, and any other character stands for itself. The last of several lines
+with one name counts.
+
+Source: java.util.Properties.load.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator
+from typing import Final
+
+from pulsar_py.common.errors import ConfigurationError
+
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_BLANKS: Final = " \t\f"
+_COMMENTED = re.compile(r"^\s*#\s*([\w.]+)\s*=")
+_HEX_DIGITS: Final = 4
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    r"""Names and values of a properties text.
+
+    Raises:
+        ConfigurationError: A `\u` is not followed by four hexadecimal digits.
+    """
+    properties: dict[str, str] = {}
+    for line in _logical_lines(text):
+        name, value = _split(line)
+        properties[_unescape(name)] = _unescape(value)
+    return properties
+
+
+def commented_names(text: str) -> set[str]:
+    """Names that stand in lines of the form `#name=…`, as a place for Docker's variables."""
+    return {match[1] for line in text.splitlines() if (match := _COMMENTED.match(line))}
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    pending = ""
+    is_continued = False
+    for raw in re.split(r"\r\n|\r|\n", text):
+        line = raw.lstrip(_BLANKS)
+        if not is_continued and (not line or line[0] in "#!"):
+            continue
+        pending += line
+        trailing_backslashes = len(pending) - len(pending.rstrip("\\"))
+        is_continued = trailing_backslashes % 2 == 1
+        if is_continued:
+            pending = pending[:-1]
+            continue
+        yield pending
+        pending = ""
+    if pending:
+        yield pending
+
+
+def _split(line: str) -> tuple[str, str]:
+    end = 0
+    while end < len(line) and line[end] not in "=:" + _BLANKS:
+        end += 2 if line[end] == "\\" else 1
+    name, rest = line[:end], line[end:].lstrip(_BLANKS)
+    if rest and rest[0] in "=:":
+        rest = rest[1:].lstrip(_BLANKS)
+    return name, rest
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    pieces = []
+    index = 0
+    while index < len(text):
+        character = text[index]
+        index += 1
+        if character == "\\" and index < len(text):
+            character = text[index]
+            index += 1
+            if character == "u":
+                digits = text[index : index + _HEX_DIGITS]
+                index += _HEX_DIGITS
+                character = _unicode(digits)
+            else:
+                character = _ESCAPES.get(character, character)
+        pieces.append(character)
+    return "".join(pieces)
+
+
+def _unicode(digits: str) -> str:
+    if len(digits) != _HEX_DIGITS or not set(digits) <= set(string.hexdigits):
+        raise ConfigurationError(f"\\u{digits}: expected four hexadecimal digits")
+    return chr(int(digits, 16))

@@ -1,0 +1,403 @@
+"""Settings of topics, subscriptions and dispatch; namespaces and topics can override most."""
+
+# ruff: noqa: N815 - settings keep the names of broker.conf
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_py.common.policies import (
+    BacklogQuotaAction,
+    InactiveTopicDeleteMode,
+    SchemaCompatibilityStrategy,
+    TopicType,
+)
+from pulsar_py.server.settings import Settings, setting
+
+CREATION: Final = "Topic creation"
+INACTIVITY: Final = "Inactive topics and subscriptions"
+LIMITS: Final = "Limits"
+SUBSCRIPTIONS: Final = "Subscriptions"
+KEY_SHARED: Final = "Key_Shared"
+DISPATCH: Final = "Dispatch"
+DELAYED: Final = "Delayed delivery"
+RETENTION: Final = "Backlog, expiry and retention"
+DEDUPLICATION: Final = "Deduplication"
+RATES: Final = "Rates"
+SCHEMAS: Final = "Schemas"
+SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
+
+class TopicSettings(Settings):
+    """What topics may be, hold and deliver where no policy says otherwise."""
+
+    allowAutoTopicCreation: bool = setting(
+        True, dynamic=True, category=CREATION, doc="Whether a topic that is asked for is created."
+    )
+    allowAutoTopicCreationType: TopicType = setting(
+        TopicType.NON_PARTITIONED, dynamic=True, category=CREATION, doc="As what it is created."
+    )
+    defaultNumPartitions: int = setting(
+        1,
+        minimum=1,
+        dynamic=True,
+        category=CREATION,
+        doc="Partitions of a partitioned topic created so.",
+    )
+    allowAutoSubscriptionCreation: bool = setting(
+        True,
+        dynamic=True,
+        category=CREATION,
+        doc="Whether SUBSCRIBE creates a durable subscription that is not there.",
+    )
+    maxNumPartitionsPerPartitionedTopic: int = setting(
+        0, minimum=0, dynamic=True, category=LIMITS, doc="Most partitions of a topic; 0: no limit."
+    )
+    defaultNumberOfNamespaceBundles: int = setting(
+        4,
+        minimum=1,
+        maximum=128,
+        dynamic=True,
+        category=CREATION,
+        doc="Bundles a new namespace is cut into.",
+    )
+    maxTenants: int = setting(
+        0, minimum=0, dynamic=True, category=LIMITS, doc="Most tenants; 0 is no limit."
+    )
+    maxNamespacesPerTenant: int = setting(
+        0, minimum=0, dynamic=True, category=LIMITS, doc="Most namespaces of a tenant; 0: no limit."
+    )
+    maxTopicsPerNamespace: int = setting(
+        0,
+        minimum=0,
+        dynamic=True,
+        category=LIMITS,
+        doc="Most topics of a namespace, each partition counted; 0 is no limit.",
+    )
+    maxProducersPerTopic: int = setting(
+        0, minimum=0, category=LIMITS, doc="Most producers of a topic; 0 is no limit."
+    )
+    maxSameAddressProducersPerTopic: int = setting(
+        0,
+        minimum=0,
+        category=LIMITS,
+        doc="Most producers of a topic from one address; 0: no limit.",
+    )
+    maxConsumersPerTopic: int = setting(
+        0, minimum=0, category=LIMITS, doc="Most consumers of a topic; 0 is no limit."
+    )
+    maxSameAddressConsumersPerTopic: int = setting(
+        0,
+        minimum=0,
+        category=LIMITS,
+        doc="Most consumers of a topic from one address; 0: no limit.",
+    )
+    maxConsumersPerSubscription: int = setting(
+        0, minimum=0, category=LIMITS, doc="Most consumers of a subscription; 0 is no limit."
+    )
+    maxSubscriptionsPerTopic: int = setting(
+        0, minimum=0, category=LIMITS, doc="Most subscriptions of a topic; 0 is no limit."
+    )
+    encryptionRequireOnProducer: bool = setting(
+        False, category=CREATION, doc="Whether producers must encrypt what they publish."
+    )
+    brokerEntryMetadataInterceptors: frozenset[str] = setting(
+        frozenset[str](),
+        category=CREATION,
+        doc="What is stored in front of each entry: class names that end in "
+        "`AppendBrokerTimestampMetadataInterceptor` or `AppendIndexMetadataInterceptor`.",
+    )
+    exposingBrokerEntryMetadataToClientEnabled: bool = setting(
+        False, category=CREATION, doc="Whether clients that understand it get that metadata."
+    )
+    forceDeleteTenantAllowed: bool = setting(
+        False, dynamic=True, category=CREATION, doc="Whether a tenant may go with its namespaces."
+    )
+    forceDeleteNamespaceAllowed: bool = setting(
+        False, dynamic=True, category=CREATION, doc="Whether a namespace may go with its topics."
+    )
+    topicLevelPoliciesEnabled: bool = setting(
+        True, category=CREATION, doc="Whether single topics may have policies of their own."
+    )
+
+    brokerDeleteInactiveTopicsEnabled: bool = setting(
+        True, dynamic=True, category=INACTIVITY, doc="Whether topics nobody uses are deleted."
+    )
+    brokerDeleteInactiveTopicsFrequencySeconds: int = setting(
+        60, minimum=1, dynamic=True, category=INACTIVITY, doc="Seconds between looks for them."
+    )
+    brokerDeleteInactiveTopicsMode: InactiveTopicDeleteMode = setting(
+        InactiveTopicDeleteMode.DELETE_WHEN_NO_SUBSCRIPTIONS,
+        dynamic=True,
+        category=INACTIVITY,
+        doc="Which topics count as unused.",
+    )
+    brokerDeleteInactiveTopicsMaxInactiveDurationSeconds: int | None = setting(
+        None,
+        minimum=1,
+        dynamic=True,
+        category=INACTIVITY,
+        doc="Seconds a topic has to be unused; empty means the time between two looks.",
+    )
+    brokerDeleteInactivePartitionedTopicMetadataEnabled: bool = setting(
+        False,
+        dynamic=True,
+        category=INACTIVITY,
+        doc="Whether a partitioned topic goes with the last of its partitions.",
+    )
+    subscriptionExpirationTimeMinutes: int = setting(
+        0,
+        minimum=0,
+        category=INACTIVITY,
+        doc="Minutes without a consumer after which a subscription is deleted; 0 is never.",
+    )
+    subscriptionExpiryCheckIntervalInMinutes: int = setting(
+        5, minimum=1, category=INACTIVITY, doc="Minutes between looks for such subscriptions."
+    )
+
+    subscriptionTypesEnabled: frozenset[str] = setting(
+        frozenset(SUBSCRIPTION_TYPES),
+        choices=SUBSCRIPTION_TYPES,
+        dynamic=True,
+        category=SUBSCRIPTIONS,
+        doc="The types of subscription that may be made.",
+    )
+    subscriptionKeySharedEnable: bool = setting(
+        True, dynamic=True, category=KEY_SHARED, doc="Whether Key_Shared may be used at all."
+    )
+    subscriptionRedeliveryTrackerEnabled: bool = setting(
+        True, dynamic=True, category=SUBSCRIPTIONS, doc="Whether deliveries are counted."
+    )
+    acknowledgmentAtBatchIndexLevelEnabled: bool = setting(
+        True,
+        category=SUBSCRIPTIONS,
+        doc="Whether single messages of a batch can be acknowledged.",
+    )
+    maxUnackedMessagesPerConsumer: int = setting(
+        50_000,
+        minimum=0,
+        category=SUBSCRIPTIONS,
+        doc="Unacknowledged messages after which a consumer gets no more; 0 is no limit.",
+    )
+    maxUnackedMessagesPerSubscription: int = setting(
+        200_000,
+        minimum=0,
+        category=SUBSCRIPTIONS,
+        doc="The same for all consumers of a subscription together.",
+    )
+    maxUnackedMessagesPerBroker: int = setting(
+        0,
+        minimum=0,
+        category=SUBSCRIPTIONS,
+        doc="The same for the whole broker: beyond it, subscriptions with many are paused.",
+    )
+    maxUnackedMessagesPerSubscriptionOnBrokerBlocked: float = setting(
+        0.16,
+        minimum=0.0,
+        maximum=1.0,
+        category=SUBSCRIPTIONS,
+        doc="Share of maxUnackedMessagesPerBroker that is many.",
+    )
+    activeConsumerFailoverDelayTimeMillis: int = setting(
+        1000,
+        minimum=0,
+        category=SUBSCRIPTIONS,
+        doc="Milliseconds before a new active consumer of a Failover subscription gets messages.",
+    )
+    activeConsumerFailoverConsistentHashing: bool = setting(
+        False,
+        category=SUBSCRIPTIONS,
+        doc="Whether a ring of hashes, not the order of names, picks the active consumer.",
+    )
+    subscriptionKeySharedUseConsistentHashing: bool = setting(
+        True,
+        category=KEY_SHARED,
+        doc="Whether a ring of hashes, not the halving of ranges, spreads the keys.",
+    )
+    subscriptionKeySharedConsistentHashingReplicaPoints: int = setting(
+        100, minimum=1, category=KEY_SHARED, doc="Points of each consumer on that ring."
+    )
+    keySharedLookAheadMsgInReplayThresholdPerConsumer: int = setting(
+        2000,
+        minimum=0,
+        dynamic=True,
+        category=KEY_SHARED,
+        doc="Messages held back for a blocked key, times consumers, up to which reading goes on.",
+    )
+    keySharedLookAheadMsgInReplayThresholdPerSubscription: int = setting(
+        20_000, minimum=0, dynamic=True, category=KEY_SHARED, doc="The bound of that product."
+    )
+    keySharedUnblockingIntervalMs: int = setting(
+        10,
+        minimum=0,
+        dynamic=True,
+        category=KEY_SHARED,
+        doc="Milliseconds that the end of blocked keys is gathered before reading goes on.",
+    )
+
+    dispatcherMaxReadBatchSize: int = setting(
+        100, minimum=1, dynamic=True, category=DISPATCH, doc="Most entries of one read."
+    )
+    dispatcherMinReadBatchSize: int = setting(
+        1, minimum=1, dynamic=True, category=DISPATCH, doc="Entries of a read after a failed one."
+    )
+    dispatcherMaxReadSizeBytes: int = setting(
+        5 * 1024 * 1024, minimum=1, dynamic=True, category=DISPATCH, doc="Most bytes of one read."
+    )
+    dispatcherMaxRoundRobinBatchSize: int = setting(
+        20,
+        minimum=1,
+        dynamic=True,
+        category=DISPATCH,
+        doc="Most entries a Shared consumer gets before it is the next one's turn.",
+    )
+    dispatcherReadFailureBackoffInitialTimeInMs: int = setting(
+        15_000, minimum=1, dynamic=True, category=DISPATCH, doc="Wait after a failed read, in ms."
+    )
+    dispatcherReadFailureBackoffMaxTimeInMs: int = setting(
+        60_000, minimum=1, dynamic=True, category=DISPATCH, doc="The longest such wait, in ms."
+    )
+    preciseDispatcherFlowControl: bool = setting(
+        False,
+        dynamic=True,
+        category=DISPATCH,
+        doc="Whether permits are converted by the average number of messages in an entry.",
+    )
+
+    delayedDeliveryEnabled: bool = setting(
+        True, category=DELAYED, doc="Whether messages may ask for a later delivery."
+    )
+    delayedDeliveryTickTimeMillis: int = setting(
+        1000, minimum=1, category=DELAYED, doc="Milliseconds to which that time is exact."
+    )
+    isDelayedDeliveryDeliverAtTimeStrict: bool = setting(
+        False, category=DELAYED, doc="Whether a message may not come up to one tick early."
+    )
+    delayedDeliveryFixedDelayDetectionLookahead: int = setting(
+        50_000,
+        minimum=0,
+        category=DELAYED,
+        doc="Messages after which a subscription whose delays are all alike stops reading ahead.",
+    )
+    delayedDeliveryMaxDelayInMillis: int = setting(
+        0, minimum=0, category=DELAYED, doc="The longest delay, in ms; 0 is no limit."
+    )
+
+    backlogQuotaCheckEnabled: bool = setting(
+        True, category=RETENTION, doc="Whether backlog quotas are enforced."
+    )
+    backlogQuotaCheckIntervalInSeconds: int = setting(
+        60, minimum=1, category=RETENTION, doc="Seconds between looks at the backlogs."
+    )
+    backlogQuotaDefaultLimitBytes: int = setting(
+        -1, minimum=-1, category=RETENTION, doc="Bytes a backlog may have; 0 or -1 is no limit."
+    )
+    backlogQuotaDefaultLimitSecond: int = setting(
+        -1,
+        minimum=-1,
+        category=RETENTION,
+        doc="Seconds its oldest message may be old; 0 or -1 is no limit.",
+    )
+    backlogQuotaDefaultRetentionPolicy: BacklogQuotaAction = setting(
+        BacklogQuotaAction.PRODUCER_REQUEST_HOLD, category=RETENTION, doc="What happens beyond it."
+    )
+    preciseTimeBasedBacklogQuotaCheck: bool = setting(
+        False, category=RETENTION, doc="Whether that age is read from the message, not the ledger."
+    )
+    ttlDurationDefaultInSeconds: int = setting(
+        0,
+        minimum=0,
+        category=RETENTION,
+        doc="Seconds after which a message counts as acknowledged; 0 is never.",
+    )
+    messageExpiryCheckIntervalInMinutes: int = setting(
+        5, minimum=1, category=RETENTION, doc="Minutes between looks for such messages."
+    )
+    defaultRetentionTimeInMinutes: int = setting(
+        0, minimum=-1, category=RETENTION, doc="Minutes acknowledged data stays; -1 is for ever."
+    )
+    defaultRetentionSizeInMB: int = setting(
+        0, minimum=-1, category=RETENTION, doc="Megabytes of it that stay; -1 is all."
+    )
+    retentionCheckIntervalInSeconds: int = setting(
+        120, minimum=1, category=RETENTION, doc="Seconds between looks for what can go."
+    )
+
+    brokerDeduplicationEnabled: bool = setting(
+        False, category=DEDUPLICATION, doc="Whether what a producer sends again is dropped."
+    )
+    brokerDeduplicationMaxNumberOfProducers: int = setting(
+        10_000, minimum=1, category=DEDUPLICATION, doc="Producers of a topic that are remembered."
+    )
+    brokerDeduplicationEntriesInterval: int = setting(
+        1000, minimum=1, category=DEDUPLICATION, doc="Entries after which their state is stored."
+    )
+    brokerDeduplicationSnapshotIntervalSeconds: int = setting(
+        120, minimum=1, category=DEDUPLICATION, doc="Seconds after which it is stored anyway."
+    )
+    brokerDeduplicationSnapshotFrequencyInSeconds: int = setting(
+        120, minimum=1, category=DEDUPLICATION, doc="Seconds between looks whether that is due."
+    )
+    brokerDeduplicationProducerInactivityTimeoutMinutes: int = setting(
+        360, minimum=1, category=DEDUPLICATION, doc="Minutes after which a producer is forgotten."
+    )
+
+    maxPublishRatePerTopicInMessages: int = setting(
+        0, minimum=0, dynamic=True, category=RATES, doc="Messages a second to a topic; 0: no limit."
+    )
+    maxPublishRatePerTopicInBytes: int = setting(
+        0, minimum=0, dynamic=True, category=RATES, doc="Bytes a second to a topic; 0 is no limit."
+    )
+    brokerPublisherThrottlingMaxMessageRate: int = setting(
+        0, minimum=0, dynamic=True, category=RATES, doc="Messages a second to all; 0 is no limit."
+    )
+    brokerPublisherThrottlingMaxByteRate: int = setting(
+        0, minimum=0, dynamic=True, category=RATES, doc="Bytes a second to all; 0 is no limit."
+    )
+    dispatchThrottlingRatePerTopicInMsg: int = setting(
+        0,
+        minimum=0,
+        dynamic=True,
+        category=RATES,
+        doc="Messages a second from a topic; 0: no limit.",
+    )
+    dispatchThrottlingRatePerTopicInByte: int = setting(
+        0,
+        minimum=0,
+        dynamic=True,
+        category=RATES,
+        doc="Bytes a second from a topic; 0 is no limit.",
+    )
+    dispatchThrottlingRatePerSubscriptionInMsg: int = setting(
+        0, minimum=0, dynamic=True, category=RATES, doc="The same for each subscription."
+    )
+    dispatchThrottlingRatePerSubscriptionInByte: int = setting(
+        0, minimum=0, dynamic=True, category=RATES, doc="The same for each subscription."
+    )
+    dispatchThrottlingOnNonBacklogConsumerEnabled: bool = setting(
+        True, dynamic=True, category=RATES, doc="Whether these rates hold without a backlog, too."
+    )
+    subscribeThrottlingRatePerConsumer: int = setting(
+        0,
+        minimum=0,
+        dynamic=True,
+        category=RATES,
+        doc="Times a consumer may subscribe in a period; 0 is no limit.",
+    )
+    subscribeRatePeriodPerConsumerInSecond: int = setting(
+        30, minimum=1, dynamic=True, category=RATES, doc="Seconds of that period."
+    )
+
+    schemaCompatibilityStrategy: SchemaCompatibilityStrategy = setting(
+        SchemaCompatibilityStrategy.FULL, category=SCHEMAS, doc="What a new schema has to respect."
+    )
+    isAllowAutoUpdateSchemaEnabled: bool = setting(
+        True, dynamic=True, category=SCHEMAS, doc="Whether producers and consumers may bring one."
+    )
+    isSchemaValidationEnforced: bool = setting(
+        False, category=SCHEMAS, doc="Whether a topic with a schema takes producers with one only."
+    )
+    systemTopicSchemaCompatibilityStrategy: SchemaCompatibilityStrategy = setting(
+        SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE,
+        category=SCHEMAS,
+        doc="The strategy of the brokers' own topics.",
+    )
