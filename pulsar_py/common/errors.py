@@ -277,6 +277,14 @@ class InvalidNamespaceNameError(InvalidTopicNameError):
     """The namespace's name does not parse."""
 
 
+class TopicBusyError(ServiceError):
+    """The topic has clients, and what is asked for needs it to have none."""
+
+
+class TopicExistsError(ServiceError):
+    """There is a topic of that name already."""
+
+
 class IncompatibleSchemaError(ServiceError):
     """The schema is invalid, or not compatible with the topic's."""
 
