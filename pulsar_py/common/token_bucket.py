@@ -1,0 +1,80 @@
+"""Token buckets: rates with a burst, and time as an argument.
+
+A bucket fills at a steady rate up to its capacity. Whoever asks politely (`try_take`) gets all or
+nothing; who can only count afterwards (`take`) may overdraw it, and `delay_until` tells how long
+to pause so that the rate holds on average. Pure: `now` is any clock's seconds that never go back.
+
+Source: AsyncTokenBucket in Pulsar's broker (publish rates allow the last message through).
+"""
+
+from __future__ import annotations
+
+
+class TokenBucket:
+    """One limit, such as messages or bytes a second.
+
+    Invariant: `tokens <= capacity`; they are negative after more was taken than there was.
+    """
+
+    __slots__ = ("_capacity", "_rate_per_second", "_tokens", "_updated_at")
+
+    def __init__(
+        self, rate_per_second: float, *, now: float, capacity: float | None = None
+    ) -> None:
+        """Begin full; the capacity is that of one second unless given."""
+        if rate_per_second <= 0:
+            raise ValueError(f"a rate has to be above 0, not {rate_per_second}")
+        self._rate_per_second = rate_per_second
+        self._capacity = rate_per_second if capacity is None else capacity
+        self._tokens = self._capacity
+        # When `_tokens` was right.
+        self._updated_at = now
+
+    @property
+    def rate_per_second(self) -> float:
+        """How fast it fills."""
+        return self._rate_per_second
+
+    @property
+    def capacity(self) -> float:
+        """How much it holds at most."""
+        return self._capacity
+
+    def available(self, now: float) -> float:
+        """Tokens that are there now; below 0 when overdrawn."""
+        elapsed = now - self._updated_at
+        if elapsed > 0:
+            self._tokens = min(self._capacity, self._tokens + elapsed * self._rate_per_second)
+            self._updated_at = now
+        return self._tokens
+
+    def try_take(self, count: float, now: float) -> bool:
+        """Take `count` tokens if they are there; else take none and return False."""
+        if self.available(now) < count:
+            return False
+        self._tokens -= count
+        return True
+
+    def take(self, count: float, now: float) -> bool:
+        """Take `count` tokens even if they are not there; returns whether some are left."""
+        self._tokens = self.available(now) - count
+        return self._tokens > 0
+
+    def delay_until(self, count: float, now: float) -> float:
+        """Seconds until `count` tokens are there, 0.0 if they are.
+
+        What exceeds the capacity can never be there; then it is the time until the bucket is full.
+        """
+        missing = min(count, self._capacity) - self.available(now)
+        return missing / self._rate_per_second if missing > 0 else 0.0
+
+    def set_rate(
+        self, rate_per_second: float, *, now: float, capacity: float | None = None
+    ) -> None:
+        """Follow a changed limit; what was overdrawn stays so."""
+        if rate_per_second <= 0:
+            raise ValueError(f"a rate has to be above 0, not {rate_per_second}")
+        self.available(now)
+        self._rate_per_second = rate_per_second
+        self._capacity = rate_per_second if capacity is None else capacity
+        self._tokens = min(self._tokens, self._capacity)
