@@ -1,0 +1,146 @@
+"""Where each kind of object lives, as Apache Pulsar has it; pure.
+
+Local names of topics, cursor names and subscription names are encoded as HTML forms do it
+(`names.url_form_encode`). What stands under `/ledgers` belongs to the ledger store.
+
+Source: PulsarResources and its parts in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pulsar_py.common.names import NamespaceName, TopicName, url_form_encode
+
+CLUSTERS: Final = "/admin/clusters"
+POLICIES: Final = "/admin/policies"
+LOCAL_POLICIES: Final = "/admin/local-policies"
+PARTITIONED_TOPICS: Final = "/admin/partitioned-topics"
+DYNAMIC_CONFIGURATION: Final = "/admin/configuration"
+RESOURCE_GROUPS: Final = "/admin/resourcegroups"
+TOPIC_POLICIES: Final = "/admin/topic-policies"
+MANAGED_LEDGERS: Final = "/managed-ledgers"
+OWNERSHIP: Final = "/namespace"
+BROKERS: Final = "/loadbalance/brokers"
+LEADER: Final = "/loadbalance/leader"
+BUNDLE_DATA: Final = "/loadbalance/bundle-data"
+RESOURCE_QUOTAS: Final = "/loadbalance/resource-quota"
+SCHEMAS: Final = "/schemas"
+PRODUCER_NAME_COUNTER: Final = "/counters/producer-name"
+BOOKIE_RACKS: Final = "/bookies"
+LEDGERS: Final = "/ledgers"
+LEDGER_ID_COUNTER: Final = "/ledgers/idgen"
+
+
+def check(path: str) -> None:
+    """Refuse what is no path.
+
+    Raises:
+        ValueError: It does not start with `/`, ends with one, or has an empty part.
+    """
+    if not path.startswith("/") or (path.endswith("/") and path != "/") or "//" in path:
+        raise ValueError(f"{path!r} is not a path of the metadata store")
+
+
+def parent(path: str) -> str:
+    """The path one level up; `/` has itself."""
+    return path[: path.rindex("/")] or "/"
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """`path`, then all above it up to `/`."""
+    while path != "/":
+        yield path
+        path = parent(path)
+    yield path
+
+
+def cluster(name: str) -> str:
+    """A cluster's addresses."""
+    return f"{CLUSTERS}/{name}"
+
+
+def tenant(name: str) -> str:
+    """A tenant's roles and clusters."""
+    return f"{POLICIES}/{name}"
+
+
+def namespace_policies(namespace: NamespaceName) -> str:
+    """A namespace's policies; there is no namespace without them."""
+    return f"{POLICIES}/{namespace}"
+
+
+def local_policies(namespace: NamespaceName) -> str:
+    """A namespace's bundles."""
+    return f"{LOCAL_POLICIES}/{namespace}"
+
+
+def partitioned_topics(namespace: NamespaceName, domain: str) -> str:
+    """What the partitioned topics of a namespace lie below."""
+    return f"{PARTITIONED_TOPICS}/{namespace}/{domain}"
+
+
+def partitioned_topic(topic: TopicName) -> str:
+    """How many partitions a topic has."""
+    return f"{PARTITIONED_TOPICS}/{topic.managed_ledger_name}"
+
+
+def topic_policies(topic: TopicName, *, is_global: bool = False) -> str:
+    """A topic's own policies, those for this cluster or those for all.
+
+    Apache Pulsar's default keeps them in the topic `__change_events` instead.
+    """
+    scope = "global" if is_global else "local"
+    return f"{TOPIC_POLICIES}/{scope}/{topic.base.managed_ledger_name}"
+
+
+def managed_ledgers(namespace: NamespaceName) -> str:
+    """What the persistent topics of a namespace lie below."""
+    return f"{MANAGED_LEDGERS}/{namespace}/persistent"
+
+
+def managed_ledger(name: str) -> str:
+    """A managed ledger's list of ledgers; its cursors lie below."""
+    return f"{MANAGED_LEDGERS}/{name}"
+
+
+def managed_cursor(managed_ledger_name: str, cursor_name: str) -> str:
+    """A cursor's state, or where it is."""
+    return f"{MANAGED_LEDGERS}/{managed_ledger_name}/{url_form_encode(cursor_name)}"
+
+
+def schema(topic: TopicName) -> str:
+    """Where the versions of a topic's schema are."""
+    base = topic.base
+    return f"{SCHEMAS}/{base.namespace_name}/{url_form_encode(base.local_name)}"
+
+
+def bundle_owners(namespace: NamespaceName) -> str:
+    """What the ownership records of a namespace's bundles lie below."""
+    return f"{OWNERSHIP}/{namespace}"
+
+
+def bundle_owner(namespace: NamespaceName, bundle_range: str) -> str:
+    """The ephemeral record of who owns a bundle, a range such as `0x00000000_0x40000000`."""
+    return f"{OWNERSHIP}/{namespace}/{bundle_range}"
+
+
+def broker(broker_id: str) -> str:
+    """The ephemeral report of a broker, named host:port of its HTTP service."""
+    return f"{BROKERS}/{broker_id}"
+
+
+def resource_group(name: str) -> str:
+    """A resource group's rates."""
+    return f"{RESOURCE_GROUPS}/{name}"
+
+
+def failure_domains(cluster_name: str) -> str:
+    """What a cluster's failure domains lie below."""
+    return f"{CLUSTERS}/{cluster_name}/failureDomain"
+
+
+def isolation_policies(cluster_name: str) -> str:
+    """A cluster's rules for which brokers serve which namespaces."""
+    return f"{CLUSTERS}/{cluster_name}/namespaceIsolationPolicies"

@@ -1,0 +1,51 @@
+"""Who wants to know of changes below which path.
+
+Both embedded stores own one. What a watcher raises is logged and stops nobody else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from pulsar_py.metadata import paths
+from pulsar_py.metadata.store import Notification, Watcher
+
+logger = logging.getLogger(__name__)
+
+
+class Watches:
+    """The watchers of one store."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[str, list[Watcher]] = {}  # by prefix, in the order they came
+
+    def add(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
+        """Tell `watcher` of changes at or below `prefix`, until what is returned is called."""
+        paths.check(prefix)
+        self._watchers.setdefault(prefix, []).append(watcher)
+
+        def remove() -> None:
+            watchers = self._watchers.get(prefix, [])
+            if watcher in watchers:
+                watchers.remove(watcher)
+            if not watchers:
+                self._watchers.pop(prefix, None)
+
+        return remove
+
+    def notify(self, notifications: Iterable[Notification]) -> None:
+        """Tell everybody concerned, change by change."""
+        if not self._watchers:
+            return
+        for notification in notifications:
+            for prefix in paths.ancestors(notification.path):
+                for watcher in tuple(self._watchers.get(prefix, ())):
+                    self._tell(watcher, notification)
+
+    def _tell(self, watcher: Watcher, notification: Notification) -> None:
+        try:
+            watcher(notification)
+        except Exception:
+            # Its owner's fault; the change is made, and others have to learn of it.
+            logger.exception("watcher failed", extra={"path": notification.path})
