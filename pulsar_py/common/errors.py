@@ -4,6 +4,7 @@
     ├── ProtocolError            bytes or commands that break the protocol
     │   ├── LocalProtocolError       we misused it
     │   └── RemoteProtocolError      the peer did
+    │       └── PayloadError             but only within one message
     ├── ConfigurationError       a setting that is unknown or out of bounds
     ├── StorageError             ledgers and files
     │   ├── LedgerNotFoundError, LedgerFencedError, LedgerClosedError, EntryNotFoundError,
@@ -43,6 +44,10 @@ class LocalProtocolError(ProtocolError):
 
 class RemoteProtocolError(ProtocolError):
     """The peer sent something the protocol does not allow; its connection has to be closed."""
+
+
+class PayloadError(RemoteProtocolError):
+    """A message's metadata or payload can't be read; its connection may live on."""
 
 
 class ConfigurationError(PulsarError):

@@ -3,7 +3,7 @@
 `read_command` is the one reader: it returns the parsed BaseCommand and guarantees that the
 sub-message its type names is there and complete. `encode` is the one builder: it frames any
 `Command…` message, whoever sends it. The functions below it spell out what a broker answers, one
-for each shape of answer, so that callers name values and not fields; `ping` and `pong` are constant.
+for each shape of answer, so that callers name values and not fields; PING and PONG are constant.
 What goes out once an entry has encoders that reuse their message: `SendReceiptEncoder` and
 `MessageEncoder`. (Parsing can't reuse one: upb frees what it parsed only with the whole message.)
 

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from pulsar_py.common.errors import RemoteProtocolError
+from pulsar_py.common.errors import PayloadError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata
 
@@ -112,7 +112,7 @@ def parse_broker_entry_metadata(data: bytes) -> BrokerEntryMetadata | None:
     """The broker's metadata of an entry, None if it has none.
 
     Raises:
-        RemoteProtocolError: The block is there and can't be read.
+        PayloadError: The block is there and can't be read.
     """
     start = skip_broker_entry_metadata(data)
     if not start:
@@ -120,14 +120,14 @@ def parse_broker_entry_metadata(data: bytes) -> BrokerEntryMetadata | None:
     try:
         return BrokerEntryMetadata.FromString(data[CHECKSUM_BLOCK_SIZE:start])
     except DecodeError as error:
-        raise RemoteProtocolError(f"unreadable broker entry metadata: {error}") from error
+        raise PayloadError(f"unreadable broker entry metadata: {error}") from error
 
 
 def metadata_bounds(data: bytes) -> tuple[int, int]:
     """Where the serialized MessageMetadata begins and ends.
 
     Raises:
-        RemoteProtocolError: The entry is too short for what its headers say.
+        PayloadError: The entry is too short for what its headers say.
     """
     start = skip_broker_entry_metadata(data) if data[:2] == MAGIC_BROKER_ENTRY_METADATA else 0
     try:
@@ -138,10 +138,10 @@ def metadata_bounds(data: bytes) -> tuple[int, int]:
             (size,) = _SIZE.unpack_from(data, start)
             start += 4
     except struct.error:
-        raise RemoteProtocolError(f"entry of {len(data)} bytes ends in its headers") from None
+        raise PayloadError(f"entry of {len(data)} bytes ends in its headers") from None
     end = start + size
     if end > len(data):
-        raise RemoteProtocolError(
+        raise PayloadError(
             f"metadata of {size} bytes at {start} does not fit an entry of {len(data)} bytes"
         )
     return start, end
@@ -151,7 +151,7 @@ def parse_metadata(data: bytes) -> MessageMetadata:
     """The metadata of an entry, or of what follows the command in a frame.
 
     Raises:
-        RemoteProtocolError: It is cut, can't be parsed, or lacks a required field.
+        PayloadError: It is cut, can't be parsed, or lacks a required field.
     """
     start, end = metadata_bounds(data)
     return _metadata_of(data[start:end])
@@ -161,7 +161,7 @@ def split_entry(data: bytes) -> EntryParts:
     """Take an entry apart; the payload is copied.
 
     Raises:
-        RemoteProtocolError: Its headers are cut or can't be parsed.
+        PayloadError: Its headers are cut or can't be parsed.
     """
     broker_entry_metadata = parse_broker_entry_metadata(data)
     checksum_start = skip_broker_entry_metadata(data)
@@ -176,9 +176,9 @@ def _metadata_of(data: bytes) -> MessageMetadata:
     try:
         metadata = MessageMetadata.FromString(data)
     except DecodeError as error:
-        raise RemoteProtocolError(f"unreadable message metadata: {error}") from error
+        raise PayloadError(f"unreadable message metadata: {error}") from error
     if not metadata.IsInitialized():
-        raise RemoteProtocolError(f"message metadata lacks a required field: {metadata}")
+        raise PayloadError(f"message metadata lacks a required field: {metadata}")
     return metadata
 
 
@@ -298,7 +298,7 @@ def summarize_entry(data: bytes) -> EntrySummary:
         start, end = metadata_bounds(data)
         metadata = MessageMetadata.FromString(data[start:end])
         is_readable = metadata.IsInitialized()
-    except (DecodeError, RemoteProtocolError):
+    except (DecodeError, PayloadError):
         metadata = MessageMetadata()
         is_readable = False
         end = len(data)
@@ -344,7 +344,7 @@ def summarize_entry(data: bytes) -> EntrySummary:
 def _broker_timestamp(data: bytes) -> int:
     try:
         metadata = parse_broker_entry_metadata(data)
-    except RemoteProtocolError:
+    except PayloadError:
         return 0
     return metadata.broker_timestamp if metadata is not None else 0
 

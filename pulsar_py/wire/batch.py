@@ -1,0 +1,82 @@
+"""Batches: several messages in the payload of one entry.
+
+    for each message, back to back:
+        size      u32  big endian, of what follows
+        SingleMessageMetadata
+        payload   payload_size bytes, as its metadata says
+
+The metadata of the entry has `num_messages_in_batch`, also where that is 1; without it the payload
+is one plain message. This is the layout before compression and encryption. A compacted batch holds
+fewer messages than were sent, and lists the indexes they had. All functions are pure.
+
+Source: Commands.serializeSingleMessageInBatchWithPayload and BatchMessageContainer in Pulsar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from pulsar_py.common.errors import PayloadError
+from pulsar_py.proto.PulsarApi_pb2 import SingleMessageMetadata
+
+_SIZE = Struct(">I")
+
+
+class BatchedMessage(NamedTuple):
+    """One message of a batch."""
+
+    batch_index: int
+    """Its index when the batch was sent."""
+    metadata: SingleMessageMetadata
+    payload: bytes
+
+
+def split_batch(
+    body: bytes, messages_count: int, compacted_batch_indexes: Sequence[int] = ()
+) -> list[BatchedMessage]:
+    """The messages of a batch's body, decompressed; those that were compacted away are left out.
+
+    Raises:
+        PayloadError: The body does not hold that many messages.
+    """
+    messages = []
+    position = 0
+    count = len(compacted_batch_indexes) or messages_count
+    for index in range(count):
+        batch_index = compacted_batch_indexes[index] if compacted_batch_indexes else index
+        position, metadata, payload = _read_message(body, position, index)
+        if not metadata.compacted_out:
+            messages.append(BatchedMessage(batch_index, metadata, payload))
+    return messages
+
+
+def _read_message(body: bytes, start: int, index: int) -> tuple[int, SingleMessageMetadata, bytes]:
+    if start + 4 > len(body):
+        raise PayloadError(f"batch of {len(body)} bytes ends before message {index}")
+    (size,) = _SIZE.unpack_from(body, start)
+    split = start + 4 + size
+    try:
+        metadata = SingleMessageMetadata.FromString(body[start + 4 : split])
+    except DecodeError as error:
+        raise PayloadError(f"message {index} of a batch: {error}") from error
+    end = split + metadata.payload_size
+    if split > len(body) or not metadata.IsInitialized() or not split <= end <= len(body):
+        raise PayloadError(
+            f"message {index} of a batch: {metadata.payload_size} bytes at {split} do not fit "
+            f"its {len(body)} bytes"
+        )
+    return end, metadata, body[split:end]
+
+
+def join_batch(messages: Iterable[tuple[SingleMessageMetadata, bytes]]) -> bytes:
+    """A batch's body; `payload_size` is set in each metadata."""
+    parts: list[bytes] = []
+    for metadata, payload in messages:
+        metadata.payload_size = len(payload)
+        serialized = metadata.SerializeToString()
+        parts += (_SIZE.pack(len(serialized)), serialized, payload)
+    return b"".join(parts)

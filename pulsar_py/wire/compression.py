@@ -1,0 +1,111 @@
+"""Payload compression by the protocol's numbers.
+
+    NONE 0     as is
+    LZ4 1      one raw LZ4 block; its size comes from `uncompressed_size`
+    ZLIB 2     a zlib stream (RFC 1950)
+    ZSTD 3     one Zstandard frame
+    SNAPPY 4   one raw Snappy block, which begins with its own length
+
+The whole payload is compressed, a batch's body as one. Nothing is ever inflated beyond the size
+that the metadata names, and that size is checked before. Codecs are loaded when first used, because
+a broker hardly ever needs one. Functions are pure; large payloads belong on a thread of the caller.
+
+Source: CompressionCodecProvider in Pulsar; CompressionType in PulsarApi.proto.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from pulsar_py.common.errors import PayloadError
+from pulsar_py.proto.PulsarApi_pb2 import CompressionType
+
+_ZSTD_LEVEL = 3
+
+
+def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
+    """`data` as the named codec compresses it."""
+    match compression:
+        case CompressionType.NONE:
+            return data
+        case CompressionType.LZ4:
+            import lz4.block  # noqa: PLC0415 - loaded when first used
+
+            return bytes(lz4.block.compress(data, store_size=False))
+        case CompressionType.ZLIB:
+            return zlib.compress(data)
+        case CompressionType.ZSTD:
+            import zstandard  # noqa: PLC0415 - loaded when first used
+
+            return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(data)
+        case CompressionType.SNAPPY:
+            import cramjam  # noqa: PLC0415 - loaded when first used
+
+            return bytes(cramjam.snappy.compress_raw(data))
+        case _:
+            raise ValueError(f"no compression of number {compression}")
+
+
+def decompress(
+    compression: CompressionType.ValueType, data: bytes, uncompressed_size: int
+) -> bytes:
+    """What was compressed; exactly `uncompressed_size` bytes.
+
+    The caller has checked that size against its limit.
+
+    Raises:
+        PayloadError: The data are damaged, or of another size.
+    """
+    if compression == CompressionType.NONE:
+        return data
+    try:
+        result = _inflate(compression, data, uncompressed_size)
+    except PayloadError:
+        raise
+    except Exception as error:  # each codec has errors of its own
+        name = CompressionType.Name(compression)
+        raise PayloadError(f"{name} payload of {len(data)} bytes: {error}") from error
+    if len(result) != uncompressed_size:
+        raise _wrong_size(len(result), uncompressed_size)
+    return result
+
+
+def _inflate(compression: CompressionType.ValueType, data: bytes, uncompressed_size: int) -> bytes:
+    match compression:
+        case CompressionType.LZ4:
+            import lz4.block  # noqa: PLC0415 - loaded when first used
+
+            return bytes(lz4.block.decompress(data, uncompressed_size=uncompressed_size))
+        case CompressionType.ZLIB:
+            return zlib.decompressobj().decompress(data, uncompressed_size + 1)
+        case CompressionType.ZSTD:
+            return _inflate_zstd(data, uncompressed_size)
+        case CompressionType.SNAPPY:
+            return _inflate_snappy(data, uncompressed_size)
+        case _:
+            raise PayloadError(f"no compression of number {compression}")
+
+
+def _inflate_zstd(data: bytes, uncompressed_size: int) -> bytes:
+    import zstandard  # noqa: PLC0415 - loaded when first used
+
+    # A frame that names its size is inflated to it, whatever maximum is given.
+    size = zstandard.frame_content_size(data)
+    if size not in (-1, uncompressed_size):
+        raise _wrong_size(size, uncompressed_size)
+    if not uncompressed_size:
+        return b""
+    return zstandard.ZstdDecompressor().decompress(data, max_output_size=uncompressed_size)
+
+
+def _inflate_snappy(data: bytes, uncompressed_size: int) -> bytes:
+    import cramjam  # noqa: PLC0415 - loaded when first used
+
+    size = int(cramjam.snappy.decompress_raw_len(data))
+    if size != uncompressed_size:
+        raise _wrong_size(size, uncompressed_size)
+    return bytes(cramjam.snappy.decompress_raw(data))
+
+
+def _wrong_size(size: int, uncompressed_size: int) -> PayloadError:
+    return PayloadError(f"payload inflates to {size} bytes, its metadata says {uncompressed_size}")
