@@ -14,12 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
+NO_LIMIT = 1 << 62
+
+
 class PublishBuffer:
     """Bytes of all publishes under way in one broker; its connections pause and resume together."""
 
     def __init__(self, max_bytes: int) -> None:
         """`max_bytes` 0 means no limit."""
-        self.max_bytes = max_bytes
+        self.limit = max_bytes if max_bytes > 0 else NO_LIMIT
+        self.resume_bytes = self.limit // 2
         self.bytes_count = 0
         self.is_full = False
         self._connections: set[InFlightPublishes] = set()
@@ -56,6 +60,8 @@ class InFlightPublishes:
         "entries_count",
         "is_paused",
         "max_entries",
+        "max_non_persistent",
+        "non_persistent_count",
         "resume_entries",
     )
 
@@ -64,14 +70,21 @@ class InFlightPublishes:
         buffer: PublishBuffer,
         *,
         max_entries: int,
+        max_non_persistent: int = 1000,
         on_pause: Callable[[], None],
         on_resume: Callable[[], None],
     ) -> None:
-        """`max_entries` 0 means no limit of the connection's own."""
+        """`max_entries` 0 means no limit of the connection's own.
+
+        `max_non_persistent` (maxConcurrentNonPersistentMessagePerConnection) is enforced by
+        non-persistent topics themselves.
+        """
         self.buffer = buffer
-        self.max_entries = max_entries if max_entries > 0 else 1 << 62
+        self.max_entries = max_entries if max_entries > 0 else NO_LIMIT
         self.resume_entries = self.max_entries // 2
         self.entries_count = 0
+        self.max_non_persistent = max_non_persistent  # beyond it, publishes are dropped
+        self.non_persistent_count = 0
         self.is_paused = False
         self._is_closed = False
         self._on_pause = on_pause
@@ -79,15 +92,18 @@ class InFlightPublishes:
         buffer.add(self)
 
     def started(self, size_bytes: int) -> None:
-        """One publish came in."""
-        # Hot path: publish-1k
+        """One publish came in (`Producer.publish` has the same lines inline)."""
         self.entries_count += 1
-        buffer = self.buffer
-        buffer.bytes_count += size_bytes
+        self.buffer.bytes_count += size_bytes
+        if self.entries_count >= self.max_entries or self.buffer.bytes_count >= self.buffer.limit:
+            self.on_limit()
+
+    def on_limit(self) -> None:
+        """A limit was reached, by the connection or by all together."""
         if self.entries_count >= self.max_entries:
             self.update()
-        if buffer.bytes_count >= buffer.max_bytes > 0 and not buffer.is_full:
-            buffer.filled()
+        if self.buffer.bytes_count >= self.buffer.limit and not self.buffer.is_full:
+            self.buffer.filled()
 
     def finished(self, entries_count: int, size_bytes: int) -> None:
         """That many publishes were answered, or dropped."""
@@ -96,7 +112,7 @@ class InFlightPublishes:
         buffer.bytes_count -= size_bytes
         assert self.entries_count >= 0
         assert buffer.bytes_count >= 0
-        if buffer.is_full and buffer.bytes_count <= buffer.max_bytes // 2:
+        if buffer.is_full and buffer.bytes_count <= buffer.resume_bytes:
             buffer.drained()
         if self.is_paused:
             self.update()

@@ -1,9 +1,164 @@
-"""A topic in memory."""
+"""NonPersistentTopic: publish and subscribe in memory, nothing is kept.
+
+What came in during one turn of the loop is handed to every subscription as one group, then
+receipted with (0,0). More in flight on one connection than it may have is dropped and receipted
+with (-1,-1).
+
+Source: NonPersistentTopic in Pulsar's broker.
+"""
 
 from __future__ import annotations
 
-from pulsar_py.server.topics.topic import Topic
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pulsar_py.common.errors import (
+    NotAllowedError,
+    SubscriptionNotFoundError,
+    UnknownServiceError,
+)
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import LATEST, Position
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
+from pulsar_py.server.topics.context import TopicContext, TopicSettings
+from pulsar_py.server.topics.non_persistent_subscription import NonPersistentSubscription
+from pulsar_py.server.topics.producer import Append, PublishContext
+from pulsar_py.server.topics.stats import TopicStats
+from pulsar_py.server.topics.subscription import Subscription
+from pulsar_py.server.topics.topic import Topic, TopicState
 
 
 class NonPersistentTopic(Topic):
-    """Publish and subscribe without storage."""
+    """A topic without storage; gone with the broker."""
+
+    def __init__(self, name: TopicName, settings: TopicSettings, context: TopicContext) -> None:
+        super().__init__(name, settings, context)
+        self._subscriptions: dict[str, NonPersistentSubscription] = {}
+        self._published: list[tuple[bytes, PublishContext]] = []  # of this turn of the loop
+        self._is_flush_due = False
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """Subscriptions by name."""
+        return self._subscriptions
+
+    def _append_function(self) -> Append:
+        return self._append
+
+    def _append(self, data: bytes, context: PublishContext) -> None:
+        """Queue one message for the end of this turn, or drop it."""
+        producer, sequence_id, highest, size, _, _ = context
+        in_flight = producer.in_flight
+        if in_flight.non_persistent_count >= in_flight.max_non_persistent:
+            producer.dropped_count += 1
+            producer.count_out(1, size)
+            producer.send_receipt(sequence_id, highest, -1, -1)
+            return
+        in_flight.non_persistent_count += 1
+        self._published.append((data, context))
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Hand a turn's messages to all subscriptions, then send receipts."""
+        published, self._published = self._published, []
+        self._is_flush_due = False
+        entries = [Entry(0, 0, data) for data, _ in published]
+        for subscription in list(self._subscriptions.values()):
+            subscription.send_messages(entries)
+        for _, (producer, sequence_id, highest, size, _, _) in published:
+            producer.in_flight.non_persistent_count -= 1
+            producer.count_out(1, size)
+            producer.send_receipt(sequence_id, highest, 0, 0)
+        self.last_published_millis = self.context.clock.wall_time_millis()
+
+    # --- subscriptions -----------------------------------------------------------------------
+
+    async def _create_subscription(self, request: SubscribeRequest) -> Subscription:
+        self._check_subscriptions_limit(request.subscription_name)
+        return self._add_subscription(
+            request.subscription_name,
+            is_durable=request.is_durable,
+            properties=request.subscription_properties,
+        )
+
+    async def create_subscription(
+        self, name: str, *, starts_at_earliest: bool, properties: Mapping[str, str] | None = None
+    ) -> Subscription:
+        """The subscription of that name; there is nothing to start from."""
+        del starts_at_earliest
+        if name in self._subscriptions:
+            return self._subscriptions[name]
+        self._check_subscriptions_limit(name)
+        return self._add_subscription(name, is_durable=True, properties=properties)
+
+    def _add_subscription(
+        self, name: str, *, is_durable: bool, properties: Mapping[str, str] | None
+    ) -> NonPersistentSubscription:
+        subscription = NonPersistentSubscription(
+            self, name, clock=self.context.clock, is_durable=is_durable, properties=properties
+        )
+        self._subscriptions[name] = subscription
+        return subscription
+
+    def max_read_position(self) -> Position:
+        """There is nothing to hold back."""
+        return LATEST
+
+    def forget_subscription(self, subscription: Subscription) -> None:
+        """The subscription is gone."""
+        if self._subscriptions.get(subscription.name) is subscription:
+            del self._subscriptions[subscription.name]
+            stats = subscription.stats()
+            self._messages_out_gone += stats.messages_out_count
+            self._bytes_out_gone += stats.bytes_out_count
+            self.last_active_seconds = self.context.clock.monotonic_seconds()
+
+    async def delete_subscription(self, name: str, *, force: bool = False) -> None:
+        """Delete a subscription; connected consumers are no hindrance here, as in Pulsar."""
+        del force
+        subscription = self._subscriptions.get(name)
+        if subscription is None:
+            raise SubscriptionNotFoundError(f"Subscription {name} not found")
+        await subscription.delete()
+
+    # --- life --------------------------------------------------------------------------------
+
+    async def apply_settings(self, settings: TopicSettings) -> None:
+        """Go on with new settings."""
+        self._settings = settings
+
+    async def close(self, *, disconnect_clients: bool = True) -> None:
+        """Unload: everything in it is gone."""
+        if self.state is TopicState.CLOSED:
+            return
+        self.state = TopicState.CLOSING
+        if disconnect_clients:
+            self.disconnect_producers()
+        if self._published:
+            self._flush()
+        for subscription in list(self._subscriptions.values()):
+            await subscription.close()
+        self.state = TopicState.CLOSED
+
+    async def delete(self, *, force: bool = False) -> None:
+        """Delete; nothing is stored."""
+        self._check_deletable(force=force)
+        await self.close()
+
+    async def terminate(self) -> Position:
+        """Refused: there is no last message."""
+        raise NotAllowedError(f"{self.name}: termination of a non-persistent topic is not allowed")
+
+    def last_message_position(self) -> Position:
+        """Refused: there is no last message."""
+        raise UnknownServiceError(f"{self.name}: non-persistent topics have no last message id")
+
+    def stats(self) -> TopicStats:
+        """A snapshot for REST and metrics."""
+        fields: dict[str, Any] = self._common_stats()  # Any: the fields of TopicStats
+        dropped = sum(each.dropped_rate for each in fields["subscriptions"].values())
+        return TopicStats(**fields, dropped_rate=dropped)

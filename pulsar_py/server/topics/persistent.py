@@ -1,9 +1,552 @@
-"""A topic on a managed ledger."""
+"""PersistentTopic: publish and subscribe on a managed ledger.
+
+The ledger gives entries their positions and tells, a group at a time, that they are stored;
+receipts go out a run of one connection at a time. A failed write fences the topic: its producers
+get CLOSE_PRODUCER, and once every entry under way is decided it opens again. When another owner has
+the ledger, the topic is given up without writing anything.
+
+Order of unloading: fence, CLOSE_* to all clients, subscriptions (each cursor is written), ledger.
+
+Source: PersistentTopic in Pulsar's broker.
+"""
 
 from __future__ import annotations
 
-from pulsar_py.server.topics.topic import Topic
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulsar_py.common.errors import (
+    ManagedLedgerError,
+    MetadataNotFoundError,
+    NotAllowedError,
+    PersistenceError,
+    PulsarError,
+    RemoteProtocolError,
+    ServiceMetadataError,
+    StorageError,
+    SubscriptionBusyError,
+    SubscriptionNotFoundError,
+    TopicFencedError,
+    TopicTerminatedError,
+)
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.policies import BacklogQuotaType
+from pulsar_py.common.position import EARLIEST, LATEST, Position
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.managed_ledger import (
+    InitialPosition,
+    ManagedLedger,
+    ManagedLedgerStats,
+)
+from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
+from pulsar_py.server.topics.access_modes import TOPIC_EPOCH_PROPERTY
+from pulsar_py.server.topics.backlog_quota import Backlog, exceeded_quotas, refusal
+from pulsar_py.server.topics.context import TopicContext, TopicSettings
+from pulsar_py.server.topics.deduplication import CURSOR_NAME, DuplicateStatus
+from pulsar_py.server.topics.entry_metadata import EntryStamper
+from pulsar_py.server.topics.message_deduplication import MessageDeduplication
+from pulsar_py.server.topics.producer import (
+    CHUNK,
+    CHUNK_PART,
+    MARKER,
+    Append,
+    Producer,
+    PublishContext,
+)
+from pulsar_py.server.topics.stats import TopicStats
+from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
+from pulsar_py.server.topics.topic import NO_SEQUENCE_ID, Topic, TopicState
+from pulsar_py.wire.payload import parse_broker_entry_metadata, parse_metadata
+
+logger = logging.getLogger(__name__)
 
 
 class PersistentTopic(Topic):
-    """Publish and subscribe on a ManagedLedger."""
+    """A topic whose messages are stored; the `AppendListener` of its managed ledger."""
+
+    def __init__(
+        self,
+        name: TopicName,
+        ledger: ManagedLedger[PublishContext],
+        settings: TopicSettings,
+        context: TopicContext,
+    ) -> None:
+        """Use `open`."""
+        epoch = ledger.properties.get(TOPIC_EPOCH_PROPERTY)
+        super().__init__(
+            name, settings, context, topic_epoch=int(epoch) if epoch is not None else None
+        )
+        self.ledger = ledger
+        self.deduplication: MessageDeduplication | None = None
+        self._subscriptions: dict[str, Subscription] = {}
+        self._stamper = EntryStamper(settings.entry_metadata_interceptors)
+        self._failing: list[Producer] = []  # producers with entries under way in a fenced topic
+        self._lost = False  # another owner has the ledger
+        ledger.listener = self
+
+    @classmethod
+    async def open(
+        cls,
+        name: TopicName,
+        ledger: ManagedLedger[Any],  # Any: the ledger's context type is ours to choose
+        settings: TopicSettings,
+        context: TopicContext,
+    ) -> PersistentTopic:
+        """Serve a ledger just opened: its subscriptions, deduplication and index.
+
+        Raises:
+            ManagedLedgerError, StorageError, MetadataError: What it needs can't be read.
+        """
+        self = cls(name, ledger, settings, context)
+        for cursor_name, cursor in ledger.cursors.items():
+            if cursor_name == CURSOR_NAME or cursor_name.startswith(settings.replicator_prefix):
+                continue
+            self._add_subscription(cursor_name, cursor)
+        if settings.is_deduplication_enabled and not name.is_system:
+            self.deduplication = await MessageDeduplication.open(ledger, settings, context.clock)
+        elif CURSOR_NAME in ledger.cursors:
+            await ledger.delete_cursor(CURSOR_NAME)
+        if self._stamper.adds_index:
+            self._stamper.last_index = await _last_index(ledger)
+        return self
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """Subscriptions by name, durable or not."""
+        return self._subscriptions
+
+    # --- publishing --------------------------------------------------------------------------
+
+    def _append_function(self) -> Append:
+        """Straight into the ledger, unless something has to be looked at before."""
+        settings = self._settings
+        looks = (
+            settings.is_encryption_required
+            or settings.max_message_bytes > 0
+            or settings.max_delay_millis > 0
+            or self.deduplication is not None
+            or self._stamper.is_needed
+        )
+        return self._append_checked if looks else self.ledger.append
+
+    def _append_checked(self, data: bytes, context: PublishContext) -> None:
+        """Check what the topic's settings forbid, then deduplicate, stamp and append."""
+        producer, sequence_id, highest, size, messages_count, kind = context
+        if kind != MARKER and not self.is_system:
+            self._check_message(data)
+        if self.deduplication is not None and kind != MARKER:
+            if kind == CHUNK and _is_chunk_part(data):
+                context = (producer, sequence_id, highest, size, messages_count, CHUNK_PART)
+            else:
+                status = self.deduplication.decide(producer.name, sequence_id, highest)
+                if status is DuplicateStatus.DUPLICATE:
+                    producer.count_out(1, size)
+                    producer.send_receipt(sequence_id, highest, -1, -1)
+                    return
+                if status is DuplicateStatus.UNKNOWN:
+                    raise PersistenceError("Cannot determine whether the message is a duplicate")
+        if self._stamper.is_needed:
+            now_millis = self.context.clock.wall_time_millis()
+            data = self._stamper.stamp(data, messages_count, now_millis)
+        self.ledger.append(data, context)
+
+    def _check_message(self, data: bytes) -> None:
+        settings = self._settings
+        if not (
+            settings.is_encryption_required
+            or settings.max_message_bytes > 0
+            or settings.max_delay_millis > 0
+        ):
+            return
+        try:
+            metadata = parse_metadata(data)
+        except RemoteProtocolError:
+            metadata = None  # stored all the same where nothing has to be known of it
+        if settings.is_encryption_required and (metadata is None or not metadata.encryption_keys):
+            raise ServiceMetadataError("Messages must be encrypted")
+        if 0 < settings.max_message_bytes < len(data):
+            raise NotAllowedError("Exceed maximum message size")
+        longest = settings.max_delay_millis
+        if longest > 0 and metadata is not None and metadata.HasField("deliver_at_time"):
+            if metadata.deliver_at_time - metadata.publish_time > longest:
+                raise NotAllowedError(
+                    f"Exceeds max allowed delivery delay of {longest} milliseconds"
+                )
+
+    def on_appended(
+        self, ledger_id: int, first_entry_id: int, contexts: Sequence[PublishContext]
+    ) -> None:
+        """Entries are stored: receipts, one write for each run of a producer's."""
+        # Hot path: publish-1k
+        encode = self.context.receipts.encode
+        entry_id = first_entry_id
+        run: Producer | None = None
+        run_bytes = 0
+        frames: list[bytes] = []
+        for producer, sequence_id, highest, size, _, _ in contexts:
+            if producer is not run:
+                if run is not None:
+                    run.connection.write(frames)
+                    run.count_out(len(frames), run_bytes)
+                run = producer
+                producer_id = producer.producer_id
+                frames = []
+                run_bytes = 0
+            frames.append(encode(producer_id, sequence_id, ledger_id, entry_id, highest))
+            run_bytes += size
+            entry_id += 1
+        assert run is not None
+        run.connection.write(frames)
+        run.count_out(len(frames), run_bytes)
+        self.last_published_millis = self.context.clock.wall_time_millis()
+        if self.deduplication is not None:
+            self._note_persisted(contexts, Position(ledger_id, entry_id - 1))
+        if self._failing:
+            self._maybe_unfence()
+
+    def _note_persisted(self, contexts: Sequence[PublishContext], last: Position) -> None:
+        deduplication = self.deduplication
+        assert deduplication is not None
+        for producer, sequence_id, highest, _, _, kind in contexts:
+            if kind not in (MARKER, CHUNK_PART):
+                deduplication.on_persisted(producer.name, sequence_id, highest)
+        deduplication.on_group_persisted(last)
+
+    def on_append_failed(self, contexts: Sequence[PublishContext], error: Exception) -> None:
+        """Entries were not stored: SEND_ERRORs, and a fresh start for all producers."""
+        reason = error if isinstance(error, PulsarError) else PersistenceError(str(error))
+        for producer, sequence_id, highest, size, _, _ in contexts:
+            producer.send_publish_error(sequence_id, highest, reason)
+            producer.count_out(1, size)
+        if self.state is TopicState.OPEN and not self.ledger.is_terminated:
+            logger.warning(
+                "topic fenced", extra={"topic": str(self.name), "error": str(error)}
+            )
+            self.state = TopicState.FENCED
+            self._failing = list(self._producers.values())
+            self.disconnect_producers()
+        self._maybe_unfence()
+
+    def _maybe_unfence(self) -> None:
+        """Open again once nothing of the time before the failure is undecided."""
+        self._failing = [each for each in self._failing if each.pending_count]
+        if self._failing or self.state is not TopicState.FENCED or self._lost:
+            return
+        if self.deduplication is not None:
+            self.deduplication.state.on_append_failed()
+        self.state = TopicState.OPEN
+
+    def on_fenced(self, error: Exception) -> None:
+        """Another owner has the ledger: give the topic up."""
+        logger.warning("topic lost", extra={"topic": str(self.name), "error": str(error)})
+        self._lost = True
+        if self.state is TopicState.OPEN:
+            self.state = TopicState.FENCED
+        self.context.on_topic_lost(self)
+
+    # --- producers ---------------------------------------------------------------------------
+
+    def _check_open_for_producers(self) -> None:
+        if self.ledger.is_terminated:
+            raise TopicTerminatedError(f"Topic {self.name} was already terminated")
+        super()._check_open_for_producers()
+
+    def _last_sequence_id(self, producer_name: str) -> int:
+        if self.deduplication is None:
+            return NO_SEQUENCE_ID
+        return self.deduplication.state.last_sequence_id(producer_name)
+
+    def _on_producer_added(self, producer: Producer) -> None:
+        if self.deduplication is not None:
+            self.deduplication.state.on_producer_added(producer.name)
+
+    def _on_producer_removed(self, producer: Producer) -> None:
+        if self.deduplication is not None:
+            now = self.context.clock.monotonic_seconds()
+            self.deduplication.state.on_producer_removed(producer.name, now)
+
+    async def _store_topic_epoch(self, topic_epoch: int) -> None:
+        await self.ledger.set_property(TOPIC_EPOCH_PROPERTY, str(topic_epoch))
+
+    async def _check_backlog_quota(self) -> None:
+        settings = self._settings
+        if not settings.is_backlog_quota_checked or self.is_system or not settings.backlog_quotas:
+            return
+        for exceeded in exceeded_quotas(settings.backlog_quotas, await self.backlog()):
+            error = refusal(exceeded, str(self.name))
+            if error is not None:
+                raise error
+
+    async def backlog(self) -> Backlog:
+        """How far the slowest durable cursor is behind, as quotas measure it."""
+        slowest = self.ledger.slowest_durable_cursor()
+        if slowest is None or not slowest.backlog_count():
+            return Backlog(0, None)
+        age = None
+        quota = self._settings.backlog_quotas.get(BacklogQuotaType.MESSAGE_AGE)
+        if quota is not None and quota.limit_seconds > 0:
+            age = await self._oldest_age_seconds(slowest)
+        return Backlog(self.ledger.backlog_size_bytes(), age)
+
+    async def _oldest_age_seconds(self, cursor: ManagedCursor) -> float | None:
+        """Age of a cursor's oldest unacknowledged entry; coarse: when its ledger was closed."""
+        oldest = self.ledger.next_valid_position(cursor.mark_delete_position)
+        now_millis = self.context.clock.wall_time_millis()
+        if self._settings.is_age_quota_precise:
+            try:
+                entry = await self.ledger.read_entry(oldest)
+                return (now_millis - published_millis(entry)) / 1000
+            except (StorageError, ManagedLedgerError):
+                return None
+        for ledger in self.ledger.ledgers_info():
+            if ledger.ledger_id == oldest.ledger_id and ledger.closed_millis > 0:
+                return (now_millis - ledger.closed_millis) / 1000
+        return None
+
+    # --- subscriptions -----------------------------------------------------------------------
+
+    def _add_subscription(
+        self, name: str, cursor: ManagedCursor, properties: Mapping[str, str] | None = None
+    ) -> PersistentSubscription:
+        subscription = PersistentSubscription(
+            self, name, self.ledger, cursor, clock=self.context.clock, properties=properties
+        )
+        self._subscriptions[name] = subscription
+        return subscription
+
+    async def _create_subscription(self, request: SubscribeRequest) -> Subscription:
+        name = request.subscription_name
+        self._check_may_create_subscription(name, is_durable=request.is_durable)
+        if not request.is_durable:
+            return self._add_subscription(name, self._new_reader_cursor(request))
+        subscription = await self.create_subscription(
+            name,
+            starts_at_earliest=request.starts_at_earliest,
+            properties=request.subscription_properties,
+        )
+        if request.start_rollback_seconds > 0:
+            now_millis = self.context.clock.wall_time_millis()
+            await subscription.reset_to_time(now_millis - request.start_rollback_seconds * 1000)
+        return subscription
+
+    def _new_reader_cursor(self, request: SubscribeRequest) -> ManagedCursor:
+        initial = (
+            InitialPosition.EARLIEST if request.starts_at_earliest else InitialPosition.LATEST
+        )
+        start: Position | InitialPosition = initial
+        if request.start_position == EARLIEST:
+            start = InitialPosition.EARLIEST
+        elif request.start_position == LATEST:
+            start = InitialPosition.LATEST
+        elif request.start_position is not None:
+            start = request.start_position
+        return self.ledger.new_non_durable_cursor(request.subscription_name, start)
+
+    async def create_subscription(
+        self, name: str, *, starts_at_earliest: bool, properties: Mapping[str, str] | None = None
+    ) -> Subscription:
+        """The durable subscription of that name, created if missing."""
+        if name in self._subscriptions:
+            return self._subscriptions[name]
+        self._check_subscriptions_limit(name)
+        try:
+            cursor = await self.ledger.open_cursor(
+                name,
+                InitialPosition.EARLIEST if starts_at_earliest else InitialPosition.LATEST,
+                cursor_properties=properties,
+            )
+        except (ManagedLedgerError, StorageError) as error:
+            raise PersistenceError(f"cursor {name} of {self.name}: {error}") from error
+        if name in self._subscriptions:
+            return self._subscriptions[name]  # someone else asked for it at the same time
+        return self._add_subscription(name, cursor, properties)
+
+    def max_read_position(self) -> Position:
+        """Everything may be dispatched: there are no transactions yet."""
+        return LATEST
+
+    def forget_subscription(self, subscription: Subscription) -> None:
+        """The subscription is gone."""
+        if self._subscriptions.get(subscription.name) is subscription:
+            del self._subscriptions[subscription.name]
+            stats = subscription.stats()
+            self._messages_out_gone += stats.messages_out_count
+            self._bytes_out_gone += stats.bytes_out_count
+            self.last_active_seconds = self.context.clock.monotonic_seconds()
+
+    async def delete_subscription(self, name: str, *, force: bool = False) -> None:
+        """Delete a subscription with its cursor."""
+        subscription = self._subscriptions.get(name)
+        if subscription is None:
+            raise SubscriptionNotFoundError(f"Subscription {name} not found")
+        if subscription.consumers and not force:
+            raise SubscriptionBusyError("Subscription has active connected consumers")
+        await subscription.delete()
+
+    # --- life --------------------------------------------------------------------------------
+
+    async def apply_settings(self, settings: TopicSettings) -> None:
+        """Go on with new settings; switching deduplication on replays nothing older."""
+        before, self._settings = self._settings, settings
+        if settings.managed_ledger != before.managed_ledger:
+            self.ledger.set_config(settings.managed_ledger)
+        await self._switch_deduplication()
+        append = self._append_function()
+        for producer in self._producers.values():
+            producer.set_append(append)
+        if settings.dispatch != before.dispatch:
+            for subscription in self._subscriptions.values():
+                assert isinstance(subscription, PersistentSubscription)
+                subscription.on_settings_changed()
+
+    async def _switch_deduplication(self) -> None:
+        wanted = self._settings.is_deduplication_enabled and not self.is_system
+        if self.deduplication is not None:
+            if wanted:
+                self.deduplication.apply_settings(self._settings)
+                return
+            gone, self.deduplication = self.deduplication, None
+            await gone.remove()
+        elif wanted:
+            self.deduplication = await MessageDeduplication.open(
+                self.ledger, self._settings, self.context.clock
+            )
+
+    async def close(self, *, disconnect_clients: bool = True) -> None:
+        """Unload: fence, tell the clients, write every cursor, close the ledger."""
+        if self.state is TopicState.CLOSED:
+            return
+        self.state = TopicState.CLOSING
+        if disconnect_clients:
+            self.disconnect_producers()
+        for subscription in list(self._subscriptions.values()):
+            await subscription.close()
+        if not self._lost:
+            if self.deduplication is not None:
+                self.deduplication.take_snapshot()
+            await self._save_index()
+        await self.ledger.close()
+        self.state = TopicState.CLOSED
+
+    async def _save_index(self) -> None:
+        if self._stamper.adds_index and self._stamper.last_index >= 0:
+            index = str(self._stamper.last_index)
+            if self.ledger.properties.get(_INDEX_PROPERTY) != index:
+                await self.ledger.set_property(_INDEX_PROPERTY, index)
+
+    async def delete(self, *, force: bool = False) -> None:
+        """Delete subscriptions and ledger for good; a failure leaves the topic as it was."""
+        self._check_deletable(force=force)
+        self.state = TopicState.CLOSING
+        try:
+            self.disconnect_producers()
+            for subscription in list(self._subscriptions.values()):
+                await subscription.delete()
+            try:
+                await self.ledger.delete()
+            except MetadataNotFoundError:
+                logger.info("topic was deleted already", extra={"topic": str(self.name)})
+        except BaseException:
+            self.state = TopicState.OPEN
+            raise
+        self.state = TopicState.CLOSED
+
+    async def terminate(self) -> Position:
+        """End the topic: producers get CLOSE_PRODUCER, consumers the end once they have it all."""
+        self._check_open()
+        self.disconnect_producers()
+        try:
+            position = await self.ledger.terminate()
+        except ManagedLedgerError as error:
+            raise TopicFencedError(f"{self.name} can't be terminated: {error}") from error
+        for subscription in list(self._subscriptions.values()):
+            assert isinstance(subscription, PersistentSubscription)
+            subscription.on_terminated()
+        return position
+
+    def last_message_position(self) -> Position:
+        """Position of the last message, `EARLIEST` when there is none (any more)."""
+        last = self.ledger.last_confirmed_entry
+        if last.entry_id < 0 or not self.ledger.contains(last):
+            return EARLIEST
+        return last
+
+    async def find_by_publish_time(self, timestamp_millis: int) -> Position:
+        """The first entry published at that time or later; the next one to come if there is none.
+
+        Binary search: publish times are taken to be in order.
+        """
+        before = await self.ledger.find_newest(
+            lambda entry: published_millis(entry) < timestamp_millis
+        )
+        if before is None:
+            return self.ledger.first_position
+        return self.ledger.next_valid_position(before)
+
+    async def examine(self, position: Position) -> Entry:
+        """One stored entry.
+
+        Raises:
+            EntryNotFoundError, LedgerNotFoundError: There is none.
+        """
+        return await self.ledger.read_entry(position)
+
+    def stats(self) -> TopicStats:
+        """A snapshot for REST and metrics."""
+        quotas = self._settings.backlog_quotas
+        size = quotas.get(BacklogQuotaType.DESTINATION_STORAGE)
+        age = quotas.get(BacklogQuotaType.MESSAGE_AGE)
+        fields: dict[str, Any] = self._common_stats()  # Any: the fields of TopicStats
+        return TopicStats(
+            **fields,
+            storage_bytes=self.ledger.size_bytes,
+            backlog_bytes=self.ledger.backlog_size_bytes(),
+            backlog_quota_limit_bytes=size.limit_bytes if size else -1,
+            backlog_quota_limit_seconds=age.limit_seconds if age else -1,
+            deduplication_status="Enabled" if self.deduplication else "Disabled",
+        )
+
+    def internal_stats(self) -> ManagedLedgerStats:
+        """Ledgers and cursors."""
+        return self.ledger.internal_stats()
+
+
+_INDEX_PROPERTY = "pulsar_py.last-message-index"
+
+
+def published_millis(entry: Entry) -> int:
+    """When an entry was published: the broker's time if it was stamped, else the client's.
+
+    0 when nobody can tell.
+    """
+    try:
+        stamp = parse_broker_entry_metadata(entry.data)
+        if stamp is not None and stamp.HasField("broker_timestamp"):
+            return stamp.broker_timestamp
+        return parse_metadata(entry.data).publish_time
+    except RemoteProtocolError:
+        return 0
+
+
+def _is_chunk_part(data: bytes) -> bool:
+    """Whether a chunk is not the last one of its message."""
+    try:
+        metadata = parse_metadata(data)
+    except RemoteProtocolError:
+        return False
+    return metadata.chunk_id < metadata.num_chunks_from_msg - 1
+
+
+async def _last_index(ledger: ManagedLedger[PublishContext]) -> int:
+    """The index of the newest message: in the newest stamped entry, or as saved at the last close."""
+    saved = int(ledger.properties.get(_INDEX_PROPERTY, "-1"))
+    position = ledger.last_confirmed_entry
+    if position.entry_id < 0 or not ledger.contains(position):
+        return saved
+    try:
+        stamp = parse_broker_entry_metadata((await ledger.read_entry(position)).data)
+    except RemoteProtocolError:
+        return saved
+    return max(saved, stamp.index) if stamp is not None and stamp.HasField("index") else saved

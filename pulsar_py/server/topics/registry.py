@@ -110,8 +110,11 @@ class TopicRegistry:
         raise NotImplementedError
 
     async def list_topics(
-        self, namespace: NamespaceName, mode: TopicListMode = TopicListMode.ALL,
-        *, includes_system: bool = False,
+        self,
+        namespace: NamespaceName,
+        mode: TopicListMode = TopicListMode.ALL,
+        *,
+        includes_system: bool = False,
     ) -> list[str]:
         """Full names, sorted; partitions one by one; system topics left out by default."""
         raise NotImplementedError

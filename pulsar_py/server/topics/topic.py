@@ -1,25 +1,145 @@
-"""What persistent and non-persistent topics share: producers, access modes, limits, fencing."""
+"""Topic: what persistent and non-persistent topics share.
+
+Producers with their names, access modes and limits; subscribing; fencing and unloading. Who may
+produce is decided by `AccessModes`; this edge awaits what the decision needs and obeys it.
+
+    OPEN ──write failed──> FENCED ──all answered──> OPEN
+      └──close, delete, lost──> CLOSING ──> CLOSED          (a failed delete goes back to OPEN)
+
+Whether a topic is terminated is the managed ledger's to say.
+
+Source: AbstractTopic in Pulsar's broker.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from enum import Enum, auto
+from typing import ClassVar
 
+from pulsar_py.common.errors import (
+    ConsumerBusyError,
+    ManagedLedgerError,
+    MetadataError,
+    NamingError,
+    NotAllowedError,
+    PersistenceError,
+    ProducerBusyError,
+    ProducerFencedError,
+    ServiceError,
+    ServiceMetadataError,
+    SubscriptionNotFoundError,
+    TopicBusyError,
+    TopicFencedError,
+)
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.server.topics.producer import Producer
-from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest, SubscribeRequest
+from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
+from pulsar_py.server.topics.access_modes import AccessModes, Exclusive, Refused, Waiting
+from pulsar_py.server.topics.consumer import Consumer
+from pulsar_py.server.topics.context import TopicContext, TopicSettings
+from pulsar_py.server.topics.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
+from pulsar_py.server.topics.producer import Append, Producer
+from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
+from pulsar_py.server.topics.stats import TopicStats
+from pulsar_py.server.topics.subscription import Subscription
 
-if TYPE_CHECKING:
-    from pulsar_py.server.topics.consumer import Consumer
+NO_SEQUENCE_ID = -1
+
+
+class TopicState(Enum):
+    """Where a topic is in its life."""
+
+    OPEN = auto()
+    FENCED = auto()
+    CLOSING = auto()
+    CLOSED = auto()
 
 
 class Topic(ABC):
-    """A topic that is loaded; owned by the `TopicRegistry`."""
+    """A topic that is loaded; made and owned by the `TopicRegistry`.
 
-    name: TopicName
-    producers: Mapping[str, Producer]
+    Implements `SubscriptionOwner` for its subscriptions.
+    """
+
+    subscription_kind: ClassVar[str]
+
+    def __init__(
+        self,
+        name: TopicName,
+        settings: TopicSettings,
+        context: TopicContext,
+        *,
+        topic_epoch: int | None = None,
+    ) -> None:
+        self.name = name
+        self.context = context
+        self.state = TopicState.OPEN
+        self.created_millis = context.clock.wall_time_millis()
+        self.last_published_millis = 0
+        self.last_active_seconds = context.clock.monotonic_seconds()
+        self._settings = settings
+        self._producers: dict[str, Producer] = {}
+        self._access: AccessModes[Producer] = AccessModes(topic_epoch)
+        self._messages_in_gone = 0  # of producers that left
+        self._bytes_in_gone = 0
+        self._messages_out_gone = 0  # of subscriptions that are gone
+        self._bytes_out_gone = 0
+
+    # --- what others ask -------------------------------------------------------------------
+
+    @property
+    def settings(self) -> TopicSettings:
+        """The effective settings now."""
+        return self._settings
+
+    @property
+    def dispatch_settings(self) -> DispatchSettings:
+        """What subscriptions are tuned with."""
+        return self._settings.dispatch
+
+    @property
+    def producers(self) -> Mapping[str, Producer]:
+        """Connected producers by name; those that wait for exclusive access are not among them."""
+        return self._producers
+
+    @property
+    def topic_epoch(self) -> int | None:
+        """How many exclusive producers there were, None before the first."""
+        return self._access.topic_epoch
+
+    @property
+    def waiting_producers_count(self) -> int:
+        """Producers that wait for exclusive access."""
+        return len(self._access.waiting)
+
+    @property
+    @abstractmethod
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """Subscriptions by name."""
+
+    @property
+    def consumers_count(self) -> int:
+        """Consumers of all subscriptions."""
+        return sum(len(each.consumers) for each in self.subscriptions.values())
+
+    @property
+    def is_system(self) -> bool:
+        """Exempt from limits and encryption."""
+        return self.name.is_system
+
+    def same_address_consumers_count(self, address: str) -> int:
+        """Consumers whose connection comes from this host."""
+        return sum(
+            1
+            for subscription in self.subscriptions.values()
+            for consumer in subscription.consumers
+            if host_of(consumer.connection.remote_address) == address
+        )
+
+    # --- producers -------------------------------------------------------------------------
 
     async def check_producer_allowed(self, request: ProducerRequest) -> None:
         """Backlog quota, then encryption: what PRODUCER checks before the schema.
@@ -29,7 +149,10 @@ class Topic(ABC):
             ProducerBlockedQuotaExceededExceptionError: Policy `producer_exception`.
             ServiceMetadataError: The topic requires encryption and the producer does not encrypt.
         """
-        raise NotImplementedError
+        await self._check_backlog_quota()
+        requires = self._settings.is_encryption_required and not self.is_system
+        if requires and not request.is_encrypted:
+            raise ServiceMetadataError(f"Encryption is required in {self.name}")
 
     async def add_producer(self, request: ProducerRequest) -> ProducerGrant:
         """Create the initial subscription if one is asked for, then take in the producer.
@@ -39,20 +162,309 @@ class Topic(ABC):
             ProducerFencedError: Exclusive access is refused.
             TopicTerminatedError, TopicFencedError, NotAllowedError
         """
-        raise NotImplementedError
+        self._check_open_for_producers()
+        if request.initial_subscription_name:
+            await self._create_initial_subscription(request.initial_subscription_name)
+        name = request.name
+        if name is None:
+            name = await self.context.new_producer_name()
+        await self._wait_for_name(name, request)
+        self._check_open_for_producers()
+        self._check_producer_limits(request)
+        producer = Producer(
+            self,
+            request,
+            name,
+            self._append_function(),
+            now_millis=self.context.clock.wall_time_millis(),
+        )
+        return await self._let_in(producer)
 
-    @abstractmethod
+    async def _let_in(self, producer: Producer) -> ProducerGrant:
+        request = producer.request
+        exclusive = self._access.exclusive
+        decision = self._access.request(
+            producer,
+            request.access_mode,
+            request.topic_epoch,
+            name_of_exclusive=exclusive.name if exclusive else "",
+        )
+        for fenced in decision.fenced:
+            self._throw_out(fenced)
+        if isinstance(decision.outcome, Refused):
+            raise decision.outcome.error
+        if isinstance(decision.outcome, Waiting):
+            return ProducerGrant(producer, producer.name, NO_SEQUENCE_ID, None, is_ready=False)
+        self._producers[producer.name] = producer
+        return await self._grant(producer, decision.outcome)
+
+    async def _grant(self, producer: Producer, outcome: object) -> ProducerGrant:
+        if isinstance(outcome, Exclusive):
+            try:
+                await self._store_topic_epoch(outcome.topic_epoch)
+            except BaseException:
+                self.remove_producer(producer)
+                raise
+            if producer.is_closed or self._producers.get(producer.name) is not producer:
+                self.remove_producer(producer)
+                raise TopicFencedError(f"{self.name} was closed, or the producer, meanwhile")
+        producer.become_ready()
+        self._on_producer_added(producer)
+        return ProducerGrant(
+            producer,
+            producer.name,
+            self._last_sequence_id(producer.name),
+            self.topic_epoch,
+            is_ready=True,
+        )
+
+    def _throw_out(self, producer: Producer) -> None:
+        was_waiting = producer.name not in self._producers
+        producer.fence()
+        if self._producers.get(producer.name) is producer:
+            self._drop(producer)
+        elif was_waiting:
+            producer.tell_ready(ProducerFencedError("Fenced out"))
+
+    async def _wait_for_name(self, name: str, request: ProducerRequest) -> None:
+        """Return once the name is free; its holder is probed if it may be dead."""
+        while (holder := self._producers.get(name)) is not None:
+            is_same = (
+                holder.connection is request.connection
+                and holder.producer_id == request.producer_id
+            )
+            if is_same and holder.epoch < request.epoch:
+                holder.replace()
+                return
+            is_other = holder.connection is not request.connection
+            if not is_other or await holder.connection.check_liveness():
+                raise NamingError(
+                    f"Producer with name '{name}' is already connected to topic '{self.name}'"
+                )
+            if self._producers.get(name) is holder:
+                holder.on_connection_lost()
+
+    def _check_producer_limits(self, request: ProducerRequest) -> None:
+        if self.is_system:
+            return
+        limit = self._settings.max_producers
+        if 0 < limit <= len(self._producers):
+            raise ProducerBusyError(f"Topic '{self.name}' reached max producers limit")
+        limit = self._settings.max_same_address_producers
+        if limit <= 0:
+            return
+        host = host_of(request.connection.remote_address)
+        same = sum(
+            host_of(each.connection.remote_address) == host for each in self._producers.values()
+        )
+        if same >= limit:
+            raise ProducerBusyError(
+                f"Topic '{self.name}' reached max same address producers limit"
+            )
+
+    def remove_producer(self, producer: Producer) -> None:
+        """The producer left; called by itself. The next that waits is promoted."""
+        self._drop(producer)
+        promoted = self._access.leave(producer)
+        if promoted is not None and self.state is TopicState.OPEN:
+            self._promote(promoted)
+
+    def _drop(self, producer: Producer) -> None:
+        if self._producers.get(producer.name) is not producer:
+            return
+        del self._producers[producer.name]
+        self._messages_in_gone += producer.messages_in_count
+        self._bytes_in_gone += producer.bytes_in_count
+        self.last_active_seconds = self.context.clock.monotonic_seconds()
+        self._on_producer_removed(producer)
+
+    def _promote(self, producer: Producer) -> None:
+        """Make the one that waited longest exclusive, at once: nobody may come in between."""
+        outcome = self._access.promote(producer, producer.request.topic_epoch)
+        if isinstance(outcome, Refused):
+            producer.fence()
+            producer.tell_ready(outcome.error)
+            self.remove_producer(producer)
+            return
+        self._producers[producer.name] = producer
+        self.context.tasks.spawn(
+            self._finish_promotion(producer, outcome), f"promote {producer.name}"
+        )
+
+    async def _finish_promotion(self, producer: Producer, outcome: Exclusive) -> None:
+        try:
+            grant = await self._grant(producer, outcome)
+        except (ServiceError, MetadataError, ManagedLedgerError) as error:
+            producer.fence()
+            producer.tell_ready(
+                error if isinstance(error, ServiceError) else PersistenceError(str(error))
+            )
+        else:
+            producer.tell_ready(grant)
+
+    def disconnect_producers(self) -> None:
+        """CLOSE_PRODUCER to all, those that wait included."""
+        for waiting in list(self._access.waiting):
+            waiting.disconnect()
+        for producer in list(self._producers.values()):
+            producer.disconnect()
+
+    def _check_open_for_producers(self) -> None:
+        """Raise unless the topic takes producers.
+
+        Raises:
+            TopicFencedError: It is fenced or closing.
+        """
+        if self.state is not TopicState.OPEN:
+            raise TopicFencedError(f"Topic {self.name} is temporarily unavailable")
+
+    def _check_open(self) -> None:
+        if self.state in (TopicState.CLOSING, TopicState.CLOSED):
+            raise TopicFencedError(f"Topic {self.name} is closing")
+
+    # --- consumers -------------------------------------------------------------------------
+
     async def subscribe(self, request: SubscribeRequest) -> Consumer:
         """Add a consumer, with its subscription if that is new and may be created.
 
         Raises:
-            SubscriptionNotFoundError, ConsumerBusyError, NotAllowedError, NamingError,
-            TopicFencedError, ConsumerAssignError
+            SubscriptionNotFoundError: Missing, durable, and must not be created.
+            ConsumerBusyError: Another type, Exclusive taken, or too many consumers.
+            NotAllowedError: A disabled type, too many subscriptions, durable against not.
+            NamingError: The subscription's name is empty or reserved.
+            TopicFencedError: The topic is closing.
+            ConsumerAssignError: Its hash ranges can't be had.
+        """
+        self._check_open()
+        self._check_subscribe(request)
+        subscription = self.subscriptions.get(request.subscription_name)
+        if subscription is None:
+            subscription = await self._create_subscription(request)
+            self._check_open()
+        elif subscription.is_durable != request.is_durable:
+            kind = "Durable" if subscription.is_durable else "NonDurable"
+            raise NotAllowedError(f"{kind} subscription with the same name already exists.")
+        consumer = Consumer(request, subscription)
+        try:
+            await subscription.add_consumer(consumer)
+        except BaseException:
+            await self._on_consumer_refused(subscription)
+            raise
+        if self.state in (TopicState.CLOSING, TopicState.CLOSED):
+            consumer.close()
+            raise TopicFencedError(f"Topic {self.name} is closing")
+        self.last_active_seconds = self.context.clock.monotonic_seconds()
+        return consumer
+
+    def _check_subscribe(self, request: SubscribeRequest) -> None:
+        name = request.subscription_name
+        if not name:
+            raise NamingError("Empty subscription name")
+        is_reserved = name == DEDUPLICATION_CURSOR or name.startswith(
+            self._settings.replicator_prefix
+        )
+        if is_reserved:
+            raise NamingError(f"Subscription with reserved subscription name attempted: {name}")
+        kind = request.subscription_type
+        if request.read_compacted:
+            if not self.name.is_persistent:
+                raise NotAllowedError("readCompacted only valid on persistent topics")
+            if not kind.has_single_active_consumer:
+                raise NotAllowedError(
+                    "readCompacted only allowed on failover or exclusive subscriptions"
+                )
+        if kind not in self._settings.dispatch.enabled_subscription_types:
+            text = f"Topic[{{{self.name}}}] doesn't support {kind.wire_name} sub type!"
+            raise NotAllowedError(text)
+        limit = self._settings.dispatch.max_consumers_per_topic
+        if 0 < limit <= self.consumers_count and not self.is_system:
+            raise ConsumerBusyError("Topic reached max consumers limit")
+
+    def _check_may_create_subscription(self, name: str, *, is_durable: bool) -> None:
+        allows = self._settings.allows_subscription_creation or self.is_system
+        if is_durable and not allows:
+            raise SubscriptionNotFoundError("Subscription does not exist")
+        self._check_subscriptions_limit(name)
+
+    def _check_subscriptions_limit(self, name: str) -> None:
+        limit = self._settings.max_subscriptions
+        is_new = name not in self.subscriptions
+        if is_new and not self.is_system and 0 < limit <= len(self.subscriptions):
+            raise NotAllowedError(
+                f"Exceed the maximum number of subscriptions of the topic: {self.name}"
+            )
+
+    async def _create_initial_subscription(self, name: str) -> None:
+        if name in self.subscriptions:
+            return
+        if not self._settings.allows_subscription_creation:
+            raise NotAllowedError(
+                "Could not create the initial subscription due to the auto subscription creation "
+                "is not allowed."
+            )
+        await self.create_subscription(name, starts_at_earliest=True)
+
+    async def _on_consumer_refused(self, subscription: Subscription) -> None:
+        """A consumer was not taken in: a reader's new subscription goes away again."""
+        if not subscription.is_durable and not subscription.consumers:
+            await subscription.delete()
+
+    # --- for the kinds ---------------------------------------------------------------------
+
+    def _append_function(self) -> Append:
+        """Where producers hand entries to; replaced on all of them when settings change."""
+        raise NotImplementedError
+
+    def _last_sequence_id(self, producer_name: str) -> int:
+        del producer_name
+        return NO_SEQUENCE_ID
+
+    def _on_producer_added(self, producer: Producer) -> None:
+        """A producer may publish."""
+
+    def _on_producer_removed(self, producer: Producer) -> None:
+        """A producer that was let in is gone."""
+
+    async def _check_backlog_quota(self) -> None:
+        """Raise if the backlog refuses producers."""
+
+    async def _store_topic_epoch(self, topic_epoch: int) -> None:
+        """Write the epoch down before its producer may publish."""
+
+    @abstractmethod
+    async def _create_subscription(self, request: SubscribeRequest) -> Subscription:
+        """A subscription for a consumer, if it may be created."""
+
+    @abstractmethod
+    async def create_subscription(
+        self, name: str, *, starts_at_earliest: bool, properties: Mapping[str, str] | None = None
+    ) -> Subscription:
+        """The durable subscription of that name, created if missing, whatever the policy says."""
+
+    @abstractmethod
+    def max_read_position(self) -> Position:
+        """The last position that may be dispatched."""
+
+    @abstractmethod
+    def forget_subscription(self, subscription: Subscription) -> None:
+        """The subscription is gone."""
+
+    @abstractmethod
+    async def delete_subscription(self, name: str, *, force: bool = False) -> None:
+        """Delete a subscription.
+
+        Raises:
+            SubscriptionNotFoundError: There is none.
+            SubscriptionBusyError: It has consumers, and it is not forced.
         """
 
     @abstractmethod
+    async def apply_settings(self, settings: TopicSettings) -> None:
+        """Go on with new effective settings."""
+
+    @abstractmethod
     async def close(self, *, disconnect_clients: bool = True) -> None:
-        """Unload: fence, tell the clients, write everything down."""
+        """Unload: fence, tell the clients, write everything down. May be called again."""
 
     @abstractmethod
     async def delete(self, *, force: bool = False) -> None:
@@ -78,3 +490,59 @@ class Topic(ABC):
         Raises:
             UnknownServiceError: A non-persistent topic.
         """
+
+    @abstractmethod
+    def stats(self) -> TopicStats:
+        """A snapshot for REST and metrics."""
+
+    def roll_rates(self, seconds: float) -> None:
+        """Start a new window of rates; the last one was this long."""
+        for producer in self._producers.values():
+            producer.roll_rates(seconds)
+        for subscription in self.subscriptions.values():
+            subscription.roll_rates(seconds)
+
+    def _check_deletable(self, *, force: bool) -> None:
+        self._check_open()
+        if force:
+            return
+        producers, consumers = len(self._producers), self.consumers_count
+        if producers or consumers:
+            raise TopicBusyError(
+                f"Topic has {producers + consumers} client connected Including {consumers} "
+                f"consumers, {producers} producers, and 0 replicators."
+            )
+
+    def _common_stats(self) -> dict[str, object]:
+        """The fields of TopicStats that both kinds fill the same way."""
+        producers = tuple(each.stats() for each in self._producers.values())
+        subscriptions = {name: each.stats() for name, each in self.subscriptions.items()}
+        message_rate = sum(each.message_in_rate for each in producers)
+        bytes_rate = sum(each.bytes_in_rate for each in producers)
+        out = subscriptions.values()
+        return {
+            "message_in_rate": message_rate,
+            "bytes_in_rate": bytes_rate,
+            "message_out_rate": sum(each.message_out_rate for each in out),
+            "bytes_out_rate": sum(each.bytes_out_rate for each in out),
+            "messages_in_count": self._messages_in_gone
+            + sum(each.messages_in_count for each in producers),
+            "bytes_in_count": self._bytes_in_gone
+            + sum(each.bytes_in_count for each in producers),
+            "messages_out_count": self._messages_out_gone
+            + sum(each.messages_out_count for each in out),
+            "bytes_out_count": self._bytes_out_gone + sum(each.bytes_out_count for each in out),
+            "average_message_bytes": bytes_rate / message_rate if message_rate else 0.0,
+            "is_chunked": any(each.is_chunked for each in self._producers.values()),
+            "topic_epoch": self.topic_epoch,
+            "waiting_producers_count": self.waiting_producers_count,
+            "created_millis": self.created_millis,
+            "last_published_millis": self.last_published_millis,
+            "producers": producers,
+            "subscriptions": subscriptions,
+        }
+
+
+def host_of(remote_address: str) -> str:
+    """The host of `/host:port`."""
+    return remote_address.lstrip("/").rpartition(":")[0]

@@ -1,0 +1,77 @@
+"""Bundles: the parts of a namespace that are owned as a whole.
+
+Pure. A namespace's 32-bit hash space 0x00000000..0xffffffff is cut at boundaries; a bundle is
+`[lower, upper)`, the last one includes its upper end. A topic is in the bundle that holds the
+CRC32 (IEEE) of its full name, partition suffix included.
+
+Source: NamespaceBundles, NamespaceBundleFactory in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FULL_UPPER = 0xFFFFFFFF
+
+
+def topic_hash(full_name: str) -> int:
+    """Where a topic stands in its namespace's hash space, 0..2^32-1."""
+    return zlib.crc32(full_name.encode())
+
+
+def equal_boundaries(bundles_count: int) -> list[str]:
+    """Boundaries that cut the space into equal parts, as stored in local policies."""
+    assert bundles_count >= 1
+    width = (FULL_UPPER + 1) // bundles_count
+    numbers = [width * index for index in range(bundles_count)]
+    return [f"0x{number:08x}" for number in (*numbers, FULL_UPPER)]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundles:
+    """The bundles of one namespace: `boundaries` ascend from 0 to 2^32-1."""
+
+    boundaries: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, boundaries: Sequence[str]) -> Bundles:
+        """Read boundaries as local policies hold them.
+
+        Raises:
+            ValueError: They don't ascend from 0x00000000 to 0xffffffff.
+        """
+        numbers = tuple(int(text, 16) for text in boundaries)
+        ascends = all(a < b for a, b in zip(numbers, numbers[1:], strict=False))
+        covers = len(numbers) > 1 and numbers[0] == 0 and numbers[-1] == FULL_UPPER
+        if not (ascends and covers):
+            raise ValueError(f"bundle boundaries {list(boundaries)} do not cover the hash space")
+        return cls(numbers)
+
+    @classmethod
+    def equal(cls, bundles_count: int) -> Bundles:
+        """That many bundles of the same size."""
+        return cls.parse(equal_boundaries(bundles_count))
+
+    @property
+    def names(self) -> list[str]:
+        """All bundles, `0x00000000_0x40000000` first."""
+        numbers = self.boundaries
+        return [
+            _name(lower, upper) for lower, upper in zip(numbers, numbers[1:], strict=False)
+        ]
+
+    def bundle_of(self, full_name: str) -> str:
+        """The bundle of a topic."""
+        return self.bundle_at(topic_hash(full_name))
+
+    def bundle_at(self, hash_value: int) -> str:
+        """The bundle that holds a hash."""
+        index = min(bisect_right(self.boundaries, hash_value), len(self.boundaries) - 1)
+        return _name(self.boundaries[index - 1], self.boundaries[index])
+
+
+def _name(lower: int, upper: int) -> str:
+    return f"0x{lower:08x}_0x{upper:08x}"

@@ -1,0 +1,80 @@
+"""Backlog quotas: whether a topic's backlog is too large or too old, and what to evict.
+
+Pure. A quota is soft: producers that are there go on publishing until the monitor's next tick. What
+is measured is the slowest durable cursor's backlog, in bytes or in the age of its oldest entry.
+
+Source: BacklogQuotaManager in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pulsar_py.common.errors import (
+    ProducerBlockedQuotaExceededError,
+    ProducerBlockedQuotaExceededExceptionError,
+    ServiceError,
+)
+from pulsar_py.common.policies import BacklogQuota, BacklogQuotaAction, BacklogQuotaType
+
+EVICTION_TARGET = 0.9
+"""After an eviction the backlog is at this part of its limit."""
+
+_REFUSALS: Mapping[BacklogQuotaAction, type[ServiceError]] = {
+    BacklogQuotaAction.PRODUCER_REQUEST_HOLD: ProducerBlockedQuotaExceededError,
+    BacklogQuotaAction.PRODUCER_EXCEPTION: ProducerBlockedQuotaExceededExceptionError,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a topic's slowest durable cursor has before it; 0 and None without one."""
+
+    size_bytes: int
+    oldest_age_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExceededQuota:
+    """A quota that does not hold."""
+
+    type: BacklogQuotaType
+    quota: BacklogQuota
+
+
+def exceeded_quotas(
+    quotas: Mapping[BacklogQuotaType, BacklogQuota], backlog: Backlog
+) -> list[ExceededQuota]:
+    """Which quotas do not hold, size before age."""
+    found = []
+    size = quotas.get(BacklogQuotaType.DESTINATION_STORAGE)
+    if size is not None and 0 < size.limit_bytes <= backlog.size_bytes:
+        found.append(ExceededQuota(BacklogQuotaType.DESTINATION_STORAGE, size))
+    age = quotas.get(BacklogQuotaType.MESSAGE_AGE)
+    oldest = backlog.oldest_age_seconds
+    if age is not None and age.limit_seconds > 0 and oldest is not None:
+        if oldest > age.limit_seconds:
+            found.append(ExceededQuota(BacklogQuotaType.MESSAGE_AGE, age))
+    return found
+
+
+def refusal(exceeded: ExceededQuota, topic: str) -> ServiceError | None:
+    """What PRODUCER is answered, None where the policy evicts instead."""
+    error = _REFUSALS.get(exceeded.quota.action)
+    if error is None:
+        return None
+    return error(f"Cannot create producer on topic with backlog quota exceeded: {topic}")
+
+
+def blocks_producers(exceeded: ExceededQuota) -> bool:
+    """Whether the monitor disconnects the producers."""
+    return exceeded.quota.action in _REFUSALS
+
+
+def entries_to_evict(*, backlog_bytes: int, limit_bytes: int, entries_count: int) -> int:
+    """How many of the slowest cursor's entries to skip, acknowledged ones counted."""
+    target = limit_bytes * EVICTION_TARGET
+    if backlog_bytes <= target or backlog_bytes <= 0:
+        return 0
+    return int((backlog_bytes - target) / backlog_bytes * entries_count)

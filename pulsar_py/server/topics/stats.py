@@ -1,0 +1,63 @@
+"""Snapshots of topics and producers, for REST and metrics.
+
+Plain values with Python's names; `admin` alone knows how REST spells them. Rates are per second
+over the last window (60 s), counts since the topic was loaded, times in milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
+from pulsar_py.server.topics.subscription_stats import SubscriptionStats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerStats:
+    """One producer at one moment."""
+
+    producer_id: int
+    producer_name: str
+    access_mode: ProducerAccessMode.ValueType
+    address: str
+    client_version: str
+    connected_since_millis: int
+    metadata: Mapping[str, str]
+    message_in_rate: float
+    bytes_in_rate: float
+    chunked_rate: float
+    average_message_bytes: float
+    messages_in_count: int
+    bytes_in_count: int
+    dropped_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStats:
+    """One topic at one moment. -1 is unknown or no limit, None absent."""
+
+    message_in_rate: float
+    bytes_in_rate: float
+    message_out_rate: float
+    bytes_out_rate: float
+    messages_in_count: int
+    bytes_in_count: int
+    messages_out_count: int
+    bytes_out_count: int
+    average_message_bytes: float
+    is_chunked: bool
+    storage_bytes: int = 0
+    backlog_bytes: int = 0
+    backlog_quota_limit_bytes: int = -1
+    backlog_quota_limit_seconds: int = -1
+    oldest_backlog_message_age_seconds: int = -1
+    oldest_backlog_message_subscription: str | None = None
+    deduplication_status: str = "Disabled"
+    topic_epoch: int | None = None
+    waiting_producers_count: int = 0
+    created_millis: int = 0
+    last_published_millis: int = 0
+    dropped_rate: float = 0.0
+    producers: tuple[ProducerStats, ...] = ()
+    subscriptions: Mapping[str, SubscriptionStats] = field(default_factory=dict)
