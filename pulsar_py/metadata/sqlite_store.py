@@ -1,21 +1,293 @@
-"""SqliteMetadataStore."""
+"""SqliteMetadataStore: the durable metadata store, one SQLite file.
+
+All SQL runs on one thread of the store's own. What is asked for in one turn of the loop goes to it
+as one batch, and while it commits further batches gather: it answers the reads among them, then
+makes all changes in *one* transaction, so that ten thousand puts at once cost a handful of syncs.
+Each caller gets the result or error of its own operation, once the group is durable; if the commit
+fails, all of its callers get that error. Then watchers are told, in order of commit, before any of
+the callers goes on.
+
+    loop     put put get │ put …      (batches of one turn)
+    thread               └ answer get │ BEGIN put put put COMMIT │
+    loop                                                         └ tell watchers, wake callers
+
+A caller that is cancelled no longer learns what came of its operation, which is carried out.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from functools import partial
+from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pulsar_py.common.clock import Clock
-from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.common.errors import MetadataError, PulsarError
+from pulsar_py.metadata import paths
+from pulsar_py.metadata.sqlite_file import SqliteFile
+from pulsar_py.metadata.store import (
+    MetadataStore,
+    Notification,
+    Session,
+    Versioned,
+    Watcher,
+)
+from pulsar_py.metadata.watches import Watches
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+MAX_OPERATIONS_PER_COMMIT: Final = 4096
+"""Changes that share a transaction at most, so that none waits for a very long one."""
+
+
+class _Operation(NamedTuple):
+    """What the thread has to do, and who waits for it."""
+
+    work: Callable[[SqliteFile], Any]  # Any: the future's type, which `_submit` checks
+    future: asyncio.Future[Any]
+    is_change: bool
+
+
+class _Outcome(NamedTuple):
+    future: asyncio.Future[Any]
+    result: Any
+    error: Exception | None
+
+
+class _SqliteSession(Session):
+    def __init__(self, store: SqliteMetadataStore, session_id: str) -> None:
+        self.session_id = session_id
+        self.is_open = True
+        self._store = store
+
+    async def close(self) -> None:
+        """Delete its ephemeral keys."""
+        if self.is_open:
+            self.is_open = False
+            await self._store.end_session(self)
 
 
 class SqliteMetadataStore(MetadataStore):
-    """A MetadataStore in one SQLite file."""
+    """A MetadataStore in one file; `open` makes one, whoever did closes it."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        """Use `open`."""
+        self._path = path
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._watches = Watches()
+        self._sessions: set[_SqliteSession] = set()
+        self._session_numbers = count(1)
+        self._opened_millis = clock.wall_time_millis()  # makes session ids unique over restarts
+        self._batch: list[_Operation] = []  # of this turn of the loop
+        self._batches: SimpleQueue[list[_Operation] | None] = SimpleQueue()  # None ends the thread
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._run, name="metadata", daemon=True)
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
 
     @classmethod
     async def open(cls, path: str | Path, clock: Clock) -> SqliteMetadataStore:
         """Open or create the file.
 
         Raises:
-            DirectoryLockedError: Another process has it open.
+            DirectoryLockedError: Another process, or another store, has it open.
+            CorruptDataError: It is no file of ours, or unreadable.
+            MetadataError: It can't be opened.
         """
-        raise NotImplementedError
+        store = cls(Path(path), clock)
+        store._thread.start()
+        await store._opened
+        return store
+
+    async def get(self, path: str) -> Versioned | None:
+        """The value at `path`, None if the key has none."""
+        paths.check(path)
+        return await self._submit(lambda file: file.get(path), is_change=False)
+
+    async def exists(self, path: str) -> bool:
+        """Whether the key has a value."""
+        return await self.get(path) is not None
+
+    async def children(self, path: str) -> list[str]:
+        """Sorted names of the direct children, also of those that only have children themselves."""
+        paths.check(path)
+        return await self._submit(lambda file: file.children(path), is_change=False)
+
+    async def put(
+        self,
+        path: str,
+        value: bytes,
+        *,
+        expected_version: int | None = None,
+        session: Session | None = None,
+    ) -> int:
+        """Store a value durably; returns its new version."""
+        paths.check(path)
+        if session is not None and not (isinstance(session, _SqliteSession) and session.is_open):
+            raise MetadataError(f"session {session.session_id} is closed")
+        session_id = session.session_id if session else None
+        now_millis = self._clock.wall_time_millis()
+        return await self._submit(
+            lambda file: file.put(path, value, expected_version, session_id, now_millis)
+        )
+
+    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
+        """Delete a key (not its children)."""
+        paths.check(path)
+        await self._submit(lambda file: file.delete(path, expected_version))
+
+    async def delete_recursive(self, path: str) -> None:
+        """Delete a key and all below it; fine if there is nothing."""
+        paths.check(path)
+        await self._submit(lambda file: file.delete_recursive(path))
+
+    async def next_in_sequence(self, path: str, count: int = 1) -> int:
+        """Take `count` numbers of the sequence at `path`; returns the first."""
+        paths.check(path)
+        assert count > 0, f"{path}: {count} numbers"
+        return await self._submit(lambda file: file.next_in_sequence(path, count))
+
+    def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
+        """Call `watcher` on the loop for every change at or below `prefix`."""
+        return self._watches.add(prefix, watcher)
+
+    async def open_session(self) -> Session:
+        """A new owner for ephemeral keys."""
+        if self._is_closing:
+            raise MetadataError("the metadata store is closed")
+        session = _SqliteSession(self, f"{self._opened_millis:x}-{next(self._session_numbers)}")
+        self._sessions.add(session)
+        return session
+
+    async def end_session(self, session: _SqliteSession) -> None:
+        """Delete a session's keys; called by the session."""
+        self._sessions.discard(session)
+        await self._submit(lambda file: file.delete_session(session.session_id))
+
+    async def close(self) -> None:
+        """Write what is queued, end all sessions, release the file. May be called again."""
+        if not self._is_closing:
+            try:
+                await asyncio.gather(*(session.close() for session in tuple(self._sessions)))
+            finally:
+                self._is_closing = True
+                self._flush()
+                self._batches.put(None)
+        await asyncio.shield(self._ended)
+        self._thread.join()
+
+    def _submit(
+        self, work: Callable[[SqliteFile], T], *, is_change: bool = True
+    ) -> asyncio.Future[T]:
+        """Queue an operation; all of one turn of the loop go to the thread together."""
+        if self._is_closing:
+            raise MetadataError("the metadata store is closed")
+        future: asyncio.Future[T] = self._loop.create_future()
+        if not self._batch:
+            self._loop.call_soon(self._flush)
+        self._batch.append(_Operation(work, future, is_change))
+        return future
+
+    def _flush(self) -> None:
+        if self._batch:
+            self._batches.put(self._batch)
+            self._batch = []
+
+    def _deliver(self, outcomes: list[_Outcome], notifications: list[Notification]) -> None:
+        self._watches.notify(notifications)
+        for future, result, error in outcomes:
+            if future.done():
+                continue  # its caller was cancelled
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+    # What follows runs on the thread.
+
+    def _run(self) -> None:
+        try:
+            file = SqliteFile(self._path)
+        except Exception as error:  # noqa: BLE001 - told to whoever opens the store
+            self._call_loop(partial(self._deliver, [_Outcome(self._opened, None, error)], []))
+            return
+        self._call_loop(partial(self._deliver, [_Outcome(self._opened, None, None)], []))
+        try:
+            while (operations := self._next_operations()) is not None:
+                try:
+                    self._carry_out(file, operations)
+                except Exception as error:
+                    # The thread has to live on: whoever waits must hear something.
+                    logger.exception("metadata operations failed")
+                    failure = MetadataError(f"{self._path}: {error}")
+                    outcomes = [_Outcome(each.future, None, failure) for each in operations]
+                    self._call_loop(partial(self._deliver, outcomes, []))
+        finally:
+            file.close()
+            self._call_loop(partial(self._deliver, [_Outcome(self._ended, None, None)], []))
+
+    def _next_operations(self) -> list[_Operation] | None:
+        """All that is queued, once there is something; None at the end."""
+        operations = self._batches.get()
+        if operations is None:
+            return None
+        while not self._batches.empty():
+            more = self._batches.get()
+            if more is None:
+                self._batches.put(None)
+                break
+            operations += more
+        return operations
+
+    def _carry_out(self, file: SqliteFile, operations: list[_Operation]) -> None:
+        reads = [operation for operation in operations if not operation.is_change]
+        if reads:
+            outcomes = [_carry_out_one(file, operation) for operation in reads]
+            self._call_loop(partial(self._deliver, outcomes, []))
+        changes = [operation for operation in operations if operation.is_change]
+        for start in range(0, len(changes), MAX_OPERATIONS_PER_COMMIT):
+            group = changes[start : start + MAX_OPERATIONS_PER_COMMIT]
+            self._call_loop(partial(self._deliver, *_commit(file, group)))
+
+    def _call_loop(self, callback: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            # The loop was closed without closing the store: nobody waits any more.
+            logger.warning("metadata store outlived its loop", extra={"path": str(self._path)})
+
+
+def _commit(file: SqliteFile, group: list[_Operation]) -> tuple[list[_Outcome], list[Notification]]:
+    try:
+        file.begin()
+        outcomes = [_carry_out_one(file, operation) for operation in group]
+        if any(outcome.error is None for outcome in outcomes):
+            file.commit()
+        else:
+            file.roll_back()
+    except (sqlite3.Error, PulsarError) as error:
+        logger.exception("metadata not written", extra={"operations": len(group)})
+        file.roll_back()
+        failure = error if isinstance(error, PulsarError) else MetadataError(str(error))
+        return [_Outcome(operation.future, None, failure) for operation in group], []
+    return outcomes, file.notifications
+
+
+def _carry_out_one(file: SqliteFile, operation: _Operation) -> _Outcome:
+    try:
+        return _Outcome(operation.future, operation.work(file), None)
+    except sqlite3.Error as error:
+        if operation.is_change:
+            raise  # the whole group is in doubt
+        return _Outcome(operation.future, None, MetadataError(str(error)))
+    except Exception as error:  # noqa: BLE001 - the caller's, who gets it
+        return _Outcome(operation.future, None, error)

@@ -1,0 +1,235 @@
+"""SqliteFile: the file under `sqlite_store`, and what its one thread does with it (edge).
+
+Tables:
+
+    keys       path TEXT unique, value BLOB, version, created and modified (ms since 1970),
+               session TEXT: the owner of an ephemeral key, else NULL
+    sequences  path TEXT, next INTEGER: the first number not yet given out
+
+Paths sort by their UTF-8 bytes, so what lies below `/a` is what is greater than `/a/` and less than
+`/a0` (`0` follows `/`). The file is in WAL mode with `synchronous=FULL`: a commit is one append and
+one sync of `<file>-wal`. The connection holds the file exclusively, so that a second process, or a
+second store of this one, is refused; with the process dies the lock, and the next start replays
+what was committed.
+
+Invariant: every method that changes something either raises before its first change, or makes all
+its changes; so a group of them can share a transaction, and each can fail alone.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from pulsar_py.common.errors import (
+    CorruptDataError,
+    DirectoryLockedError,
+    MetadataBadVersionError,
+    MetadataError,
+    MetadataExistsError,
+    MetadataNotFoundError,
+)
+from pulsar_py.metadata.store import (
+    MUST_NOT_EXIST,
+    Notification,
+    NotificationType,
+    Versioned,
+)
+
+APPLICATION_ID: Final = 0x50756C50  # "PulP", in the file's header
+FORMAT_VERSION: Final = 1
+_BELOW: Final = "0"  # the character after "/"
+
+_SCHEMA: Final = (
+    """CREATE TABLE keys (
+        path TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL,
+        created INTEGER NOT NULL, modified INTEGER NOT NULL, session TEXT)""",
+    "CREATE INDEX ephemeral_keys ON keys (session) WHERE session IS NOT NULL",
+    "CREATE TABLE sequences (path TEXT NOT NULL PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {FORMAT_VERSION}",
+)
+_GET: Final = "SELECT value, version, created, modified, session FROM keys WHERE path = ?"
+_INSERT: Final = (
+    "INSERT INTO keys (path, value, version, created, modified, session)"
+    " VALUES (?1, ?2, 0, ?3, ?3, ?4) ON CONFLICT (path) "
+)
+_PUT: Final = _INSERT + (
+    "DO UPDATE SET value = excluded.value, version = version + 1,"
+    " modified = excluded.modified, session = coalesce(excluded.session, session)"
+    " RETURNING version"
+)
+_CREATE: Final = _INSERT + "DO NOTHING RETURNING version"
+_REPLACE: Final = (
+    "UPDATE keys SET value = ?, version = version + 1, modified = ?,"
+    " session = coalesce(?, session) WHERE path = ? AND version = ? RETURNING version"
+)
+_CHILDREN: Final = (
+    "SELECT DISTINCT substr(path, ?1, instr(substr(path, ?1) || '/', '/') - 1) AS name"
+    " FROM keys WHERE path > ?2 AND path < ?3 ORDER BY name"
+)
+_BELOW_OR_AT: Final = "path = ?1 OR (path > ?2 AND path < ?3)"
+_TAKE: Final = (
+    "INSERT INTO sequences (path, next) VALUES (?1, ?2)"
+    " ON CONFLICT (path) DO UPDATE SET next = next + ?2 RETURNING next"
+)
+
+
+class SqliteFile:
+    """The open file; used by one thread alone."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the file, and drop the ephemeral keys that a crash left.
+
+        Raises:
+            DirectoryLockedError: Somebody else has it open.
+            CorruptDataError: It is no file of ours, or unreadable.
+            MetadataError: It can't be opened, or comes from a newer version.
+        """
+        self.path = path
+        self.notifications: list[Notification] = []  # of the changes since `begin`
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=0, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def _prepare(self) -> None:
+        execute = self._connection.execute
+        execute("PRAGMA locking_mode = EXCLUSIVE")
+        execute("PRAGMA journal_mode = WAL")
+        execute("PRAGMA synchronous = FULL")
+        version = execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            execute("BEGIN EXCLUSIVE")
+            for statement in _SCHEMA:
+                execute(statement)
+            execute("COMMIT")
+            return
+        if execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise CorruptDataError(f"{self.path} is no metadata of ours")
+        if version > FORMAT_VERSION:
+            raise MetadataError(
+                f"{self.path} has format {version}; this version reads up to {FORMAT_VERSION}"
+            )
+        if execute("SELECT 1 FROM keys WHERE session IS NOT NULL LIMIT 1").fetchone():
+            execute("DELETE FROM keys WHERE session IS NOT NULL")
+
+    def _explain(self, error: sqlite3.Error) -> Exception:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return DirectoryLockedError(f"{self.path} is in use by another process")
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            return CorruptDataError(f"{self.path}: {error}")
+        return MetadataError(f"{self.path}: {error}")
+
+    def close(self) -> None:
+        """Release the file; what is committed moves from the WAL into it."""
+        self._connection.close()
+
+    def begin(self) -> None:
+        """Start the transaction of a group of changes."""
+        self.notifications = []
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make the group durable.
+
+        Raises:
+            MetadataError: It was not written, nothing of it; the disk may be full.
+        """
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def roll_back(self) -> None:
+        """Undo the group; fine if SQLite did so already."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def get(self, path: str) -> Versioned | None:
+        """The value at `path`."""
+        row = self._connection.execute(_GET, (path,)).fetchone()
+        if row is None:
+            return None
+        value, version, created_millis, modified_millis, session = row
+        return Versioned(value, version, created_millis, modified_millis, session is not None)
+
+    def children(self, path: str) -> list[str]:
+        """Sorted names of the direct children."""
+        prefix = path.rstrip("/")
+        rows = self._connection.execute(_CHILDREN, (len(prefix) + 2, prefix + "/", prefix + _BELOW))
+        return [name for (name,) in rows]
+
+    def put(
+        self,
+        path: str,
+        value: bytes,
+        expected_version: int | None,
+        session_id: str | None,
+        now_millis: int,
+    ) -> int:
+        """Store a value; returns its version."""
+        if expected_version is None or expected_version == MUST_NOT_EXIST:
+            statement = _PUT if expected_version is None else _CREATE
+            row = self._connection.execute(
+                statement, (path, value, now_millis, session_id)
+            ).fetchone()
+            if row is None:
+                raise MetadataExistsError(f"{path} exists")
+        else:
+            row = self._connection.execute(
+                _REPLACE, (value, now_millis, session_id, path, expected_version)
+            ).fetchone()
+            if row is None:
+                raise MetadataBadVersionError(self._version_message(path, expected_version))
+        version: int = row[0]
+        kind = NotificationType.MODIFIED if version else NotificationType.CREATED
+        self.notifications.append(Notification(kind, path))
+        return version
+
+    def _version_message(self, path: str, expected_version: int) -> str:
+        old = self.get(path)
+        found = f"it has {old.version}" if old else "it is missing"
+        return f"{path}: expected version {expected_version}, {found}"
+
+    def delete(self, path: str, expected_version: int | None) -> None:
+        """Delete a key."""
+        old = self.get(path)
+        if old is None:
+            raise MetadataNotFoundError(f"{path} does not exist")
+        if expected_version is not None and old.version != expected_version:
+            raise MetadataBadVersionError(self._version_message(path, expected_version))
+        self._connection.execute("DELETE FROM keys WHERE path = ?", (path,))
+        self.notifications.append(Notification(NotificationType.DELETED, path))
+
+    def delete_recursive(self, path: str) -> None:
+        """Delete a key and all below it."""
+        prefix = path.rstrip("/")
+        self._delete_where(_BELOW_OR_AT, (path, prefix + "/", prefix + _BELOW))
+
+    def delete_session(self, session_id: str) -> None:
+        """Delete the keys of a session."""
+        self._delete_where("session = ?", (session_id,))
+
+    def _delete_where(self, condition: str, arguments: tuple[str, ...]) -> None:
+        # The condition is one of the two above.
+        rows = self._connection.execute(
+            f"DELETE FROM keys WHERE {condition} RETURNING path",  # noqa: S608
+            arguments,
+        ).fetchall()
+        for path in sorted((path for (path,) in rows), reverse=True):
+            self.notifications.append(Notification(NotificationType.DELETED, path))
+
+    def next_in_sequence(self, path: str, count: int) -> int:
+        """Take `count` numbers; returns the first."""
+        following: int = self._connection.execute(_TAKE, (path, count)).fetchone()[0]
+        return following - count
