@@ -1,0 +1,14 @@
+"""What all tests share: property tests run the same examples every time, and few enough."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "derandomized",
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("derandomized")
