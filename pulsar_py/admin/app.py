@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from pulsar_py.admin.http_messages import (
     TEXT,
     HttpError,
+    PathValueError,
     Request,
     Response,
     UnreadableBodyError,
@@ -65,6 +66,8 @@ async def _call(route: Route, request: Request) -> Response:
         return await route.handler(request)
     except HttpError as error:
         return reason_response(error.status, error.reason)
+    except PathValueError:
+        return page_response(HTTPStatus.NOT_FOUND)
     except UnreadableBodyError as error:
         return Response(HTTPStatus.BAD_REQUEST, str(error).encode(), TEXT)
     except PulsarError as error:

@@ -84,6 +84,10 @@ class UnreadableBodyError(Exception):
     """A body that is no JSON, or not of the shape that is needed: 400 in plain text."""
 
 
+class PathValueError(Exception):
+    """A path or query parameter has an impossible value: there is no such path (404, a page)."""
+
+
 def without_nulls(value: object) -> object:
     """`value` with every None in a mapping left out, at any depth."""
     if isinstance(value, Mapping):

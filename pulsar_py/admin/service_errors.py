@@ -15,6 +15,8 @@ from pulsar_py.common import errors
 _STATUSES: Final[tuple[tuple[type[errors.PulsarError], int], ...]] = (
     # The first that fits counts, so subclasses stand before their parents.
     (errors.InvalidTopicNameError, HTTPStatus.PRECONDITION_FAILED),
+    (errors.TopicExistsError, HTTPStatus.CONFLICT),
+    (errors.TopicBusyError, HTTPStatus.PRECONDITION_FAILED),
     (errors.TopicNotFoundError, HTTPStatus.NOT_FOUND),
     (errors.SubscriptionNotFoundError, HTTPStatus.NOT_FOUND),
     (errors.ConsumerNotFoundError, HTTPStatus.NOT_FOUND),

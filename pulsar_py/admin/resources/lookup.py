@@ -1,0 +1,81 @@
+"""Lookup over HTTP, for clients whose service URL is `http://`.
+
+Source: admin.md 3.15 with its corrections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Final
+
+from pulsar_py.admin.http_messages import (
+    HttpError,
+    Request,
+    Response,
+    json_response,
+    text_response,
+)
+from pulsar_py.admin.resources.requests import topic_of
+from pulsar_py.admin.resources.topic_access import require_namespace
+from pulsar_py.admin.router import Route, get
+from pulsar_py.common.errors import TopicNotFoundError
+from pulsar_py.common.names import TopicName
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.namespaces.lookup import LookupType
+
+TOPIC: Final = "/lookup/v2/topic/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}"
+WHOLE_RANGE: Final = "0x00000000_0xffffffff"
+
+
+class Lookup:
+    """Which broker serves a topic."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._broker = broker
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        return (get(TOPIC, self.topic), get(TOPIC + "/bundle", self.bundle))
+
+    async def topic(self, request: Request) -> Response:
+        """Addresses of the owner; 307 to it where that is another broker."""
+        name = topic_of(request)
+        await require_namespace(self._broker, name.namespace_name)
+        await self._check_partition(name)
+        result = await self._broker.namespaces.lookup(
+            name,
+            authoritative=request.flag("authoritative"),
+            listener_name=request.query.get("listenerName")
+            or request.headers.get("x-pulsar-listenername"),
+        )
+        addresses = result.addresses
+        if result.type is LookupType.REDIRECT and addresses.http_url is not None:
+            flag = "true" if result.is_authoritative else "false"
+            location = f"{addresses.http_url}{request.raw_path}?authoritative={flag}"
+            return Response(HTTPStatus.TEMPORARY_REDIRECT, headers=(("Location", location),))
+        return json_response(
+            {
+                "brokerUrl": addresses.broker_url,
+                "brokerUrlTls": addresses.broker_url_tls,
+                "httpUrl": addresses.http_url,
+                "httpUrlTls": addresses.http_url_tls,
+                "nativeUrl": addresses.broker_url,
+                "brokerUrlSsl": "",
+            }
+        )
+
+    async def _check_partition(self, name: TopicName) -> None:
+        """A topic that is missing is fine, it may be created; a missing partition is not."""
+        if not name.is_partition:
+            return
+        partitions_count = await self._broker.topics.partitions_of(name.base)
+        if name.partition_index >= partitions_count > 0:
+            raise HttpError(HTTPStatus.NOT_FOUND, f"Topic not found {name}")
+
+    async def bundle(self, request: Request) -> Response:
+        """The topic's bundle, as text."""
+        try:
+            return text_response(await self._broker.namespaces.bundle_of(topic_of(request)))
+        except TopicNotFoundError:
+            return text_response(WHOLE_RANGE)

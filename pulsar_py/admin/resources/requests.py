@@ -1,0 +1,189 @@
+"""What resources read out of requests: names, numbers, bodies; wrong ones become answers (pure).
+
+Bodies are read the way Pulsar's JSON library does: a numeric text is a number, a number that should
+be a text is one, a missing field is None, an unknown field is ignored.
+
+Source: admin.md 1.2 and its corrections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from pulsar_py.admin.http_messages import (
+    HttpError,
+    PathValueError,
+    Request,
+    UnreadableBodyError,
+)
+from pulsar_py.common.errors import InvalidTopicNameError
+from pulsar_py.common.names import NamespaceName, TopicName, is_valid_entity
+
+
+def tenant_of(request: Request) -> str:
+    """The tenant in the path.
+
+    Raises:
+        HttpError: 412, it is no valid name.
+    """
+    tenant = request.path["tenant"]
+    if not is_valid_entity(tenant):
+        raise HttpError(HTTPStatus.PRECONDITION_FAILED, "Tenant name is not valid")
+    return tenant
+
+
+def namespace_of(request: Request) -> NamespaceName:
+    """The namespace in the path.
+
+    Raises:
+        HttpError: 412, a part of it is no valid name.
+    """
+    tenant = tenant_of(request)
+    try:
+        return NamespaceName(tenant, request.path["namespace"])
+    except InvalidTopicNameError:
+        raise HttpError(HTTPStatus.PRECONDITION_FAILED, "Namespace name is not valid") from None
+
+
+def topic_of(request: Request) -> TopicName:
+    """The topic in the path.
+
+    Raises:
+        HttpError: 412, it is no valid name.
+    """
+    namespace = namespace_of(request)
+    try:
+        return namespace.topic(request.path["topic"], domain=request.path["domain"])
+    except InvalidTopicNameError:
+        raise HttpError(HTTPStatus.PRECONDITION_FAILED, "Topic name is not valid") from None
+
+
+def whole_number_in_path(request: Request, name: str) -> int:
+    """A path parameter that has to be a whole number.
+
+    Raises:
+        PathValueError: It is none.
+    """
+    try:
+        return int(request.path[name])
+    except ValueError:
+        raise PathValueError from None
+
+
+def read_int(value: Any, what: str = "value") -> int | None:  # Any: parsed JSON
+    """A whole number or a text of one.
+
+    Raises:
+        UnreadableBodyError: It is neither.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            raise UnreadableBodyError(f"{what}: {value!r} is not a whole number") from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UnreadableBodyError(f"{what}: {value!r} is not a whole number")
+    return int(value)
+
+
+def read_bool(value: Any, what: str = "value") -> bool | None:  # Any: parsed JSON
+    """A boolean, or the text of one.
+
+    Raises:
+        UnreadableBodyError: It is neither.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    raise UnreadableBodyError(f"{what}: {value!r} is not true or false")
+
+
+def read_text(value: Any, what: str = "value") -> str | None:  # Any: parsed JSON
+    """A text; numbers and booleans count as theirs.
+
+    Raises:
+        UnreadableBodyError: It is a list or an object.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    raise UnreadableBodyError(f"{what}: expected a text")
+
+
+def read_texts(value: Any, what: str = "value") -> list[str] | None:  # Any: parsed JSON
+    """A list of texts.
+
+    Raises:
+        UnreadableBodyError: It is something else.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise UnreadableBodyError(f"{what}: expected a list")
+    return [read_text(item, what) or "" for item in value]
+
+
+def read_object(value: Any, what: str = "value") -> dict[str, Any] | None:  # Any: parsed JSON
+    """An object.
+
+    Raises:
+        UnreadableBodyError: It is something else.
+    """
+    if value is None or isinstance(value, dict):
+        return value
+    raise UnreadableBodyError(f"{what}: expected an object")
+
+
+def read_properties(value: Any, what: str = "properties") -> dict[str, str] | None:  # Any: JSON
+    """An object of texts.
+
+    Raises:
+        UnreadableBodyError: It is something else.
+    """
+    fields = read_object(value, what)
+    if fields is None:
+        return None
+    return {name: read_text(item, f"{what}.{name}") or "" for name, item in fields.items()}
+
+
+def required_int(request: Request) -> int:
+    """The body as a whole number.
+
+    Raises:
+        UnreadableBodyError: It is none, or missing.
+    """
+    value = read_int(request.json())
+    if value is None:
+        raise UnreadableBodyError("a whole number is required")
+    return value
+
+
+def required_bool(request: Request) -> bool:
+    """The body as a boolean.
+
+    Raises:
+        UnreadableBodyError: It is none, or missing.
+    """
+    value = read_bool(request.json())
+    if value is None:
+        raise UnreadableBodyError("true or false is required")
+    return value
+
+
+def position_fields(value: Mapping[str, Any]) -> tuple[int, int]:  # Any: parsed JSON
+    """Ledger and entry id of a MessageId or ResetCursorData.
+
+    Raises:
+        UnreadableBodyError: They are no whole numbers.
+    """
+    ledger_id = read_int(value.get("ledgerId"), "ledgerId")
+    entry_id = read_int(value.get("entryId"), "entryId")
+    return ledger_id or 0, entry_id or 0

@@ -1,0 +1,343 @@
+"""Subscriptions of topics: list, create, delete, skip, expire, reset.
+
+On the name of a partitioned topic an operation goes over all partitions, unless a position of one
+topic is named.
+
+Source: admin.md 3.8 with its corrections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from pulsar_py.admin.http_messages import (
+    NO_CONTENT,
+    HttpError,
+    Request,
+    Response,
+    UnreadableBodyError,
+    json_response,
+)
+from pulsar_py.admin.resources.requests import (
+    position_fields,
+    read_bool,
+    read_object,
+    read_properties,
+    topic_of,
+    whole_number_in_path,
+)
+from pulsar_py.admin.resources.topic_access import (
+    for_each_partition,
+    refuse_partitioned,
+    require_namespace,
+    require_topic,
+)
+from pulsar_py.admin.resources.topics import TOPIC
+from pulsar_py.admin.router import Route, delete, get, post, put
+from pulsar_py.common.errors import NotAllowedError, SubscriptionBusyError, TopicNotFoundError
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import EARLIEST, LATEST, Position
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
+from pulsar_py.server.topics.topic import Topic
+
+SUBSCRIPTION: Final = TOPIC + "/subscription/{subscription}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResetCursorData:
+    """Where a cursor shall go: to a position, or behind it."""
+
+    position: Position
+    is_excluded: bool
+    properties: dict[str, str]
+
+
+def read_reset_cursor(request: Request) -> ResetCursorData | None:
+    """The body as `"latest"`, `"earliest"` or ResetCursorData; None when there is none.
+
+    Raises:
+        UnreadableBodyError: It is something else.
+    """
+    value = request.json()
+    if value is None:
+        return None
+    if isinstance(value, str):
+        places = {"latest": LATEST, "earliest": EARLIEST}
+        if value not in places:
+            raise UnreadableBodyError(
+                f"invalid value {value} for the position; allowed are latest, earliest"
+            )
+        return ResetCursorData(places[value], is_excluded=False, properties={})
+    fields = read_object(value) or {}
+    ledger_id, entry_id = position_fields(fields)
+    return ResetCursorData(
+        Position(ledger_id, entry_id),
+        is_excluded=bool(read_bool(fields.get("excluded"), "excluded")),
+        properties=read_properties(fields.get("properties")) or {},
+    )
+
+
+class Subscriptions:
+    """What can be done to the subscriptions of a topic."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._broker = broker
+        self._topics = broker.topics
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        return (
+            get(TOPIC + "/subscriptions", self.names),
+            put(SUBSCRIPTION, self.create),
+            delete(SUBSCRIPTION, self.delete),
+            post(SUBSCRIPTION + "/skip_all", self.skip_all, consumes=()),
+            post(SUBSCRIPTION + "/skip/{count}", self.skip, consumes=()),
+            post(SUBSCRIPTION + "/expireMessages/{seconds}", self.expire, consumes=()),
+            post(SUBSCRIPTION + "/expireMessages", self.expire_to_position),
+            post(
+                TOPIC + "/all_subscription/expireMessages/{seconds}", self.expire_all, consumes=()
+            ),
+            post(SUBSCRIPTION + "/resetcursor/{timestamp}", self.reset_to_time, consumes=()),
+            post(SUBSCRIPTION + "/resetcursor", self.reset_to_position),
+        )
+
+    async def names(self, request: Request) -> Response:
+        """Names of all durable and connected subscriptions, over all partitions."""
+        name = topic_of(request)
+        found: set[str] = set()
+
+        async def add(part: TopicName) -> None:
+            found.update((await require_topic(self._broker, part)).subscriptions)
+
+        await require_namespace(self._broker, name.namespace_name)
+        await for_each_partition(self._broker, name, add)
+        return json_response(sorted(found))
+
+    async def create(self, request: Request) -> Response:
+        """A durable subscription at a position, by default at the end; creates the topic, too."""
+        name = topic_of(request)
+        start = read_reset_cursor(request)
+        subscription = request.path["subscription"]
+        if not name.is_persistent:
+            raise HttpError(
+                HTTPStatus.BAD_REQUEST,
+                "Create subscription on non-persistent topic can only be done through client",
+            )
+        await require_namespace(self._broker, name.namespace_name)
+        topics: list[Topic] = []
+
+        async def collect(part: TopicName) -> None:
+            topics.append(await self._load_or_create(part))
+
+        await for_each_partition(self._broker, name, collect)
+        missing = [topic for topic in topics if subscription not in topic.subscriptions]
+        if not missing:
+            raise HttpError(HTTPStatus.CONFLICT, "Subscription already exists for topic")
+        for topic in missing:
+            await self._create_on(topic, subscription, start)
+        return NO_CONTENT
+
+    async def _load_or_create(self, name: TopicName) -> Topic:
+        try:
+            return await self._topics.get_or_load(name, create_if_missing=True)
+        except (TopicNotFoundError, NotAllowedError):
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED, "Topic does not exist and cannot be auto-created"
+            ) from None
+
+    async def _create_on(self, topic: Topic, name: str, start: ResetCursorData | None) -> None:
+        starts_at_earliest = start is not None and start.position == EARLIEST
+        subscription = await topic.create_subscription(
+            name,
+            starts_at_earliest=starts_at_earliest,
+            properties=start.properties if start is not None else {},
+        )
+        if start is not None and start.position not in {EARLIEST, LATEST}:
+            position = _after_if_excluded(topic, start)
+            await subscription.reset_to_position(position, None)
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a subscription; connected consumers prevent it unless forced."""
+        name = topic_of(request)
+        subscription = request.path["subscription"]
+        is_forced = request.flag("force")
+        is_partitioned = bool(await self._topics.partitions_of(name))
+        found = 0
+
+        async def act(part: TopicName) -> None:
+            nonlocal found
+            topic = await require_topic(self._broker, part)
+            if subscription not in topic.subscriptions:
+                return
+            found += 1
+            try:
+                await topic.delete_subscription(
+                    subscription, force=is_forced or not part.is_persistent
+                )
+            except SubscriptionBusyError:
+                raise HttpError(
+                    HTTPStatus.PRECONDITION_FAILED, "Subscription has active connected consumers"
+                ) from None
+
+        await for_each_partition(self._broker, name, act)
+        if not found:
+            raise _subscription_not_found(name, subscription, is_partitioned=is_partitioned)
+        return NO_CONTENT
+
+    # --- moving --------------------------------------------------------------------------------
+
+    async def skip_all(self, request: Request) -> Response:
+        """Acknowledge everything."""
+
+        async def act(subscription: PersistentSubscription) -> None:
+            await subscription.clear_backlog()
+
+        await self._for_each(request, "Skip messages", act)
+        return NO_CONTENT
+
+    async def skip(self, request: Request) -> Response:
+        """Acknowledge that many entries."""
+        name = topic_of(request)
+        count = whole_number_in_path(request, "count")
+        await refuse_partitioned(self._broker, name, "Skip messages on")
+        subscription = await self._persistent(name, request.path["subscription"], "Skip messages")
+        if count > 0:
+            await subscription.skip_messages(count)
+        return NO_CONTENT
+
+    async def expire(self, request: Request) -> Response:
+        """Acknowledge what was published longer ago than that many seconds."""
+        seconds = whole_number_in_path(request, "seconds")
+        name = topic_of(request)
+
+        async def act(subscription: PersistentSubscription) -> None:
+            if not subscription.stats().backlog_entries or seconds < 0:
+                raise _nothing_to_expire("timestamp", name, subscription)
+            await subscription.expire_older_than(seconds)
+
+        await self._for_each(request, "Expire messages", act)
+        return NO_CONTENT
+
+    async def expire_to_position(self, request: Request) -> Response:
+        """Acknowledge everything up to and with a position."""
+        name = topic_of(request)
+        target = read_reset_cursor(request)
+        if await self._topics.partitions_of(name):
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "Expire message at position is not supported for partitioned-topic",
+            )
+        if target is None:
+            raise UnreadableBodyError("a position is required")
+        topic = await require_topic(self._broker, name)
+        subscription = await self._persistent(name, request.path["subscription"], "Expire messages")
+        if not subscription.stats().backlog_entries:
+            raise _nothing_to_expire("position", name, subscription)
+        await subscription.expire_up_to(_after_if_excluded(topic, target))
+        return NO_CONTENT
+
+    async def expire_all(self, request: Request) -> Response:
+        """The same for every subscription of the topic."""
+        seconds = whole_number_in_path(request, "seconds")
+        name = topic_of(request)
+
+        async def act(part: TopicName) -> None:
+            topic = await require_topic(self._broker, part)
+            for subscription in list(topic.subscriptions.values()):
+                if isinstance(subscription, PersistentSubscription):
+                    await subscription.expire_older_than(seconds)
+
+        await for_each_partition(self._broker, name, act)
+        return NO_CONTENT
+
+    async def reset_to_time(self, request: Request) -> Response:
+        """Go to the first entry published at that time or later; consumers reconnect."""
+        timestamp = whole_number_in_path(request, "timestamp")
+        name = topic_of(request)
+
+        async def act(part: TopicName) -> None:
+            subscription = await self._subscription(part, request.path["subscription"])
+            if part.is_persistent:
+                await subscription.reset_to_time(timestamp)
+
+        await for_each_partition(self._broker, name, act)
+        return NO_CONTENT
+
+    async def reset_to_position(self, request: Request) -> Response:
+        """Go to a position; consumers reconnect."""
+        name = topic_of(request)
+        target = read_reset_cursor(request)
+        if await self._topics.partitions_of(name):
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "Reset-cursor at position is not allowed for partitioned-topic",
+            )
+        topic = await require_topic(self._broker, name)
+        subscription = await self._subscription(name, request.path["subscription"])
+        if target is None:
+            raise UnreadableBodyError("a position is required")
+        await subscription.reset_to_position(_after_if_excluded(topic, target), None)
+        return NO_CONTENT
+
+    # --- finding -------------------------------------------------------------------------------
+
+    async def _for_each(
+        self,
+        request: Request,
+        what: str,
+        act: Callable[[PersistentSubscription], Awaitable[None]],
+    ) -> None:
+        """Act on the subscription of the path, on each partition."""
+        name = topic_of(request)
+
+        async def act_on(part: TopicName) -> None:
+            await act(await self._persistent(part, request.path["subscription"], what))
+
+        await for_each_partition(self._broker, name, act_on)
+
+    async def _subscription(self, name: TopicName, subscription: str) -> Subscription:
+        topic = await require_topic(self._broker, name)
+        found = topic.subscriptions.get(subscription)
+        if found is None:
+            raise _subscription_not_found(name, subscription, is_partitioned=False)
+        return found
+
+    async def _persistent(
+        self, name: TopicName, subscription: str, what: str
+    ) -> PersistentSubscription:
+        found = await self._subscription(name, subscription)
+        if not isinstance(found, PersistentSubscription):
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                f"{what} on a non-persistent topic is not allowed",
+            )
+        return found
+
+
+def _after_if_excluded(topic: Topic, target: ResetCursorData) -> Position:
+    if target.is_excluded and isinstance(topic, PersistentTopic):
+        return topic.ledger.next_valid_position(target.position)
+    return target.position
+
+
+def _subscription_not_found(
+    name: TopicName, subscription: str, *, is_partitioned: bool
+) -> HttpError:
+    if is_partitioned:
+        return HttpError(HTTPStatus.NOT_FOUND, "Subscription not found")
+    return HttpError(
+        HTTPStatus.NOT_FOUND, f"Subscription {subscription} not found for topic {name}"
+    )
+
+
+def _nothing_to_expire(by: str, name: TopicName, subscription: Subscription) -> HttpError:
+    return HttpError(
+        HTTPStatus.CONFLICT,
+        f"Expire message by {by} not issued on topic {name} for subscription {subscription.name} "
+        "due to ongoing message expiration not finished or subscription almost catch up.",
+    )

@@ -1,0 +1,75 @@
+"""How resources reach topics: what is missing becomes the 404 that clients expect."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from pulsar_py.admin.http_messages import HttpError
+from pulsar_py.common.errors import TopicNotFoundError
+from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.topics.topic import Topic
+
+
+def broker_id_of(broker: BrokerService) -> str:
+    """How the broker is called among others: `host:web-port`."""
+    url = broker.addresses.default.http_url or ""
+    return url.partition("://")[2]
+
+
+async def require_namespace(
+    broker: BrokerService, namespace: NamespaceName, reason: str = "Namespace not found"
+) -> None:
+    """Make sure that a namespace exists.
+
+    Raises:
+        HttpError: 404 with `reason`.
+    """
+    if await broker.resources.namespaces.get(namespace) is None:
+        raise HttpError(HTTPStatus.NOT_FOUND, reason)
+
+
+def topic_not_found(name: TopicName) -> HttpError:
+    """404 with the words that clients know."""
+    return HttpError(HTTPStatus.NOT_FOUND, f"Topic {name} not found")
+
+
+async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
+    """A topic, loaded if it is not.
+
+    Raises:
+        HttpError: 404, there is no such namespace, topic or partition; also for the name of a
+            partitioned topic, which is no topic by itself.
+    """
+    await require_namespace(broker, name.namespace_name)
+    if await broker.topics.partitions_of(name):
+        raise topic_not_found(name)
+    if name.is_partition and name.partition_index >= (await broker.topics.partitions_of(name.base)):
+        raise HttpError(HTTPStatus.NOT_FOUND, "Topic partitions were not yet created")
+    try:
+        return await broker.topics.get_or_load(name, create_if_missing=False)
+    except TopicNotFoundError:
+        raise topic_not_found(name) from None
+
+
+async def refuse_partitioned(broker: BrokerService, name: TopicName, what: str) -> None:
+    """Make sure that a name is not that of a partitioned topic.
+
+    Raises:
+        HttpError: 405, it is.
+    """
+    if await broker.topics.partitions_of(name):
+        raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"{what} a partitioned topic is not allowed")
+
+
+async def for_each_partition(
+    broker: BrokerService, name: TopicName, act: Callable[[TopicName], Awaitable[object]]
+) -> None:
+    """Do something to a topic, or to each partition of a partitioned one, in order."""
+    partitions_count = await broker.topics.partitions_of(name)
+    if not partitions_count:
+        await act(name)
+        return
+    for index in range(partitions_count):
+        await act(name.partition(index))

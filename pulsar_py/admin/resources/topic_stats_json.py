@@ -1,0 +1,354 @@
+"""Statistics as REST spells them (pure).
+
+Source: admin.md 4.1 to 4.4 and 4.7; the field names are Pulsar's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pulsar_py.managed_ledger.managed_ledger import CursorStats, ManagedLedgerStats
+from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
+from pulsar_py.server.topics.stats import ProducerStats, TopicStats
+from pulsar_py.server.topics.subscription_stats import ConsumerStats, SubscriptionStats
+
+Json = dict[str, Any]  # Any: JSON of many shapes
+
+_NO_COMPACTION: Final[Json] = {
+    "lastCompactionRemovedEventCount": 0,
+    "lastCompactionSucceedTimestamp": 0,
+    "lastCompactionFailedTimestamp": 0,
+    "lastCompactionDurationTimeInMills": 0,
+}
+_NO_LEDGER: Final[Json] = {
+    "ledgerId": -1,
+    "entries": -1,
+    "size": -1,
+    "offloaded": False,
+    "underReplicated": False,
+}
+
+
+def iso_time(millis: int) -> str:
+    """`2026-01-31T10:15:30.123Z`."""
+    text = datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def topic_stats_json(
+    stats: TopicStats,
+    *,
+    is_persistent: bool,
+    owner_broker: str,
+    with_publishers: bool = True,
+    with_consumers: bool = True,
+    with_backlog_size: bool = True,
+) -> Json:
+    """GET `T/stats`."""
+    subscriptions = {
+        name: subscription_json(
+            each, with_consumers=with_consumers, with_backlog_size=with_backlog_size
+        )
+        for name, each in stats.subscriptions.items()
+    }
+    publishers = [publisher_json(each, is_persistent=is_persistent) for each in stats.producers]
+    ranges = sum(each["nonContiguousDeletedMessagesRanges"] for each in subscriptions.values())
+    return {
+        "msgRateIn": stats.message_in_rate,
+        "msgThroughputIn": stats.bytes_in_rate,
+        "msgRateOut": stats.message_out_rate,
+        "msgThroughputOut": stats.bytes_out_rate,
+        "bytesInCounter": stats.bytes_in_count,
+        "msgInCounter": stats.messages_in_count,
+        "systemTopicBytesInCounter": 0,
+        "bytesOutCounter": stats.bytes_out_count,
+        "msgOutCounter": stats.messages_out_count,
+        "bytesOutInternalCounter": 0,
+        "averageMsgSize": stats.average_message_bytes,
+        "msgChunkPublished": stats.is_chunked,
+        "storageSize": stats.storage_bytes,
+        "backlogSize": stats.backlog_bytes,
+        "backlogQuotaLimitSize": stats.backlog_quota_limit_bytes,
+        "backlogQuotaLimitTime": stats.backlog_quota_limit_seconds,
+        "oldestBacklogMessageAgeSeconds": stats.oldest_backlog_message_age_seconds,
+        "oldestBacklogMessageSubscriptionName": stats.oldest_backlog_message_subscription,
+        "publishRateLimitedTimes": 0,
+        "earliestMsgPublishTimeInBacklogs": 0,
+        "offloadedStorageSize": 0,
+        "lastOffloadLedgerId": 0,
+        "lastOffloadSuccessTimeStamp": 0,
+        "lastOffloadFailureTimeStamp": 0,
+        "ongoingTxnCount": 0,
+        "abortedTxnCount": 0,
+        "committedTxnCount": 0,
+        "publishers": publishers if with_publishers else [],
+        "waitingPublishers": stats.waiting_producers_count,
+        "subscriptions": subscriptions,
+        "replication": {},
+        "deduplicationStatus": stats.deduplication_status if is_persistent else None,
+        "topicEpoch": stats.topic_epoch,
+        "nonContiguousDeletedMessagesRanges": ranges,
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": 0,
+        "compaction": _NO_COMPACTION,
+        "ownerBroker": owner_broker,
+        "topicCreationTimeStamp": stats.created_millis,
+        "lastPublishTimeStamp": stats.last_published_millis,
+        "lastPublishTimestamp": stats.last_published_millis,
+        "msgDropRate": None if is_persistent else stats.dropped_rate,
+    }
+
+
+def publisher_json(stats: ProducerStats, *, is_persistent: bool) -> Json:
+    """One of `publishers`."""
+    return {
+        "accessMode": ProducerAccessMode.Name(stats.access_mode),
+        "msgRateIn": stats.message_in_rate,
+        "msgThroughputIn": stats.bytes_in_rate,
+        "averageMsgSize": stats.average_message_bytes,
+        "chunkedMessageRate": stats.chunked_rate,
+        "producerId": stats.producer_id,
+        "supportsPartialProducer": False,
+        "producerName": stats.producer_name,
+        "address": stats.address,
+        "connectedSince": iso_time(stats.connected_since_millis),
+        "clientVersion": stats.client_version,
+        "metadata": stats.metadata,
+        "msgDropRate": None if is_persistent else 0.0,
+    }
+
+
+def subscription_json(
+    stats: SubscriptionStats, *, with_consumers: bool = True, with_backlog_size: bool = True
+) -> Json:
+    """One of `subscriptions`."""
+    return {
+        "msgRateOut": stats.message_out_rate,
+        "msgThroughputOut": stats.bytes_out_rate,
+        "bytesOutCounter": stats.bytes_out_count,
+        "msgOutCounter": stats.messages_out_count,
+        "msgRateRedeliver": stats.redelivered_rate,
+        "messageAckRate": stats.acked_rate,
+        "chunkedMessageRate": 0.0,
+        "msgBacklog": stats.backlog_entries,
+        "backlogSize": stats.backlog_bytes if with_backlog_size else -1,
+        "earliestMsgPublishTimeInBacklog": 0,
+        "msgBacklogNoDelayed": stats.backlog_no_delayed_entries,
+        "blockedSubscriptionOnUnackedMsgs": stats.is_blocked_on_unacked_messages,
+        "msgDelayed": stats.delayed_entries,
+        "msgInReplay": stats.replay_entries,
+        "unackedMessages": stats.unacked_messages,
+        "type": stats.subscription_type,
+        "activeConsumerName": stats.active_consumer_name,
+        "msgRateExpired": stats.expired_rate,
+        "totalMsgExpired": 0,
+        "msgExpired": 0,
+        "lastExpireTimestamp": stats.last_expired_millis,
+        "lastConsumedFlowTimestamp": stats.last_flow_millis,
+        "lastConsumedTimestamp": stats.last_consumed_millis,
+        "lastAckedTimestamp": stats.last_acked_millis,
+        "lastMarkDeleteAdvancedTimestamp": stats.last_mark_delete_advanced_millis,
+        "consumers": [consumer_json(each) for each in stats.consumers] if with_consumers else [],
+        "isDurable": stats.is_durable,
+        "durable": stats.is_durable,
+        "isReplicated": stats.is_replicated,
+        "replicated": stats.is_replicated,
+        "allowOutOfOrderDelivery": stats.allow_out_of_order_delivery,
+        "keySharedMode": stats.key_shared_mode,
+        "consumersAfterMarkDeletePosition": {},
+        "drainingHashesCount": sum(each.draining_hashes_count for each in stats.consumers),
+        "drainingHashesClearedTotal": sum(
+            each.draining_hashes_cleared_total for each in stats.consumers
+        ),
+        "drainingHashesUnackedMessages": sum(
+            each.draining_unacked_messages for each in stats.consumers
+        ),
+        "nonContiguousDeletedMessagesRanges": stats.non_contiguous_deleted_ranges_count,
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": 0,
+        "subscriptionProperties": stats.properties,
+        "filterProcessedMsgCount": 0,
+        "filterAcceptedMsgCount": 0,
+        "filterRejectedMsgCount": 0,
+        "filterRescheduledMsgCount": 0,
+        "dispatchThrottledMsgEventsBySubscriptionLimit": 0,
+        "dispatchThrottledBytesEventsBySubscriptionLimit": 0,
+        "dispatchThrottledMsgEventsByTopicLimit": 0,
+        "dispatchThrottledBytesEventsByTopicLimit": 0,
+        "dispatchThrottledMsgEventsByBrokerLimit": 0,
+        "dispatchThrottledBytesEventsByBrokerLimit": 0,
+        "msgDropRate": stats.dropped_rate,
+    }
+
+
+def consumer_json(stats: ConsumerStats) -> Json:
+    """One of `consumers`."""
+    ranges = stats.key_hash_ranges
+    return {
+        "msgRateOut": stats.message_out_rate,
+        "msgThroughputOut": stats.bytes_out_rate,
+        "bytesOutCounter": stats.bytes_out_count,
+        "msgOutCounter": stats.messages_out_count,
+        "msgRateRedeliver": stats.redelivered_rate,
+        "messageAckRate": stats.acked_rate,
+        "chunkedMessageRate": stats.chunked_rate,
+        "consumerName": stats.consumer_name,
+        "availablePermits": stats.available_permits,
+        "unackedMessages": stats.unacked_messages,
+        "avgMessagesPerEntry": stats.average_messages_per_entry,
+        "blockedConsumerOnUnackedMsgs": stats.is_blocked_on_unacked_messages,
+        "drainingHashesCount": stats.draining_hashes_count,
+        "drainingHashesClearedTotal": stats.draining_hashes_cleared_total,
+        "drainingHashesUnackedMessages": stats.draining_unacked_messages,
+        "keyHashRanges": [f"[{low}, {high}]" for low, high in ranges] or None,
+        "keyHashRangeArrays": [[low, high] for low, high in ranges] or None,
+        "address": stats.address,
+        "connectedSince": iso_time(stats.connected_since_millis),
+        "clientVersion": stats.client_version,
+        "lastAckedTimestamp": stats.last_acked_millis,
+        "lastConsumedTimestamp": stats.last_consumed_millis,
+        "firstMessagesSentTimestamp": stats.last_consumed_millis,
+        "lastConsumedFlowTimestamp": stats.last_flow_millis,
+        "firstConsumedFlowTimestamp": stats.last_flow_millis,
+        "metadata": stats.metadata,
+        "lastAckedTime": iso_time(stats.last_acked_millis),
+        "lastConsumedTime": iso_time(stats.last_consumed_millis),
+    }
+
+
+def internal_stats_json(stats: ManagedLedgerStats) -> Json:
+    """GET `T/internalStats` of a persistent topic; the open ledger shows no entries and no size."""
+    failure = stats.last_ledger_creation_failure_millis
+    ledgers = [
+        {
+            "ledgerId": each.ledger_id,
+            "entries": each.entries_count if each.closed_millis else 0,
+            "size": each.size_bytes if each.closed_millis else 0,
+            "offloaded": False,
+            "underReplicated": False,
+        }
+        for each in stats.ledgers
+    ]
+    return {
+        "entriesAddedCounter": stats.entries_added_count,
+        "numberOfEntries": stats.entries_count,
+        "totalSize": stats.size_bytes,
+        "currentLedgerEntries": stats.current_ledger_entries_count,
+        "currentLedgerSize": stats.current_ledger_size_bytes,
+        "lastLedgerCreatedTimestamp": iso_time(stats.last_ledger_created_millis),
+        "lastLedgerCreationFailureTimestamp": iso_time(failure) if failure else None,
+        "waitingCursorsCount": stats.waiting_cursors_count,
+        "pendingAddEntriesCount": stats.pending_appends_count,
+        "lastConfirmedEntry": str(stats.last_confirmed_entry),
+        "state": stats.state,
+        "ledgers": ledgers,
+        "cursors": {name: _cursor_json(each) for name, each in stats.cursors.items()},
+        "schemaLedgers": [],
+        "compactedLedger": _NO_LEDGER,
+        "properties": dict(stats.properties),
+    }
+
+
+def _cursor_json(stats: CursorStats) -> Json:
+    ranges = stats.individually_deleted_messages
+    return {
+        "markDeletePosition": str(stats.mark_delete_position),
+        "readPosition": str(stats.read_position),
+        "waitingReadOp": stats.is_waiting,
+        "pendingReadOps": stats.pending_reads_count,
+        "messagesConsumedCounter": stats.messages_consumed_count,
+        "cursorLedger": stats.cursor_ledger_id,
+        "cursorLedgerLastEntry": stats.cursor_ledger_last_entry_id,
+        "individuallyDeletedMessages": ranges,
+        "lastLedgerSwitchTimestamp": iso_time(stats.last_ledger_switch_millis),
+        "state": stats.state,
+        "active": stats.is_waiting,
+        "numberOfEntriesSinceFirstNotAckedMessage": stats.backlog_count,
+        "totalNonContiguousDeletedMessagesRange": ranges.count("]") - 1,
+        "subscriptionHavePendingRead": stats.subscription_has_pending_read,
+        "subscriptionHavePendingReplayRead": False,
+        "properties": dict(stats.properties),
+    }
+
+
+def non_persistent_internal_stats_json(entries_added: int, names: list[str]) -> Json:
+    """GET `T/internalStats` of a topic that stores nothing."""
+    cursor = {
+        "waitingReadOp": False,
+        "pendingReadOps": 0,
+        "messagesConsumedCounter": 0,
+        "cursorLedger": 0,
+        "cursorLedgerLastEntry": 0,
+        "active": False,
+        "numberOfEntriesSinceFirstNotAckedMessage": 0,
+        "totalNonContiguousDeletedMessagesRange": 0,
+        "subscriptionHavePendingRead": False,
+        "subscriptionHavePendingReplayRead": False,
+    }
+    return {
+        "entriesAddedCounter": entries_added,
+        "numberOfEntries": 0,
+        "totalSize": 0,
+        "currentLedgerEntries": 0,
+        "currentLedgerSize": 0,
+        "waitingCursorsCount": 0,
+        "pendingAddEntriesCount": 0,
+        "cursors": dict.fromkeys(names, cursor),
+    }
+
+
+_SUMMED: Final = frozenset(
+    {
+        "oldestBacklogMessageAgeSeconds",
+        "backlogQuotaLimitSize",
+        "backlogQuotaLimitTime",
+        "topicCreationTimeStamp",
+        "lastPublishTimeStamp",
+        "lastPublishTimestamp",
+    }
+)
+"""Numbers of a topic that are not added up but taken as the largest."""
+
+
+def partitioned_stats_json(
+    parts: Mapping[str, Json], *, partitions_count: int, per_partition: bool
+) -> Json:
+    """GET `T/partitioned-stats`: the sum of its partitions, and each of them if wanted."""
+    total = _sum_of(list(parts.values()))
+    total.pop("ownerBroker", None)
+    total["metadata"] = {"partitions": partitions_count, "deleted": False}
+    total["partitions"] = dict(parts) if per_partition else {}
+    return total
+
+
+def _sum_of(items: list[Json]) -> Json:
+    """Numbers added, maps merged by key, lists joined by name, the rest as in the first item."""
+    result: Json = {}
+    for item in items:
+        for key, value in item.items():
+            result[key] = value if key not in result else _merge(key, result[key], value)
+    return result
+
+
+def _merge(key: str, left: Any, right: Any) -> Any:  # Any: JSON values of one key
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left or right
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        is_largest = key in _SUMMED or key.endswith("Timestamp")
+        return max(left, right) if is_largest else left + right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return _sum_of([left, right])
+    if isinstance(left, list) and isinstance(right, list):
+        return _join_named(left, right)
+    return left if left is not None else right
+
+
+def _join_named(left: list[Json], right: list[Json]) -> list[Json]:
+    """Publishers or consumers of several partitions: one item a name."""
+    by_name: dict[object, Json] = {}
+    for item in (*left, *right):
+        name = item.get("producerName", item.get("consumerName"))
+        by_name[name] = _sum_of([by_name[name], item]) if name in by_name else item
+    return list(by_name.values())

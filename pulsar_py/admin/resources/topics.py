@@ -1,0 +1,405 @@
+"""Topics: create, list, partitions, delete, unload, terminate, statistics.
+
+Source: admin.md 3.6 and 3.7 with its corrections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Final
+
+from pulsar_py.admin.http_messages import (
+    JSON,
+    NO_CONTENT,
+    HttpError,
+    Request,
+    Response,
+    UnreadableBodyError,
+    json_response,
+)
+from pulsar_py.admin.resources.requests import (
+    namespace_of,
+    read_int,
+    read_object,
+    read_properties,
+    topic_of,
+)
+from pulsar_py.admin.resources.topic_access import (
+    broker_id_of,
+    refuse_partitioned,
+    require_namespace,
+    require_topic,
+    topic_not_found,
+)
+from pulsar_py.admin.resources.topic_stats_json import (
+    Json,
+    internal_stats_json,
+    non_persistent_internal_stats_json,
+    partitioned_stats_json,
+    topic_stats_json,
+)
+from pulsar_py.admin.router import Route, delete, get, post, put
+from pulsar_py.common.errors import TopicExistsError, TopicNotFoundError
+from pulsar_py.common.names import PARTITION_SUFFIX, PERSISTENT, TopicName
+from pulsar_py.common.position import Position
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.registry import TopicListMode
+from pulsar_py.server.topics.topic import Topic
+
+DOMAIN: Final = "/admin/v2/{domain:persistent|non-persistent}"
+NAMESPACE: Final = DOMAIN + "/{tenant}/{namespace}"
+TOPIC: Final = NAMESPACE + "/{topic}"
+PARTITIONED_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
+EXISTS: Final = "This topic already exists"
+
+
+def message_id_json(position: Position, partition_index: int) -> Json:
+    """A MessageId of an entry."""
+    return {
+        "ledgerId": position.ledger_id,
+        "entryId": position.entry_id,
+        "partitionIndex": partition_index,
+        "batchIndex": -1,
+        "batchSize": 0,
+    }
+
+
+class Topics:
+    """What can be done to topics and partitioned topics as a whole."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._broker = broker
+        self._topics = broker.topics
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        return (
+            get(NAMESPACE, self.list_topics),
+            get(NAMESPACE + "/partitioned", self.list_partitioned),
+            put(TOPIC, self.create),
+            delete(TOPIC, self.delete),
+            get(TOPIC + "/partitions", self.partitions),
+            put(
+                TOPIC + "/partitions",
+                self.create_partitioned,
+                consumes=(JSON, PARTITIONED_METADATA),
+            ),
+            post(TOPIC + "/partitions", self.update_partitions),
+            delete(TOPIC + "/partitions", self.delete_partitioned),
+            put(TOPIC + "/unload", self.unload, consumes=()),
+            post(TOPIC + "/terminate", self.terminate, consumes=()),
+            post(TOPIC + "/terminate/partitions", self.terminate_partitions, consumes=()),
+            get(TOPIC + "/lastMessageId", self.last_message_id),
+            get(TOPIC + "/stats", self.stats),
+            get(TOPIC + "/partitioned-stats", self.partitioned_stats),
+            get(TOPIC + "/internalStats", self.internal_stats),
+            get(TOPIC + "/partitioned-internalStats", self.partitioned_internal_stats),
+        )
+
+    # --- lists ---------------------------------------------------------------------------------
+
+    async def list_topics(self, request: Request) -> Response:
+        """Full names; partitions one by one, non-persistent topics only while they are loaded."""
+        namespace = namespace_of(request)
+        await require_namespace(self._broker, namespace, "Namespace does not exist")
+        names = await self._topics.list_topics(
+            namespace,
+            TopicListMode(request.path["domain"]),
+            includes_system=request.flag("includeSystemTopic"),
+        )
+        return json_response(names)
+
+    async def list_partitioned(self, request: Request) -> Response:
+        """Full names of partitioned topics, without suffix."""
+        namespace = namespace_of(request)
+        await require_namespace(self._broker, namespace, "Namespace does not exist")
+        prefix = request.path["domain"] + "://"
+        names = await self._topics.list_partitioned(namespace)
+        return json_response([name for name in names if name.startswith(prefix)])
+
+    # --- create and delete ---------------------------------------------------------------------
+
+    async def create(self, request: Request) -> Response:
+        """A topic without partitions; the body may hold its properties."""
+        name = topic_of(request)
+        properties = read_properties(request.json())
+        await require_namespace(self._broker, name.namespace_name)
+        if name.is_system:
+            raise HttpError(HTTPStatus.CONFLICT, EXISTS)
+        if await self._topics.partitions_of(name):
+            raise HttpError(HTTPStatus.CONFLICT, EXISTS)
+        if name.is_partition:
+            await self._check_partition_name(name)
+        try:
+            await self._topics.create_topic(name, properties=properties or {})
+        except TopicExistsError:
+            raise HttpError(HTTPStatus.CONFLICT, EXISTS) from None
+        return NO_CONTENT
+
+    async def _check_partition_name(self, name: TopicName) -> None:
+        """A name that ends like a partition's has to be one."""
+        base = name.base
+        partitions_count = await self._topics.partitions_of(base)
+        if not partitions_count:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f'Can\'t create topic {name.local_name} with "-partition-" followed by numeric '
+                f"value if there isn't a partitioned topic {base.local_name} created.",
+            )
+        if name.partition_index >= partitions_count:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f'Can\'t create topic {name.local_name} with "-partition-" followed by a number '
+                f"smaller than number of partition of partitioned topic {base.local_name}",
+            )
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a topic without partitions, or one partition."""
+        name = topic_of(request)
+        await require_namespace(self._broker, name.namespace_name)
+        if await self._topics.partitions_of(name):
+            raise HttpError(
+                HTTPStatus.CONFLICT,
+                f"{name} is a partitioned topic, instead of calling delete topic, please call "
+                "delete-partitioned-topic.",
+            )
+        try:
+            await self._topics.delete(name, force=request.flag("force"))
+        except TopicNotFoundError:
+            if name.is_persistent:
+                raise topic_not_found(name) from None
+        return NO_CONTENT
+
+    # --- partitions ----------------------------------------------------------------------------
+
+    async def partitions(self, request: Request) -> Response:
+        """How many partitions; 0 for a topic without."""
+        name = topic_of(request)
+        await require_namespace(self._broker, name.namespace_name)
+        metadata = await self._broker.resources.partitioned_topics.get(name)
+        if metadata is not None:
+            return json_response(
+                {
+                    "partitions": metadata.partitions_count,
+                    "deleted": metadata.is_deleted,
+                    "properties": dict(metadata.properties) or None,
+                }
+            )
+        partitions_count = 0
+        if not await self._topics.exists(name):
+            if not request.flag("checkAllowAutoCreation"):
+                raise topic_not_found(name)
+            try:
+                partitions_count = await self._topics.fetch_partitions(name, auto_create=True)
+            except TopicNotFoundError:
+                raise topic_not_found(name) from None
+        return json_response({"partitions": partitions_count, "deleted": False})
+
+    async def create_partitioned(self, request: Request) -> Response:
+        """A partitioned topic with all its partitions."""
+        name = topic_of(request)
+        partitions_count, properties = _partitions_body(request)
+        await require_namespace(self._broker, name.namespace_name)
+        if PARTITION_SUFFIX in name.local_name:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'",
+            )
+        if partitions_count <= 0:
+            raise HttpError(HTTPStatus.NOT_ACCEPTABLE, "Number of partitions should be more than 0")
+        self._check_partitions_limit(partitions_count, HTTPStatus.NOT_ACCEPTABLE)
+        try:
+            await self._topics.create_partitioned(
+                name,
+                partitions_count,
+                properties=properties,
+                is_local_only=request.flag("createLocalTopicOnly"),
+            )
+        except TopicExistsError:
+            raise HttpError(HTTPStatus.CONFLICT, EXISTS) from None
+        return NO_CONTENT
+
+    def _check_partitions_limit(self, partitions_count: int, status: int) -> None:
+        limit = self._broker.config.maxNumPartitionsPerPartitionedTopic
+        if 0 < limit < partitions_count:
+            raise HttpError(status, f"Number of partitions should be less than or equal to {limit}")
+
+    async def update_partitions(self, request: Request) -> Response:
+        """More partitions."""
+        name = topic_of(request)
+        wanted = read_int(request.json(), "partitions")
+        if wanted is None:
+            raise UnreadableBodyError("the number of partitions is required")
+        await require_namespace(self._broker, name.namespace_name)
+        current = await self._topics.partitions_of(name)
+        if not current:
+            raise HttpError(HTTPStatus.CONFLICT, f"Topic {name} is not the partitioned topic.")
+        if wanted < current:
+            raise HttpError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"Desired partitions {wanted} can't be less than the current partitions {current}.",
+            )
+        self._check_partitions_limit(wanted, HTTPStatus.UNPROCESSABLE_ENTITY)
+        if wanted > current:
+            await self._topics.update_partitions(name, wanted)
+        return NO_CONTENT
+
+    async def delete_partitioned(self, request: Request) -> Response:
+        """All partitions, then the partitioned topic itself."""
+        name = topic_of(request)
+        await require_namespace(self._broker, name.namespace_name)
+        if not await self._topics.partitions_of(name):
+            if await self._topics.exists(name):
+                raise HttpError(
+                    HTTPStatus.CONFLICT,
+                    f"{name} is a non-partitioned topic. Instead of calling "
+                    "delete-partitioned-topic please call delete.",
+                )
+            raise HttpError(HTTPStatus.NOT_FOUND, f"Topic {name} not found.")
+        await self._topics.delete_partitioned(name, force=request.flag("force"))
+        return NO_CONTENT
+
+    # --- life ----------------------------------------------------------------------------------
+
+    async def unload(self, request: Request) -> Response:
+        """Close the topic; clients come back by themselves."""
+        name = topic_of(request)
+        await require_namespace(self._broker, name.namespace_name)
+        partitions_count = await self._topics.partitions_of(name)
+        if not partitions_count:
+            await require_topic(self._broker, name)
+            await self._topics.unload(name)
+            return NO_CONTENT
+        for index in range(partitions_count):
+            if self._topics.loaded(name.partition(index)) is not None:
+                await self._topics.unload(name.partition(index))
+        return NO_CONTENT
+
+    async def terminate(self, request: Request) -> Response:
+        """Let nothing be published any more; answers with the last message's id."""
+        name = topic_of(request)
+        if not name.is_persistent:
+            raise HttpError(HTTPStatus.NOT_ACCEPTABLE, "Need to provide a persistent topic name")
+        await refuse_partitioned(self._broker, name, "Termination of")
+        topic = await require_topic(self._broker, name)
+        return json_response(message_id_json(await topic.terminate(), name.partition_index))
+
+    async def terminate_partitions(self, request: Request) -> Response:
+        """Terminate each partition."""
+        name = topic_of(request)
+        await require_namespace(self._broker, name.namespace_name)
+        partitions_count = await self._topics.partitions_of(name)
+        if not partitions_count:
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "Termination of a non-partitioned topic is not allowed using "
+                "partitioned-terminate, please use terminate commands",
+            )
+        answer = {}
+        for index in range(partitions_count):
+            topic = await require_topic(self._broker, name.partition(index))
+            answer[str(index)] = message_id_json(await topic.terminate(), -1)
+        return json_response(answer)
+
+    async def last_message_id(self, request: Request) -> Response:
+        """Id of the last message."""
+        name = topic_of(request)
+        topic = await require_topic(self._broker, name)
+        if not isinstance(topic, PersistentTopic):
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "GetLastMessageId on a non-persistent topic is not allowed",
+            )
+        position = topic.ledger.last_confirmed_entry
+        return json_response(message_id_json(position, name.partition_index))
+
+    # --- statistics ----------------------------------------------------------------------------
+
+    async def stats(self, request: Request) -> Response:
+        """Statistics of one topic or partition."""
+        topic = await require_topic(self._broker, topic_of(request))
+        return json_response(self._stats_json(topic, request))
+
+    def _stats_json(self, topic: Topic, request: Request) -> Json:
+        return topic_stats_json(
+            topic.stats(),
+            is_persistent=topic.name.is_persistent,
+            owner_broker=broker_id_of(self._broker),
+            with_publishers=not request.flag("excludePublishers"),
+            with_consumers=not request.flag("excludeConsumers"),
+            with_backlog_size=request.flag("subscriptionBacklogSize", default=True),
+        )
+
+    async def partitioned_stats(self, request: Request) -> Response:
+        """The sum over all partitions, and each of them."""
+        name = topic_of(request)
+        partitions_count = await self._require_partitions(name)
+        parts = {}
+        for index in range(partitions_count):
+            topic = await self._partition(name.partition(index))
+            if topic is not None:
+                parts[str(topic.name)] = self._stats_json(topic, request)
+        return json_response(
+            partitioned_stats_json(
+                parts,
+                partitions_count=partitions_count,
+                per_partition=request.flag("perPartition", default=True),
+            )
+        )
+
+    async def internal_stats(self, request: Request) -> Response:
+        """Ledgers and cursors of one topic or partition."""
+        topic = await require_topic(self._broker, topic_of(request))
+        return json_response(_internal_stats_json(topic))
+
+    async def partitioned_internal_stats(self, request: Request) -> Response:
+        """Ledgers and cursors of each partition."""
+        name = topic_of(request)
+        partitions_count = await self._require_partitions(name)
+        parts = {}
+        for index in range(partitions_count):
+            topic = await self._partition(name.partition(index))
+            if topic is not None:
+                parts[str(topic.name)] = _internal_stats_json(topic)
+        metadata = {"partitions": partitions_count, "deleted": False}
+        return json_response({"metadata": metadata, "partitions": parts})
+
+    async def _require_partitions(self, name: TopicName) -> int:
+        await require_namespace(self._broker, name.namespace_name)
+        partitions_count = await self._topics.partitions_of(name)
+        if not partitions_count:
+            raise HttpError(HTTPStatus.NOT_FOUND, f"Partitioned Topic {name} not found")
+        return partitions_count
+
+    async def _partition(self, name: TopicName) -> Topic | None:
+        """A partition, None where it was deleted by itself."""
+        try:
+            return await self._topics.get_or_load(name, create_if_missing=not name.is_persistent)
+        except TopicNotFoundError:
+            return None
+
+
+def _partitions_body(request: Request) -> tuple[int, dict[str, str]]:
+    """Number of partitions and properties, from either form of the body."""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    value = request.json()
+    properties: dict[str, str] = {}
+    if content_type == PARTITIONED_METADATA:
+        fields = read_object(value) or {}
+        properties = read_properties(fields.get("properties")) or {}
+        value = fields.get("partitions")
+    partitions_count = read_int(value, "partitions")
+    if partitions_count is None:
+        raise UnreadableBodyError("the number of partitions is required")
+    return partitions_count, properties
+
+
+def _internal_stats_json(topic: Topic) -> Json:
+    if isinstance(topic, PersistentTopic):
+        return internal_stats_json(topic.ledger.internal_stats())
+    assert topic.name.domain != PERSISTENT
+    return non_persistent_internal_stats_json(
+        topic.stats().messages_in_count, list(topic.subscriptions)
+    )

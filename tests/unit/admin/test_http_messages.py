@@ -1,0 +1,68 @@
+"""How answers look."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pulsar_py.admin.http_messages import (
+    EMPTY,
+    Request,
+    UnreadableBodyError,
+    json_response,
+    optional_json_response,
+    page_response,
+    reason_response,
+    text_response,
+)
+
+
+def test_json_is_compact_without_nulls_and_in_utf8() -> None:
+    response = json_response({"a": [{"b": None, "c": "ä"}], "d": None})
+    assert response.body == '{"a":[{"c":"ä"}]}'.encode()
+    assert response.content_type == "application/json"
+
+
+def test_the_cluster_list_is_what_test_containers_compare_with() -> None:
+    assert json_response(["standalone"]).body == b'["standalone"]'
+
+
+def test_what_is_not_set_is_200_without_a_body() -> None:
+    assert optional_json_response(None) is EMPTY
+    assert optional_json_response(0).body == b"0"
+
+
+def test_an_error_carries_its_reason() -> None:
+    response = reason_response(404, "Topic a not found")
+    assert (response.status, json.loads(response.body)) == (404, {"reason": "Topic a not found"})
+
+
+def test_text_goes_under_the_content_type_of_json() -> None:
+    assert text_response("ok").content_type == "application/json"
+
+
+def test_pages_are_html() -> None:
+    assert page_response(404).content_type.startswith("text/html")
+
+
+def request(body: bytes) -> Request:
+    return Request(method="PUT", raw_path="/", body=body)
+
+
+@pytest.mark.parametrize(("body", "value"), [(b"", None), (b" \n", None), (b"null", None)])
+def test_an_empty_body_and_null_are_none(body: bytes, value: object) -> None:
+    assert request(body).json() is value
+
+
+def test_what_is_no_json_is_unreadable() -> None:
+    with pytest.raises(UnreadableBodyError):
+        request(b"{").json()
+
+
+@pytest.mark.parametrize(
+    ("value", "flag"), [("true", True), ("TRUE", True), ("1", False), ("", False), (None, False)]
+)
+def test_flags_are_true_only_when_they_say_true(value: str | None, *, flag: bool) -> None:
+    query = {} if value is None else {"force": value}
+    assert Request(method="GET", raw_path="/", query=query).flag("force") is flag

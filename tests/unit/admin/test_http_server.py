@@ -1,0 +1,200 @@
+"""HTTP/1.1 as clients of all kinds send it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from pulsar_py.admin.http_messages import NO_CONTENT, Response
+from pulsar_py.admin.http_server import HttpConnection, HttpLimits, HttpServer
+from pulsar_py.common.clock import SystemClock
+
+
+async def echo(method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
+    if target == "/nothing":
+        return NO_CONTENT
+    text = f"{method} {target} {headers.get('x-test', '-')} ".encode()
+    return Response(200, text + body, "text/plain", (("X-Served", "yes"),))
+
+
+@asynccontextmanager
+async def serving(limits: HttpLimits | None = None) -> AsyncIterator[HttpServer]:
+    server = HttpServer(echo, clock=SystemClock(), limits=limits)
+    await server.start("127.0.0.1", 0)
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+@asynccontextmanager
+async def connected(
+    server: HttpServer,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def read_response(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return int(head[0].split(" ")[1]), headers, body
+
+
+async def test_a_connection_serves_one_request_after_the_other() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        for number in range(3):
+            writer.write(f"GET /{number} HTTP/1.1\r\nHost: a\r\nX-Test: t\r\n\r\n".encode())
+            status, headers, body = await read_response(reader)
+            assert (status, body) == (200, f"GET /{number} t ".encode())
+            assert headers["x-served"] == "yes"
+        assert server.connections_count == 1
+
+
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert (await read_response(reader))[2] == b"GET /1 - "
+        assert (await read_response(reader))[2] == b"GET /2 - "
+
+
+async def test_a_request_may_come_byte_by_byte() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        for byte in b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab":
+            writer.write(bytes([byte]))
+            await writer.drain()
+        assert (await read_response(reader))[2] == b"PUT /x - ab"
+
+
+async def test_a_chunked_body_is_put_together() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n")
+        assert (await read_response(reader))[2] == b"POST /x - abc"
+
+
+async def test_a_client_that_waits_is_told_to_continue() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(
+            b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n"
+        )
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100")
+        writer.write(b"z")
+        assert (await read_response(reader))[2] == b"PUT /x - z"
+
+
+async def test_no_content_has_no_length() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n")
+        status, headers, _ = await read_response(reader)
+        assert status == 204
+        assert "content-length" not in headers
+
+
+async def test_head_gives_the_length_and_no_body() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"HEAD /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        answer = await reader.read()
+        assert b"content-length: 10" in answer.lower()
+        assert answer.endswith(b"\r\n\r\n")
+
+
+async def test_connection_close_is_obeyed() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).endswith(b"GET /x - ")
+
+
+async def test_a_half_closed_client_still_gets_its_answer() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+        writer.write_eof()
+        assert (await reader.read()).endswith(b"GET /x - ")
+
+
+async def test_what_is_no_http_is_refused() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"\x00\x00\x00\x10 this is no http\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 400")
+
+
+async def test_headers_are_bounded() -> None:
+    async with (
+        serving(HttpLimits(header_bytes=1000)) as server,
+        connected(server) as (
+            reader,
+            writer,
+        ),
+    ):
+        writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\nX-Long: " + b"a" * 3000)
+        assert (await reader.read()).startswith(b"HTTP/1.1 431")
+
+
+async def test_bodies_are_bounded() -> None:
+    async with serving(HttpLimits(body_bytes=10)) as server, connected(server) as (reader, writer):
+        writer.write(b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n" + b"a" * 50)
+        assert (await reader.read()).startswith(b"HTTP/1.1 413")
+
+
+async def test_connections_are_bounded() -> None:
+    async with (
+        serving(HttpLimits(connections_count=1)) as server,
+        connected(server) as (first_reader, first),
+    ):
+        first.write(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+        await read_response(first_reader)
+        async with connected(server) as (reader, _):
+            try:
+                assert await reader.read() == b""
+            except ConnectionResetError:
+                pass
+
+
+class StandingClock(SystemClock):
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic_seconds(self) -> float:
+        return self.now
+
+
+async def test_a_peer_that_takes_too_long_is_dropped() -> None:
+    clock = StandingClock()
+    server = HttpServer(echo, clock=clock)
+    await server.start("127.0.0.1", 0)
+    async with connected(server) as (reader, writer):
+        writer.write(b"GET /slow HTTP/1.1\r\nHost:")
+        while not server.connections_count:
+            await asyncio.sleep(0)
+        server._sweep()
+        assert server.connections_count == 1
+        clock.now += 31.0
+        server._sweep()
+        try:
+            assert await reader.read() == b""
+        except ConnectionResetError:
+            pass
+    await server.close()
+
+
+async def test_closing_drops_what_is_open() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+        await read_response(reader)
+        await server.close()
+        try:
+            assert await reader.read() == b""
+        except ConnectionResetError:
+            pass
+
+
+def test_a_connection_belongs_to_a_server() -> None:
+    server = HttpServer(echo, clock=SystemClock())
+    assert HttpConnection(server).deadline > 0
