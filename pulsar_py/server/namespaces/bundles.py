@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 FULL_UPPER = 0xFFFFFFFF
@@ -22,38 +21,23 @@ def topic_hash(full_name: str) -> int:
     return zlib.crc32(full_name.encode())
 
 
-def equal_boundaries(bundles_count: int) -> list[str]:
-    """Boundaries that cut the space into equal parts, as stored in local policies."""
-    assert bundles_count >= 1
-    width = (FULL_UPPER + 1) // bundles_count
-    numbers = [width * index for index in range(bundles_count)]
-    return [f"0x{number:08x}" for number in (*numbers, FULL_UPPER)]
-
-
 @dataclass(frozen=True, slots=True)
 class Bundles:
     """The bundles of one namespace: `boundaries` ascend from 0 to 2^32-1."""
 
     boundaries: tuple[int, ...]
 
-    @classmethod
-    def parse(cls, boundaries: Sequence[str]) -> Bundles:
-        """Read boundaries as local policies hold them.
+    def __post_init__(self) -> None:
+        """Refuse boundaries that leave a topic without a bundle.
 
         Raises:
-            ValueError: They don't ascend from 0x00000000 to 0xffffffff.
+            ValueError: They don't ascend from 0 to 2^32-1.
         """
-        numbers = tuple(int(text, 16) for text in boundaries)
+        numbers = self.boundaries
         ascends = all(a < b for a, b in zip(numbers, numbers[1:], strict=False))
         covers = len(numbers) > 1 and numbers[0] == 0 and numbers[-1] == FULL_UPPER
         if not (ascends and covers):
-            raise ValueError(f"bundle boundaries {list(boundaries)} do not cover the hash space")
-        return cls(numbers)
-
-    @classmethod
-    def equal(cls, bundles_count: int) -> Bundles:
-        """That many bundles of the same size."""
-        return cls.parse(equal_boundaries(bundles_count))
+            raise ValueError(f"bundle boundaries {numbers} do not cover the hash space")
 
     @property
     def names(self) -> list[str]:

@@ -1,10 +1,17 @@
-"""Who serves a topic: LOOKUP answered, by ownership of namespace bundles."""
+"""What a lookup answers: addresses of brokers, and the listener a client asked for.
+
+Values, and the reading of `advertisedListeners`; finding the owner is `NamespaceService`'s.
+
+Source: LookupResult, MultipleListenerValidator in Pulsar's broker.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from pulsar_py.common.errors import ConfigurationError, ServiceNotReadyError
 
 
 class LookupType(Enum):
@@ -36,8 +43,54 @@ class LookupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalAddresses:
-    """This broker's addresses, set when its listeners are bound; more by listener name."""
+    """This broker's addresses, set when its listeners are bound; more by listener name.
+
+    `is_loopback`: nobody else can reach it, so clients are told to stay with the service URL they
+    came by (a port forwarded from a container, for example).
+    """
 
     default: BrokerAddresses
     by_listener: Mapping[str, BrokerAddresses] = field(default_factory=dict)
     is_loopback: bool = False
+
+
+def select_listener(addresses: LocalAddresses, listener_name: str | None) -> BrokerAddresses:
+    """The addresses under a listener's name; the default ones without a name.
+
+    Raises:
+        ServiceNotReadyError: The broker has no such listener.
+    """
+    if not listener_name:
+        return addresses.default
+    found = addresses.by_listener.get(listener_name)
+    if found is None:
+        raise ServiceNotReadyError(f"the broker do not have {listener_name} listener")
+    return found
+
+
+_SCHEMES = {
+    "pulsar": "broker_url",
+    "pulsar+ssl": "broker_url_tls",
+    "http": "http_url",
+    "https": "http_url_tls",
+}
+
+
+def parse_advertised_listeners(text: str) -> dict[str, BrokerAddresses]:
+    """Read `name:pulsar://host:port,name:pulsar+ssl://host:port,…`.
+
+    Raises:
+        ConfigurationError: A part has no name, or a scheme that is not known.
+    """
+    found: dict[str, BrokerAddresses] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, separator, url = part.partition(":")
+        scheme = url.partition("://")[0]
+        if not (name and separator and scheme in _SCHEMES):
+            raise ConfigurationError(
+                f"advertisedListeners={text}: {part!r} is not <name>:<scheme>://<host>:<port>"
+            )
+        addresses = found.get(name, BrokerAddresses(broker_url=None))
+        changed: dict[str, str] = {_SCHEMES[scheme]: url}
+        found[name] = replace(addresses, **changed)
+    return found

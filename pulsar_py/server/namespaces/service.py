@@ -1,41 +1,187 @@
-"""Namespaces of a broker: bundles, ownership, lookup, unload."""
+"""NamespaceService: owns bundles for this broker and answers lookups (edge).
+
+A topic is served here only while its bundle is owned, also when there is no other broker: the first
+LOOKUP takes the ownership, an unload gives it back. `is_owned` never waits, since every PRODUCER and
+SUBSCRIBE asks it.
+
+Source: NamespaceService, TopicLookupBase in Pulsar's broker.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from pulsar_py.common.errors import (
+    MetadataError,
+    ServiceNotReadyError,
+    TopicNotFoundError,
+)
 from pulsar_py.common.names import NamespaceName, TopicName
-from pulsar_py.server.namespaces.lookup import LocalAddresses, LookupResult
+from pulsar_py.metadata.documents import equal_boundaries
+from pulsar_py.metadata.resources import Resources
+from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.server.namespaces.bundles import Bundles
+from pulsar_py.server.namespaces.lookup import (
+    BrokerAddresses,
+    LocalAddresses,
+    LookupResult,
+    LookupType,
+    select_listener,
+)
+from pulsar_py.server.namespaces.ownership import BundleOwnership
+
+logger = logging.getLogger(__name__)
+
+CloseBundle = Callable[[NamespaceName, Callable[[TopicName], bool]], Awaitable[None]]
+"""Closes the topics of a namespace for which the predicate holds."""
 
 
 class NamespaceService:
-    """Owns bundles for this broker and answers lookups."""
+    """Owns bundles for this broker; made and closed by it."""
+
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        resources: Resources,
+        *,
+        default_bundles_count: int,
+        unload_timeout_seconds: float = 60.0,
+    ) -> None:
+        """`default_bundles_count` cuts namespaces whose metadata says nothing of bundles."""
+        self._ownership = BundleOwnership(metadata)
+        self._resources = resources
+        self._default_bundles_count = default_bundles_count
+        self._unload_timeout_seconds = unload_timeout_seconds
+        self._bundles: dict[NamespaceName, Bundles] = {}  # of namespaces looked up
+        self._addresses = LocalAddresses(default=BrokerAddresses(broker_url=None))
+        self._close_bundle: CloseBundle | None = None
+
+    async def start(self, close_bundle: CloseBundle) -> None:
+        """Open the session; `close_bundle` closes the topics of a bundle before it is given up."""
+        self._close_bundle = close_bundle
+        await self._ownership.start()
 
     def set_addresses(self, addresses: LocalAddresses) -> None:
         """The listeners are bound: lookups and ownership records name these from now on."""
-        raise NotImplementedError
+        self._addresses = addresses
+
+    @property
+    def addresses(self) -> LocalAddresses:
+        """Where this broker answers."""
+        return self._addresses
 
     async def lookup(
         self, name: TopicName, *, authoritative: bool = False, listener_name: str | None = None
     ) -> LookupResult:
         """Find or become the owner of the topic's bundle.
 
+        With one broker `authoritative` changes nothing: whoever is asked takes what nobody owns.
+
         Raises:
             TopicNotFoundError: The namespace or tenant does not exist.
             ServiceNotReadyError: The bundle is unloading, or no such listener.
+            MetadataError: Ownership can't be read or written.
         """
-        raise NotImplementedError
+        del authoritative
+        namespace = name.namespace_name
+        if await self._resources.namespaces.get(namespace) is None:
+            raise TopicNotFoundError("Namespace not found")
+        bundles = self._bundles.setdefault(namespace, await self.bundles_of(namespace))
+        owner = await self._ownership.acquire(
+            namespace, bundles.bundle_of(str(name)), self._addresses
+        )
+        if owner.is_disabled:
+            raise ServiceNotReadyError(f"Namespace bundle of {name} is being unloaded")
+        return LookupResult(
+            type=LookupType.CONNECT,
+            addresses=select_listener(owner.addresses, listener_name),
+            is_authoritative=True,
+            proxy_through_service_url=self._addresses.is_loopback,
+        )
+
+    async def ensure_owned(self, name: TopicName) -> None:
+        """Own the topic's bundle, as an administrator's request about it needs.
+
+        Raises:
+            TopicNotFoundError, ServiceNotReadyError: As `lookup`.
+        """
+        if not self.is_owned(name):
+            await self.lookup(name)
 
     def is_owned(self, name: TopicName) -> bool:
         """Whether this broker serves the topic's bundle now."""
-        raise NotImplementedError
+        bundles = self._bundles.get(name.namespace_name)
+        if bundles is None:
+            return False
+        return self._ownership.owns(name.namespace_name, bundles.bundle_of(str(name)))
+
+    async def not_owned_error(self, name: TopicName) -> ServiceNotReadyError:
+        """What a client that asked for a topic of somebody else's is told."""
+        bundle = await self.bundle_of(name)
+        return ServiceNotReadyError(
+            f"Namespace bundle ({name.namespace_name}/{bundle}) for topic ({name}) not served by "
+            f"this instance:{self._addresses.default.broker_url}. Please redo the lookup."
+        )
+
+    async def bundles_of(self, namespace: NamespaceName) -> Bundles:
+        """How a namespace is cut; how it would be, if it does not exist."""
+        if (known := self._bundles.get(namespace)) is not None:
+            return known
+        local = await self._resources.namespaces.get_local(namespace)
+        if local is None or local.boundaries is None:
+            return Bundles(equal_boundaries(self._default_bundles_count))
+        return Bundles(local.boundaries)
 
     async def bundle_of(self, name: TopicName) -> str:
         """The topic's bundle, `0x00000000_0x40000000`."""
-        raise NotImplementedError
+        return (await self.bundles_of(name.namespace_name)).bundle_of(str(name))
+
+    def owned_bundles(self) -> list[tuple[NamespaceName, str]]:
+        """Everything this broker owns."""
+        return self._ownership.owned_bundles()
 
     async def unload_namespace(self, namespace: NamespaceName) -> None:
         """Unload all bundles of a namespace that this broker owns."""
-        raise NotImplementedError
+        for _, bundle in self._ownership.owned_bundles(namespace):
+            await self.unload_bundle(namespace, bundle)
 
     async def unload_bundle(self, namespace: NamespaceName, bundle: str) -> None:
-        """Close a bundle's topics and give up its ownership."""
-        raise NotImplementedError
+        """Close a bundle's topics and give up its ownership; nothing if it is not ours.
+
+        What does not close in time is left behind with a log line: the ownership goes all the same.
+        """
+        if (namespace, bundle) not in self._ownership.owned_bundles(namespace):
+            return
+        await self._ownership.disable(namespace, bundle)
+        bundles = await self.bundles_of(namespace)
+        assert self._close_bundle is not None, "not started"
+        try:
+            async with asyncio.timeout(self._unload_timeout_seconds):
+                await self._close_bundle(
+                    namespace, lambda name: bundles.bundle_of(str(name)) == bundle
+                )
+        except TimeoutError:
+            logger.warning(
+                "topics did not close in time",
+                extra={"namespace": str(namespace), "bundle": bundle},
+            )
+        await self._ownership.release(namespace, bundle)
+
+    async def forget_namespace(self, namespace: NamespaceName) -> None:
+        """The namespace is deleted: unload it and forget its bundles."""
+        await self.unload_namespace(namespace)
+        self._bundles.pop(namespace, None)
+
+    async def close(self) -> None:
+        """Unload everything, then end the session."""
+        for namespace, bundle in self._ownership.owned_bundles():
+            try:
+                await self.unload_bundle(namespace, bundle)
+            except MetadataError as error:
+                logger.warning(
+                    "bundle not released",
+                    extra={"namespace": str(namespace), "bundle": bundle, "error": str(error)},
+                )
+        await self._ownership.close()

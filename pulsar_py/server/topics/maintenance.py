@@ -1,0 +1,69 @@
+"""Maintenance: everything periodic of a broker's topics, in one task (edge).
+
+Each `Chore` has an interval; the task sleeps until the next one is due and runs it over all topics
+loaded then. A topic that fails is logged and does not keep the others from being served.
+
+Source: the schedulers of BrokerService in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import PulsarError
+from pulsar_py.server.topics.topic import Topic, TopicState
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """Something to do for every topic; an interval of 0 is never."""
+
+    name: str
+    interval_seconds: float
+    run: Callable[[Topic], Awaitable[None]]
+
+
+class Maintenance:
+    """Runs a broker's chores; the broker owns its task."""
+
+    def __init__(
+        self,
+        chores: Sequence[Chore],
+        topics: Callable[[], Iterable[Topic]],
+        clock: Clock,
+    ) -> None:
+        self._topics = topics
+        self._clock = clock
+        now = clock.monotonic_seconds()
+        # Chores with the time they are due.
+        self._due = [(now + each.interval_seconds, each) for each in chores if each.interval_seconds > 0]
+
+    async def run(self) -> None:
+        """Run chores as they fall due, until cancelled."""
+        while self._due:
+            self._due.sort(key=lambda item: item[0])
+            due, chore = self._due[0]
+            now = self._clock.monotonic_seconds()
+            if due > now:
+                await self._clock.sleep(due - now)
+                continue
+            self._due[0] = (now + chore.interval_seconds, chore)
+            await self.run_chore(chore)
+
+    async def run_chore(self, chore: Chore) -> None:
+        """Run one chore over all topics now."""
+        for topic in list(self._topics()):
+            if topic.state is not TopicState.OPEN:
+                continue
+            try:
+                await chore.run(topic)
+            except PulsarError as error:
+                logger.warning(
+                    "chore failed",
+                    extra={"chore": chore.name, "topic": str(topic.name), "error": str(error)},
+                )
