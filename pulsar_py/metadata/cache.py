@@ -1,0 +1,169 @@
+"""MetadataCache: decoded values of one kind, read through and kept fresh by a watch.
+
+A value that was read once can be had without waiting (`get_cached`); when its key changes it is
+read again, and then listeners are told. Between the change and that moment `get_cached` gives the
+old value, while `get` reads the store. What its owner writes is noted at once (`note_written`). A
+key that does not exist is remembered, too. At most `max_entries` are kept, the oldest goes.
+
+Invariant: a path in `_entries` is either not in `_stale`, or being read again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from pulsar_py.common.errors import MetadataError
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.metadata.store import MetadataStore, Notification
+
+V = TypeVar("V")
+
+logger = logging.getLogger(__name__)
+
+MAX_ENTRIES: Final = 100_000
+MISSING: Final = -1
+"""The version of a key that does not exist."""
+
+
+class Cached(NamedTuple, Generic[V]):
+    """A value as it was read; None if there is none."""
+
+    value: V | None
+    version: int
+
+
+class MetadataCache(Generic[V]):
+    """What lies at or below one prefix; its owner closes it."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        prefix: str,
+        decode: Callable[[bytes], V],
+        *,
+        max_entries: int = MAX_ENTRIES,
+    ) -> None:
+        self._store = store
+        self._decode = decode
+        self._max_entries = max_entries
+        self._entries: dict[str, Cached[V]] = {}  # by path, the oldest first
+        self._stale: dict[str, int] = {}  # paths to read again: the change that made them so
+        self._changes_count = 0  # notifications so far
+        self._listeners: list[Callable[[str, V | None], None]] = []
+        self._tasks = TaskOwner(f"cache of {prefix}")
+        self._is_refreshing = False
+        self._is_closed = False
+        self._stop_watching = store.watch(prefix, self._on_change)
+
+    def get_cached(self, path: str) -> V | None:
+        """The value at `path` as last read; None if there is none, or it was never read."""
+        entry = self._entries.get(path)
+        return entry.value if entry else None
+
+    async def get(self, path: str) -> V | None:
+        """The value at `path`, from the store if need be.
+
+        Raises:
+            MetadataError: It can't be read.
+        """
+        return (await self.get_versioned(path)).value
+
+    async def get_versioned(self, path: str) -> Cached[V]:
+        """The value at `path` with its version, `MISSING` if there is none.
+
+        Raises:
+            MetadataError: It can't be read.
+        """
+        entry = self._entries.get(path)
+        if entry is not None and path not in self._stale:
+            return entry
+        changes_count = self._changes_count
+        entry = await self._read(path)
+        if changes_count == self._changes_count and not self._is_closed:
+            self._keep(path, entry)
+        return entry
+
+    def note_written(self, path: str, value: V, version: int) -> None:
+        """The owner has put `value` as that version."""
+        known = self._entries.get(path)
+        if known is None or known.version < version:
+            self._keep(path, Cached(value, version))
+
+    def note_deleted(self, path: str) -> None:
+        """The owner has deleted `path`."""
+        self._keep(path, Cached(None, MISSING))
+
+    def forget(self, path: str) -> None:
+        """Read `path` again the next time."""
+        self._entries.pop(path, None)
+
+    def listen(self, listener: Callable[[str, V | None], None]) -> Callable[[], None]:
+        """Tell `listener` the path and new value of each change; returns what ends that."""
+        self._listeners.append(listener)
+
+        def stop() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return stop
+
+    async def close(self) -> None:
+        """Stop watching; cached values stay as they are."""
+        self._is_closed = True
+        self._stop_watching()
+        await self._tasks.close()
+
+    def _on_change(self, notification: Notification) -> None:
+        self._changes_count += 1
+        path = notification.path
+        if path not in self._entries and not self._listeners:
+            return
+        self._stale[path] = self._changes_count
+        if not self._is_refreshing and not self._is_closed:
+            self._is_refreshing = True
+            self._tasks.spawn(self._refresh(), "refresh")
+
+    async def _refresh(self) -> None:
+        try:
+            while self._stale:
+                path, change = next(iter(self._stale.items()))
+                entry: Cached[V] | None
+                try:
+                    entry = await self._read(path)
+                except MetadataError:
+                    logger.exception("metadata not read", extra={"path": path})
+                    entry = None
+                if self._stale.get(path) != change:
+                    continue  # changed again meanwhile
+                del self._stale[path]
+                self._replace(path, entry)
+        finally:
+            self._is_refreshing = False
+
+    def _replace(self, path: str, entry: Cached[V] | None) -> None:
+        if entry is None:
+            self._entries.pop(path, None)
+            return
+        self._keep(path, entry)
+        for listener in tuple(self._listeners):
+            try:
+                listener(path, entry.value)
+            except Exception:
+                # The listener's fault; the others have to learn of the change.
+                logger.exception("listener failed", extra={"path": path})
+
+    def _keep(self, path: str, entry: Cached[V]) -> None:
+        self._entries[path] = entry
+        if len(self._entries) > self._max_entries:
+            del self._entries[next(iter(self._entries))]
+
+    async def _read(self, path: str) -> Cached[V]:
+        versioned = await self._store.get(path)
+        if versioned is None:
+            return Cached(None, MISSING)
+        try:
+            return Cached(self._decode(versioned.value), versioned.version)
+        except MetadataError as error:
+            raise MetadataError(f"{path}: {error}") from error

@@ -1,0 +1,174 @@
+"""The objects that metadata holds as JSON: clusters, tenants, namespaces, topics; pure.
+
+Names and shapes of keys are Apache Pulsar's; an attribute is None where nothing is said.
+
+Source: ClusterData, TenantInfo, Policies, LocalPolicies, TopicPolicies, PartitionedTopicMetadata.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_py.metadata.json_document import Codec, JsonDocument, key
+from pulsar_py.metadata.policies_format import (
+    AUTO_SUBSCRIPTION_CREATION,
+    AUTO_TOPIC_CREATION,
+    BACKLOG_QUOTAS,
+    BOOLEAN,
+    DELAYED_DELIVERY,
+    DISPATCH_RATE,
+    INACTIVE_TOPICS,
+    INTEGER,
+    JSON_OBJECT,
+    PERSISTENCE,
+    PUBLISH_RATE,
+    RETENTION,
+    SCHEMA_COMPATIBILITY,
+    SUBSCRIBE_RATE,
+    TEXT,
+    TEXT_MAP,
+    TEXT_SET,
+    TEXTS,
+    mapping_codec,
+)
+
+FIRST_BOUNDARY: Final = 0
+LAST_BOUNDARY: Final = 0xFFFFFFFF
+HASH_SPACE: Final = 1 << 32
+
+_BOUNDARIES: Codec[tuple[int, ...]] = Codec(
+    lambda document: tuple(int(text, 16) for text in document["boundaries"]),
+    lambda boundaries: {
+        "boundaries": [f"0x{boundary:08x}" for boundary in boundaries],
+        "numBundles": len(boundaries) - 1,
+    },
+)
+
+
+def equal_boundaries(bundles_count: int) -> tuple[int, ...]:
+    """The boundaries that cut the hash space into so many bundles of (nearly) one size."""
+    assert bundles_count >= 1, f"{bundles_count} bundles"
+    step = HASH_SPACE // bundles_count
+    return (*(step * index for index in range(bundles_count)), LAST_BOUNDARY)
+
+
+class ClusterData(JsonDocument):
+    """Where a cluster can be reached."""
+
+    service_url = key("serviceUrl", TEXT)
+    service_url_tls = key("serviceUrlTls", TEXT)
+    broker_service_url = key("brokerServiceUrl", TEXT)
+    broker_service_url_tls = key("brokerServiceUrlTls", TEXT)
+    peer_cluster_names = key("peerClusterNames", TEXTS)
+    listener_name = key("listenerName", TEXT)
+
+
+class TenantInfo(JsonDocument):
+    """Who administers a tenant, and in which clusters it may have namespaces."""
+
+    admin_roles = key("adminRoles", TEXTS)
+    allowed_clusters = key("allowedClusters", TEXTS)
+
+
+class LocalPolicies(JsonDocument):
+    """What a namespace has in this cluster alone."""
+
+    boundaries = key("bundles", _BOUNDARIES)
+    """First and last included: one more than there are bundles."""
+
+
+class PartitionedTopicMetadata(JsonDocument):
+    """A partitioned topic."""
+
+    partitions_count = key("partitions", INTEGER)
+    is_deleted = key("deleted", BOOLEAN)
+    properties = key("properties", TEXT_MAP)
+
+
+class NamespacePolicies(JsonDocument):
+    """Pulsar's `Policies`: what holds for a namespace's topics, unless they say otherwise."""
+
+    auth_policies = key("auth_policies", JSON_OBJECT)
+    replication_clusters = key("replication_clusters", TEXTS)
+    allowed_clusters = key("allowed_clusters", TEXTS)
+    boundaries = key("bundles", _BOUNDARIES)
+    backlog_quotas = key("backlog_quota_map", BACKLOG_QUOTAS)
+    topic_dispatch_rates = key("topicDispatchRate", mapping_codec(DISPATCH_RATE))
+    subscription_dispatch_rates = key("subscriptionDispatchRate", mapping_codec(DISPATCH_RATE))
+    replicator_dispatch_rates = key("replicatorDispatchRate", mapping_codec(DISPATCH_RATE))
+    subscribe_rates = key("clusterSubscribeRate", mapping_codec(SUBSCRIBE_RATE))
+    publish_rates = key("publishMaxMessageRate", mapping_codec(PUBLISH_RATE))
+    """The rates above are by cluster."""
+    persistence = key("persistence", PERSISTENCE)
+    is_deduplication_enabled = key("deduplicationEnabled", BOOLEAN)
+    deduplication_snapshot_seconds = key("deduplicationSnapshotIntervalSeconds", INTEGER)
+    auto_topic_creation = key("autoTopicCreationOverride", AUTO_TOPIC_CREATION)
+    is_auto_subscription_creation_allowed = key(
+        "autoSubscriptionCreationOverride", AUTO_SUBSCRIPTION_CREATION
+    )
+    message_ttl_seconds = key("message_ttl_in_seconds", INTEGER)
+    subscription_expiration_minutes = key("subscription_expiration_time_minutes", INTEGER)
+    retention = key("retention_policies", RETENTION)
+    is_deleted = key("deleted", BOOLEAN)
+    is_encryption_required = key("encryption_required", BOOLEAN)
+    delayed_delivery = key("delayed_delivery_policies", DELAYED_DELIVERY)
+    inactive_topics = key("inactive_topic_policies", INACTIVE_TOPICS)
+    max_producers_per_topic = key("max_producers_per_topic", INTEGER)
+    max_consumers_per_topic = key("max_consumers_per_topic", INTEGER)
+    max_consumers_per_subscription = key("max_consumers_per_subscription", INTEGER)
+    max_unacked_messages_per_consumer = key("max_unacked_messages_per_consumer", INTEGER)
+    max_unacked_messages_per_subscription = key("max_unacked_messages_per_subscription", INTEGER)
+    max_subscriptions_per_topic = key("max_subscriptions_per_topic", INTEGER)
+    max_topics_per_namespace = key("max_topics_per_namespace", INTEGER)
+    compaction_threshold_bytes = key("compaction_threshold", INTEGER)
+    schema_compatibility_strategy = key("schema_compatibility_strategy", SCHEMA_COMPATIBILITY)
+    is_schema_auto_update_allowed = key("is_allow_auto_update_schema", BOOLEAN)
+    is_schema_validation_enforced = key("schema_validation_enforced", BOOLEAN)
+    subscription_types = key("subscription_types_enabled", TEXT_SET)
+    properties = key("properties", TEXT_MAP)
+    resource_group = key("resource_group_name", TEXT)
+
+
+class TopicPolicies(JsonDocument):
+    """What holds for one topic; goes before the namespace's policies."""
+
+    backlog_quotas = key("backLogQuotaMap", BACKLOG_QUOTAS)
+    subscription_types = key("subscriptionTypesEnabled", TEXT_SET)
+    replication_clusters = key("replicationClusters", TEXTS)
+    persistence = key("persistence", PERSISTENCE)
+    retention = key("retentionPolicies", RETENTION)
+    is_deduplication_enabled = key("deduplicationEnabled", BOOLEAN)
+    deduplication_snapshot_seconds = key("deduplicationSnapshotIntervalSeconds", INTEGER)
+    message_ttl_seconds = key("messageTTLInSeconds", INTEGER)
+    max_producers = key("maxProducerPerTopic", INTEGER)
+    max_consumers = key("maxConsumerPerTopic", INTEGER)
+    max_consumers_per_subscription = key("maxConsumersPerSubscription", INTEGER)
+    max_subscriptions = key("maxSubscriptionsPerTopic", INTEGER)
+    max_unacked_messages_per_consumer = key("maxUnackedMessagesOnConsumer", INTEGER)
+    max_unacked_messages_per_subscription = key("maxUnackedMessagesOnSubscription", INTEGER)
+    max_message_bytes = key("maxMessageSize", INTEGER)
+    delayed_delivery_tick_millis = key("delayedDeliveryTickTimeMillis", INTEGER)
+    is_delayed_delivery_enabled = key("delayedDeliveryEnabled", BOOLEAN)
+    delayed_delivery_max_delay_millis = key("delayedDeliveryMaxDelayInMillis", INTEGER)
+    inactive_topics = key("inactiveTopicPolicies", INACTIVE_TOPICS)
+    dispatch_rate = key("dispatchRate", DISPATCH_RATE)
+    subscription_dispatch_rate = key("subscriptionDispatchRate", DISPATCH_RATE)
+    replicator_dispatch_rate = key("replicatorDispatchRate", DISPATCH_RATE)
+    publish_rate = key("publishRate", PUBLISH_RATE)
+    subscribe_rate = key("subscribeRate", SUBSCRIBE_RATE)
+    compaction_threshold_bytes = key("compactionThreshold", INTEGER)
+    schema_compatibility_strategy = key("schemaCompatibilityStrategy", SCHEMA_COMPATIBILITY)
+    is_schema_validation_enforced = key("schemaValidationEnforced", BOOLEAN)
+    is_auto_subscription_creation_allowed = key(
+        "autoSubscriptionCreationOverride", AUTO_SUBSCRIPTION_CREATION
+    )
+    subscription_policies = key("subscriptionPolicies", JSON_OBJECT)
+
+
+class DynamicConfiguration(JsonDocument):
+    """Settings that were changed while brokers run: names and texts."""
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What each was changed to."""
+        return {name: str(text) for name, text in self.json.items()}

@@ -1,0 +1,67 @@
+"""What a new cluster starts with: itself, the tenants `public` and `pulsar`, a namespace each.
+
+Source: PulsarStandalone.createSampleNameSpace; PulsarClusterMetadataSetup.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Final
+
+from pulsar_py.common.errors import MetadataExistsError
+from pulsar_py.common.names import NamespaceName
+from pulsar_py.metadata.documents import ClusterData, NamespacePolicies, TenantInfo
+from pulsar_py.metadata.resources import Resources
+
+PUBLIC_NAMESPACE: Final = NamespaceName("public", "default")
+SYSTEM_NAMESPACE: Final = NamespaceName("pulsar", "system")
+
+
+async def initialize_cluster(
+    resources: Resources,
+    cluster: str,
+    *,
+    service_url: str,
+    broker_service_url: str,
+    bundles_count: int,
+    admin_roles: Sequence[str] = (),
+) -> None:
+    """Create what is not there yet, in one commit; note the cluster's addresses if they changed.
+
+    What is there already stays as it is, also if somebody changed it.
+    """
+    addresses = ClusterData(service_url=service_url, broker_service_url=broker_service_url)
+    tenant = TenantInfo(admin_roles=tuple(admin_roles), allowed_clusters=(cluster,))
+    policies = NamespacePolicies(replication_clusters=(cluster,))
+    await asyncio.gather(
+        _note_addresses(resources, cluster, addresses),
+        *(
+            _unless_it_exists(resources.tenants.create(name, tenant))
+            for name in (PUBLIC_NAMESPACE.tenant, SYSTEM_NAMESPACE.tenant)
+        ),
+        *(
+            _unless_it_exists(
+                resources.namespaces.create_with_bundles(name, policies, bundles_count)
+            )
+            for name in (PUBLIC_NAMESPACE, SYSTEM_NAMESPACE)
+        ),
+    )
+
+
+async def _note_addresses(resources: Resources, cluster: str, addresses: ClusterData) -> None:
+    try:
+        await resources.clusters.create(cluster, addresses)
+    except MetadataExistsError:
+        known = await resources.clusters.get(cluster)
+        if known is None or {**known.json, **addresses.json} != known.json:
+            await resources.clusters.update(
+                cluster, lambda old: ClusterData({**old.json, **addresses.json})
+            )
+
+
+async def _unless_it_exists(creation: Awaitable[None]) -> None:
+    try:
+        await creation
+    except MetadataExistsError:
+        return
