@@ -28,8 +28,10 @@ class InitialPosition(Enum):
 
 
 class AppendListener(Protocol[C_contra]):
-    """Who hears what became of appended entries; the topic. Called on the loop, never from inside
-    `append`."""
+    """Who hears what became of appended entries; the topic.
+
+    Called on the loop, never from inside `append`.
+    """
 
     def on_appended(
         self, ledger_id: int, first_entry_id: int, contexts: Sequence[C_contra]

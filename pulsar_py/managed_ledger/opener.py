@@ -67,7 +67,7 @@ class ManagedLedgerOpener:
         raise NotImplementedError
 
     async def list_names(self, prefix: str) -> list[str]:
-        """Full names of the managed ledgers directly below `tenant/namespace/persistent`, sorted."""
+        """Full names of those directly below `tenant/namespace/persistent`, sorted."""
         raise NotImplementedError
 
     async def named_ledgers(self) -> set[int]:
