@@ -79,7 +79,7 @@ UNSET_OLD_VALUES: Final = frozenset({"", "-1"})
 """What Pulsar's own files give an old name that is not meant to count."""
 
 
-class BrokerConfig(ServerSettings, TopicSettings, StorageSettings):
+class BrokerConfig(StorageSettings, TopicSettings, ServerSettings):
     """All settings of one broker; immutable, replaced as a whole when a dynamic one changes.
 
     Each keyword is a setting's name; see `declared()` for defaults, bounds and what they do.

@@ -1,0 +1,130 @@
+"""The sample file and the reference page of all settings, made from their declarations.
+
+`python -m pulsar_py.server.config_reference` writes both below the working directory; `make docs`
+calls it, and a test fails when they are stale.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from pulsar_py.server.config import RENAMED, BrokerConfig
+from pulsar_py.server.ignored_settings import REFUSED, IgnoredSetting
+from pulsar_py.server.settings import Setting
+
+CONF_PATH: Final = Path("conf/standalone.conf")
+REFERENCE_PATH: Final = Path("docs/SETTINGS.md")
+_LINE_LENGTH: Final = 100
+
+
+def render_conf() -> str:
+    """The text of `conf/standalone.conf`: every setting at its default."""
+    lines = [
+        *_comment(
+            "Settings of a broker at their defaults, named as in Apache Pulsar's broker.conf. "
+            "Made from the declarations in pulsar_py/server/settings_*.py by `make docs`."
+        ),
+        *_comment(
+            "Each can also be set by an environment variable PULSAR_PREFIX_<name>, or by --set "
+            "NAME=VALUE. A `dynamic` one can be changed while the broker runs."
+        ),
+    ]
+    for category, settings in _by_category():
+        lines += ["", f"### {category}"]
+        for setting in settings:
+            lines += ["", *_comment(_description(setting))]
+            lines.append(f"{setting.name}={setting.render(setting.default)}")
+    lines += ["", "### Without effect", ""]
+    lines += _comment("Taken so that a file of Apache Pulsar's loads; none changes anything here.")
+    for reason, ignored in _by_reason():
+        lines += ["", *_comment(reason), *(f"#{each.name}={each.default}" for each in ignored)]
+    return "\n".join(lines) + "\n"
+
+
+def render_reference() -> str:
+    """The text of `docs/SETTINGS.md`."""
+    lines = [
+        "# Settings",
+        "",
+        "Made from the declarations in `pulsar_py/server/settings_*.py` by `make docs`.",
+        "",
+        "Names are those of Apache Pulsar's `broker.conf`. Values come, each later one over the",
+        "earlier, from the defaults, the file given with `--config` (Java's properties format),",
+        "environment variables `PULSAR_PREFIX_<name>` (and `<name>` alone for names that stand in",
+        "the file), and `--set NAME=VALUE`. An unknown name is an error.",
+    ]
+    for category, settings in _by_category():
+        lines += [
+            "",
+            f"## {category}",
+            "",
+            "| setting | default | meaning |",
+            "| --- | --- | --- |",
+        ]
+        for setting in settings:
+            default = setting.render(setting.default)
+            shown = f"`{default}`" if default else "*empty*"
+            lines.append(f"| `{setting.name}` | {shown} | {_description(setting)} |")
+    lines += ["", "## Old names", "", "| old | new |", "| --- | --- |"]
+    lines += [f"| `{old}` | `{new}` |" for old, (new, _) in sorted(RENAMED.items())]
+    lines += ["", "## Without effect", ""]
+    lines.append("Taken so that a file of Apache Pulsar's loads; none changes anything here.")
+    lines.append(
+        f"Refused unless `false` or empty: {', '.join(f'`{n}`' for n in sorted(REFUSED))}."
+    )
+    for reason, ignored in _by_reason():
+        names = ", ".join(f"`{each.name}`" for each in ignored)
+        lines += ["", f"**{reason}** {names}"]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write both files."""
+    for path, text in ((CONF_PATH, render_conf()), (REFERENCE_PATH, render_reference())):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _by_category() -> Iterator[tuple[str, list[Setting]]]:
+    """Categories in the order they were declared first, their settings likewise."""
+    categories: dict[str, list[Setting]] = {}
+    for setting in BrokerConfig.declared().values():
+        categories.setdefault(setting.category, []).append(setting)
+    yield from categories.items()
+
+
+def _by_reason() -> Iterator[tuple[str, Iterable[IgnoredSetting]]]:
+    ignored = BrokerConfig.settings_without_effect().values()
+    yield from groupby(ignored, key=lambda each: each.reason)
+
+
+def _description(setting: Setting) -> str:
+    words = [setting.doc]
+    bounds = _bounds(setting)
+    if bounds:
+        words.append(f"({bounds})")
+    if setting.choices or not isinstance(setting.default, bool | int | float | str | None):
+        words.append(f"[{setting.describe_type()}]")
+    if setting.is_dynamic:
+        words.append("(dynamic)")
+    return " ".join(words)
+
+
+def _bounds(setting: Setting) -> str:
+    if setting.minimum is not None and setting.maximum is not None:
+        return f"{setting.minimum} to {setting.maximum}"
+    if setting.minimum is not None:
+        return f"at least {setting.minimum}"
+    return f"at most {setting.maximum}" if setting.maximum is not None else ""
+
+
+def _comment(text: str) -> list[str]:
+    return [f"# {line}" for line in textwrap.wrap(text, _LINE_LENGTH - 2)]
+
+
+if __name__ == "__main__":
+    main()
