@@ -53,12 +53,14 @@ class ConsumerPermits:
         self.available += permits_count
         return True
 
-    def take(self, messages_count: int, *, tracks_unacked: bool) -> None:
-        """Messages were sent; with `tracks_unacked` they are owed from now on."""
+    def take(self, messages_count: int) -> None:
+        """Messages were sent."""
         self.available -= messages_count
-        if tracks_unacked:
-            self.unacked_messages += messages_count
-            self._block_at_limit()
+
+    def owe(self, messages_count: int) -> None:
+        """They have to be acknowledged (Shared and Key_Shared)."""
+        self.unacked_messages += messages_count
+        self._block_at_limit()
 
     def give_back(self, messages_count: int) -> bool:
         """Messages were acknowledged; returns whether that released parked permits."""

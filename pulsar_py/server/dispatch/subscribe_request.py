@@ -59,8 +59,8 @@ class SubscribeRequest:
         is_durable: False for readers: the cursor lives in memory, until its last consumer leaves.
         start_position: Only for non-durable subscriptions; the entry itself is delivered again.
         start_batch_index: Batch index in the start id, -1 for none; clients skip by themselves.
-        initial_position: Where a new durable subscription begins.
-        start_message_rollback_seconds: Above 0, a new subscription begins that long ago.
+        starts_at_earliest: Where a new subscription begins; otherwise at the latest message.
+        start_rollback_seconds: Above 0, a new subscription begins that long ago.
         consumer_epoch: `NO_EPOCH` when the client sent none.
     """
 
@@ -73,14 +73,14 @@ class SubscribeRequest:
     is_durable: bool = True
     start_position: Position | None = None
     start_batch_index: int = -1
-    initial_position: CommandSubscribe.InitialPosition.ValueType = CommandSubscribe.Latest
-    start_message_rollback_seconds: int = 0
+    starts_at_earliest: bool = False
+    start_rollback_seconds: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
-    reads_compacted: bool = False
+    read_compacted: bool = False
     schema: Schema | None = None
     force_topic_creation: bool = True
-    replicates_state: bool | None = None
-    key_shared_meta: KeySharedMeta | None = None
+    is_replicated: bool | None = None
+    key_shared: KeySharedMeta | None = None
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
     consumer_epoch: int = NO_EPOCH
     role: str | None = None
@@ -106,18 +106,18 @@ class SubscribeRequest:
             is_durable=command.durable,
             start_position=start and Position(_signed(start.ledgerId), _signed(start.entryId)),
             start_batch_index=start.batch_index if start else -1,
-            initial_position=command.initialPosition,
-            start_message_rollback_seconds=command.start_message_rollback_duration_sec,
+            starts_at_earliest=command.initialPosition == CommandSubscribe.InitialPosition.Earliest,
+            start_rollback_seconds=command.start_message_rollback_duration_sec,
             metadata={pair.key: pair.value for pair in command.metadata},
-            reads_compacted=command.read_compacted,
+            read_compacted=command.read_compacted,
             schema=command.schema if command.HasField("schema") else None,
             force_topic_creation=command.force_topic_creation,
-            replicates_state=(
+            is_replicated=(
                 command.replicate_subscription_state
                 if command.HasField("replicate_subscription_state")
                 else None
             ),
-            key_shared_meta=_key_shared(command),
+            key_shared=_key_shared(command),
             subscription_properties={
                 pair.key: pair.value for pair in command.subscription_properties
             },

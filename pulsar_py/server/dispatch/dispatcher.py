@@ -1,0 +1,370 @@
+"""Dispatcher: hands a subscription's entries to its consumers; and the read loop all kinds share.
+
+A dispatcher is woken by FLOW, by consumers that come and go, by redelivery, by timers and by
+appends (through the cursor, once a group). `read_more` then reads what is in memory and sends it,
+batch by batch, without a task or future; where storage has to be asked, one task a batch does so,
+and `read_more` goes on when it is back. Reads never overlap. A connection whose queue is full is
+left alone until it says that it is writable.
+
+What always holds: between a check and the act that relies on it there is no await. What a storage
+read brings is dropped when the dispatcher's epoch has changed meanwhile (`restart`).
+
+Source: AbstractBaseDispatcher, Dispatcher in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import CursorClosedError, ManagedLedgerError, StorageError
+from pulsar_py.common.position import Position
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
+from pulsar_py.server.dispatch.client_connection import ClientConnection
+from pulsar_py.server.dispatch.pending_acks import PendingAcks, PositionKey
+from pulsar_py.server.dispatch.permits import ConsumerPermits
+from pulsar_py.server.dispatch.redelivery import RedeliveryController
+from pulsar_py.server.dispatch.selectors import HashRange
+from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+
+logger = logging.getLogger(__name__)
+
+MAX_BATCHES_A_TURN = 8
+"""Batches read and sent before other work of the loop gets its turn."""
+
+
+class DispatchConsumer(Protocol):
+    """What a dispatcher needs of a consumer (implemented by `topics.consumer.Consumer`)."""
+
+    @property
+    def name(self) -> str:
+        """May be empty."""
+
+    @property
+    def priority_level(self) -> int:
+        """0 is the highest."""
+
+    @property
+    def connection(self) -> ClientConnection:
+        """Where its messages go."""
+
+    @property
+    def permits(self) -> ConsumerPermits:
+        """What it may be sent."""
+
+    @property
+    def pending_acks(self) -> PendingAcks:
+        """What it holds (Shared and Key_Shared)."""
+
+    @property
+    def pending_hash_counts(self) -> Mapping[int, int]:
+        """Entries it holds of each sticky hash (Key_Shared)."""
+
+    @property
+    def requested_ranges(self) -> Sequence[HashRange]:
+        """Hash ranges of its SUBSCRIBE."""
+
+    @property
+    def average_messages_per_entry(self) -> float:
+        """Moving average of what it was sent; at least 1."""
+
+    def send_messages(
+        self,
+        entries: Sequence[Entry],
+        ack_sets: Mapping[PositionKey, Sequence[int]] | None,
+        *,
+        redelivery: RedeliveryController | None = None,
+        sticky_hashes: Sequence[int] | None = None,
+    ) -> int:
+        """Send entries in one write and charge permits; returns the messages sent.
+
+        With `redelivery` (Shared, Key_Shared) they become pending first, and carry its counts.
+        """
+
+    def notify_active_consumer_change(self, *, is_active: bool) -> None:
+        """Send ACTIVE_CONSUMER_CHANGE."""
+
+    def reached_end_of_topic(self) -> None:
+        """Send REACHED_END_OF_TOPIC unless it was told since its last FLOW."""
+
+
+class DispatchHost(Protocol):
+    """What a persistent dispatcher needs of its subscription."""
+
+    @property
+    def name(self) -> str:
+        """The subscription's name, for logs."""
+
+    @property
+    def topic_name(self) -> str:
+        """The topic's full name."""
+
+    @property
+    def partition_index(self) -> int:
+        """-1 on a topic without partitions."""
+
+    @property
+    def cursor(self) -> ManagedCursor:
+        """What is read."""
+
+    @property
+    def clock(self) -> Clock:
+        """For delays."""
+
+    @property
+    def tasks(self) -> TaskOwner:
+        """Owns the reads from storage."""
+
+    @property
+    def settings(self) -> DispatchSettings:
+        """Those in force now."""
+
+    def last_confirmed_entry(self) -> Position:
+        """The topic's last entry."""
+
+    def is_terminated(self) -> bool:
+        """Nothing will be appended any more."""
+
+    def max_read_position(self) -> Position:
+        """The last position that may be dispatched."""
+
+    def acknowledge_filtered(self, positions: list[Position]) -> None:
+        """Acknowledge entries that are never delivered."""
+
+
+class Dispatcher(ABC):
+    """What a subscription asks of its dispatcher, persistent or not."""
+
+    subscription_type: SubscriptionType
+
+    @property
+    @abstractmethod
+    def consumers(self) -> Sequence[DispatchConsumer]:
+        """Those connected."""
+
+    @property
+    def active_consumer(self) -> DispatchConsumer | None:
+        """The one of Exclusive and Failover that gets messages; None on other types."""
+        return None
+
+    @abstractmethod
+    def add_consumer(self, consumer: DispatchConsumer) -> None:
+        """Take in a consumer.
+
+        Raises:
+            ConsumerBusyError: Exclusive has one.
+            ConsumerAssignError: Its hash ranges can't be had.
+        """
+
+    @abstractmethod
+    def remove_consumer(self, consumer: DispatchConsumer) -> None:
+        """Let a consumer go; what it holds is to be redelivered. Fine if it is not there."""
+
+    def mismatch(self, key_shared_meta: KeySharedMeta | None) -> str | None:  # noqa: ARG002
+        """What keeps a consumer of the same type out, for its error message; None if it fits."""
+        return None
+
+    def on_flow(self, consumer: DispatchConsumer) -> None:  # noqa: B027 - not all care
+        """A consumer has more permits than before."""
+
+    def redeliver(  # noqa: B027 - not all care
+        self, consumer: DispatchConsumer, positions: Sequence[Position] | None
+    ) -> None:
+        """A consumer wants those entries, or all it holds, once more."""
+
+    def on_acknowledged(  # noqa: B027 - not all care
+        self,
+        consumer: DispatchConsumer | None,
+        positions: Sequence[PositionKey],
+        ack_sets: Sequence[Sequence[int] | None] | None,
+    ) -> None:
+        """The cursor took acknowledgements: settle who held the entries.
+
+        Positions with an ack set were acknowledged in part, if at all.
+        """
+
+    def close(self) -> None:  # noqa: B027 - not all have what to stop
+        """Stop; nothing is sent after this."""
+
+
+class PersistentDispatcher(Dispatcher):
+    """The read loop on a cursor."""
+
+    def __init__(self, host: DispatchHost) -> None:
+        self._host = host
+        self._cursor = host.cursor
+        self._is_reading = False  # Inside read_more; what is called from there may call it again.
+        self._is_read_in_flight = False  # A task reads from storage.
+        self._epoch = 0  # Reads begun in an earlier one are dropped.
+        self._is_closed = False
+        self._read_batch_entries = host.settings.max_read_batch_entries
+        self._backoff_millis = 0  # Of the last failed read, 0 after success.
+        self._retry: asyncio.TimerHandle | None = None  # Set while a failed read waits.
+        self._next_turn: asyncio.TimerHandle | None = None  # Set while other work has its turn.
+        self._unwritable: set[ClientConnection] = set()  # They will call back.
+
+    @abstractmethod
+    def _read_batch(self) -> bool:
+        """Read and send one batch from memory; False when there is nothing more to do now.
+
+        Starts a read from storage, or waits for entries, before it returns False.
+        """
+
+    def read_more(self) -> None:
+        """Read and send while there are entries and permits. Never sends after `close`."""
+        # Hot path: tailing consume.
+        if self._is_reading or self._is_read_in_flight or self._is_closed or self._retry:
+            return
+        self._is_reading = True
+        try:
+            for _ in range(MAX_BATCHES_A_TURN):
+                if not self._read_batch():
+                    return
+        finally:
+            self._is_reading = False
+        self._schedule_read(0)
+
+    def _schedule_read(self, delay_seconds: float) -> None:
+        if self._next_turn is None and not self._is_closed:
+            self._next_turn = self._host.clock.call_later(delay_seconds, self._on_next_turn)
+
+    def _on_next_turn(self) -> None:
+        self._next_turn = None
+        self.read_more()
+
+    def _wait_until_writable(self, connection: ClientConnection) -> None:
+        """Read more once the connection's queue is below its low mark."""
+        if connection in self._unwritable:
+            return
+        self._unwritable.add(connection)
+        connection.when_writable(lambda: self._on_writable(connection))
+
+    def _on_writable(self, connection: ClientConnection) -> None:
+        self._unwritable.discard(connection)
+        self.read_more()
+
+    def restart(self) -> None:
+        """Read again from the first entry not acknowledged; drops what is being read."""
+        self._epoch += 1
+        self._cursor.cancel_wait()
+        self._cursor.rewind()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._is_closed = True
+        self._epoch += 1
+        self._cursor.cancel_wait()
+        for timer in (self._retry, self._next_turn):
+            if timer is not None:
+                timer.cancel()
+        self._retry = self._next_turn = None
+
+    def _read_next(self, limit: int) -> list[Entry] | None:
+        """The next entries if they are in memory; [] means waiting, None a task that reads."""
+        host = self._host
+        max_bytes = host.settings.max_read_bytes
+        max_position = host.max_read_position()
+        entries = self._cursor.read_cached(limit, max_bytes, max_position)
+        if entries is None:
+            self._start_read(
+                self._cursor.read(limit, max_bytes, max_position), self._on_entries_read
+            )
+        elif not entries:
+            self._wait_for_entries(max_position)
+        return entries
+
+    @abstractmethod
+    def _on_entries_read(self, entries: list[Entry]) -> None:
+        """Send what a task has read."""
+
+    def _wait_for_entries(self, max_position: Position) -> None:
+        """Nothing can be read now: sleep, or tell that the topic ends here."""
+        has_more = self._cursor.has_more_entries()
+        if has_more and max_position < self._host.last_confirmed_entry():
+            return  # Held back; on_max_read_position_moved wakes us.
+        if not has_more and self._host.is_terminated():
+            self.tell_end_of_topic()
+            return
+        self._cursor.wait_for_entries(self.read_more)
+
+    def tell_end_of_topic(self) -> None:
+        """The topic is terminated: tell the consumers if all is acknowledged."""
+        if self._cursor.backlog_count() == 0:
+            for consumer in list(self.consumers):
+                consumer.reached_end_of_topic()
+
+    def _start_read(
+        self,
+        read: Awaitable[list[Entry]],
+        on_read: Callable[[list[Entry]], None],
+        *,
+        is_empty_news: bool = False,
+    ) -> None:
+        """Await `read` in a task, then hand over what it brought (nothing only if that is news)."""
+        self._is_read_in_flight = True
+        self._host.tasks.spawn(
+            self._read_from_storage(read, on_read, is_empty_news=is_empty_news), "read"
+        )
+
+    async def _read_from_storage(
+        self,
+        read: Awaitable[list[Entry]],
+        on_read: Callable[[list[Entry]], None],
+        *,
+        is_empty_news: bool,
+    ) -> None:
+        epoch = self._epoch
+        try:
+            entries = await read
+        except CursorClosedError:
+            return
+        except (StorageError, ManagedLedgerError) as error:
+            self._is_read_in_flight = False
+            self._on_read_failed(error)
+            return
+        self._is_read_in_flight = False
+        if self._is_closed:
+            return
+        self._backoff_millis //= 2
+        self._read_batch_entries = min(
+            self._read_batch_entries * 2, self._host.settings.max_read_batch_entries
+        )
+        if epoch == self._epoch and (entries or is_empty_news):
+            self._is_reading = True
+            try:
+                on_read(entries)
+            finally:
+                self._is_reading = False
+        self.read_more()
+
+    def _on_read_failed(self, error: Exception) -> None:
+        """Try again later, with small batches; the pause doubles up to its limit."""
+        if self._is_closed:
+            return
+        settings = self._host.settings
+        self._read_batch_entries = settings.min_read_batch_entries
+        self._backoff_millis = min(
+            max(self._backoff_millis * 2, settings.read_failure_backoff_initial_millis),
+            settings.read_failure_backoff_max_millis,
+        )
+        logger.warning(
+            "reading entries failed",
+            extra={
+                "topic": self._host.topic_name,
+                "subscription": self._host.name,
+                "retry_millis": self._backoff_millis,
+            },
+            exc_info=error,
+        )
+        self._retry = self._host.clock.call_later(self._backoff_millis / 1000, self._on_retry)
+
+    def _on_retry(self) -> None:
+        self._retry = None
+        self.read_more()

@@ -1,0 +1,170 @@
+"""EntryFilters: which of the entries that were read a consumer gets, and how much of each.
+
+A chain of filters judges every entry that is not plain; the first verdict other than ACCEPT stands.
+An entry is plain if it is one readable message of a user without delay or transaction. After the
+chain, batches acknowledged in part get the set of indexes that are left. Filters for users' entries
+(`judges_plain_entries`), transactions and compaction take their places in the chain; how far may be
+read at all is decided before, by the `max_read_position` of the read.
+
+What always holds: an entry that is dropped for good is acknowledged, one that is held back is kept
+by whoever held it back, and no filtered entry costs permits.
+
+Source: AbstractBaseDispatcher.filterEntriesForConsumer in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import Protocol, cast
+
+from pulsar_py.common.ack_set import to_bits
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.server.dispatch.pending_acks import PositionKey
+from pulsar_py.wire.payload import EntrySummary, summarize_entry
+
+
+class Verdict(Enum):
+    """What becomes of an entry."""
+
+    ACCEPT = auto()  # the next filter looks at it
+    ACKNOWLEDGE = auto()  # never to be delivered to this subscription
+    HOLD_BACK = auto()  # not now; the filter sees to it that it comes again
+
+
+class EntryFilter(Protocol):
+    """One link of the chain."""
+
+    def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
+        """Decide about one entry; called at most once a read, in the order of positions."""
+
+
+class MarkerFilter:
+    """Brokers' own entries, and those nobody can read: acknowledged, never delivered."""
+
+    def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:  # noqa: ARG002
+        """Accept what a user wrote."""
+        if summary.marker_type >= 0 or not summary.is_readable:
+            return Verdict.ACKNOWLEDGE
+        return Verdict.ACCEPT
+
+
+class DelayFilter:
+    """Messages for later: `keep_back` takes them (Shared and Key_Shared only)."""
+
+    def __init__(self, keep_back: Callable[[PositionKey, int], bool]) -> None:
+        """`keep_back(position, deliver_at_millis)` returns whether it keeps the entry."""
+        self._keep_back = keep_back
+
+    def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
+        """Accept what is due."""
+        deliver_at = summary.deliver_at_time_millis
+        if deliver_at and self._keep_back((entry.ledger_id, entry.entry_id), deliver_at):
+            return Verdict.HOLD_BACK
+        return Verdict.ACCEPT
+
+
+class FilteredEntries:
+    """What passed: entries, the indexes left of batches in part, and messages in all."""
+
+    __slots__ = ("ack_sets", "entries", "messages_count")
+
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        ack_sets: dict[PositionKey, Sequence[int]] | None,
+        messages_count: int,
+    ) -> None:
+        self.entries = entries
+        self.ack_sets = ack_sets  # None where no entry is acknowledged in part
+        self.messages_count = messages_count  # what the entries cost in permits
+
+    def messages_of(self, entry: Entry) -> int:
+        """What one of the entries costs in permits."""
+        if self.ack_sets is not None:
+            words = self.ack_sets.get((entry.ledger_id, entry.entry_id))
+            if words is not None:
+                return to_bits(words).bit_count()
+        return summary_of(entry).messages_count
+
+
+class EntryFilters:
+    """The chain of one subscription; owned by its dispatcher."""
+
+    def __init__(
+        self,
+        filters: Sequence[EntryFilter],
+        *,
+        batch_ack_set: Callable[[Position], Sequence[int] | None],
+        acknowledge: Callable[[list[Position]], None],
+    ) -> None:
+        self.filters = list(filters)
+        self.judges_plain_entries = False  # set by whoever adds a filter for users' entries
+        self._batch_ack_set = batch_ack_set
+        self._acknowledge = acknowledge
+
+    def apply(self, entries: Sequence[Entry]) -> FilteredEntries:
+        """Judge a run of entries."""
+        # Hot path: tailing consume.
+        messages_count = 0
+        is_plain = not self.judges_plain_entries
+        for entry in entries:
+            summary = entry.summary
+            if summary is None:
+                summary = entry.summary = summarize_entry(entry.data)
+            messages_count += summary.messages_count  # type: ignore[attr-defined]
+            if not _is_plain(summary):  # type: ignore[arg-type]
+                is_plain = False
+        if is_plain:
+            return FilteredEntries(entries, None, messages_count)
+        return self._apply_chain(entries)
+
+    def _apply_chain(self, entries: Sequence[Entry]) -> FilteredEntries:
+        accepted: list[Entry] = []
+        dropped: list[Position] = []
+        ack_sets: dict[PositionKey, Sequence[int]] = {}
+        messages_count = 0
+        for entry in entries:
+            summary = summary_of(entry)
+            if self.judges_plain_entries or not _is_plain(summary):
+                verdict = self._judge(entry, summary)
+                if verdict is Verdict.ACKNOWLEDGE:
+                    dropped.append(entry.position)
+                if verdict is not Verdict.ACCEPT:
+                    continue
+            words = self._batch_ack_set(entry.position) if summary.is_batch else None
+            if words is not None:
+                ack_sets[entry.ledger_id, entry.entry_id] = words
+                messages_count += to_bits(words).bit_count()
+            else:
+                messages_count += summary.messages_count
+            accepted.append(entry)
+        if dropped:
+            self._acknowledge(dropped)
+        return FilteredEntries(accepted, ack_sets or None, messages_count)
+
+    def _judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
+        for entry_filter in self.filters:
+            verdict = entry_filter.judge(entry, summary)
+            if verdict is not Verdict.ACCEPT:
+                return verdict
+        return Verdict.ACCEPT
+
+
+def summary_of(entry: Entry) -> EntrySummary:
+    """What is known of an entry; read from its bytes once, whoever asks."""
+    summary = entry.summary
+    if summary is None:
+        summary = entry.summary = summarize_entry(entry.data)
+    return cast("EntrySummary", summary)
+
+
+def _is_plain(summary: EntrySummary) -> bool:
+    return not (
+        summary.is_batch
+        or summary.deliver_at_time_millis
+        or summary.marker_type >= 0
+        or summary.txn_id is not None
+        or not summary.is_readable
+    )

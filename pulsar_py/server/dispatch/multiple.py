@@ -1,0 +1,484 @@
+"""MultipleConsumersDispatcher: Shared, entries spread over consumers in small batches.
+
+What has to be sent again comes first, lowest position first, then new entries. A turn gives a
+consumer up to `max_round_robin_batch_entries` messages; who is next stands in `priorities`. Entries
+read and not sent are unread again by moving the cursor back. All chunks of a message go to the
+consumer that got its first one; those that can't be sent yet are parked in the redelivery set.
+
+Delayed entries go to the tracker, whose earliest time sets a timer; due ones enter the redelivery
+set.
+
+Invariant: `unacked_messages` is the sum over the consumers.
+
+Source: PersistentDispatcherMultipleConsumers in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from math import ceil
+
+from pulsar_py.common.ack_set import to_bits
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.server.dispatch.client_connection import ClientConnection
+from pulsar_py.server.dispatch.delayed import DelayedDeliveryTracker
+from pulsar_py.server.dispatch.dispatcher import (
+    DispatchConsumer,
+    DispatchHost,
+    PersistentDispatcher,
+)
+from pulsar_py.server.dispatch.filtering import (
+    DelayFilter,
+    EntryFilters,
+    FilteredEntries,
+    MarkerFilter,
+    summary_of,
+)
+from pulsar_py.server.dispatch.pending_acks import PositionKey
+from pulsar_py.server.dispatch.priorities import PriorityRoundRobin
+from pulsar_py.server.dispatch.redelivery import RedeliveryController
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+
+MAX_PARKED_CHUNKS = 10_000
+"""Chunks that wait for their consumer before no new entries are read."""
+
+
+def is_available(consumer: DispatchConsumer) -> bool:
+    """It has permits, is not blocked, and its connection takes more."""
+    permits = consumer.permits
+    return permits.available > 0 and not permits.is_blocked and consumer.connection.is_writable
+
+
+class MultipleConsumersDispatcher(PersistentDispatcher):
+    """Owned by a PersistentSubscription while its type is Shared.
+
+    Key_Shared builds on it, see `sticky_key`.
+    """
+
+    subscription_type = SubscriptionType.SHARED
+
+    def __init__(self, host: DispatchHost, broker_limit: BrokerUnackedLimit | None = None) -> None:
+        super().__init__(host)
+        settings = host.settings
+        self._broker_limit = broker_limit
+        self._turns: PriorityRoundRobin[DispatchConsumer] = PriorityRoundRobin()
+        self.redelivery = RedeliveryController()
+        self.delayed = DelayedDeliveryTracker(
+            tick_millis=settings.delayed_delivery_tick_millis,
+            is_strict=settings.is_delayed_delivery_strict,
+            look_ahead=settings.delayed_delivery_look_ahead,
+        )
+        self._delay_timer: asyncio.TimerHandle | None = None
+        self.unacked_messages = 0
+        self.is_blocked_by_subscription = False
+        self._is_blocked_by_broker = False
+        self._chunk_owners: dict[str, DispatchConsumer] = {}
+        self._parked_chunks: dict[PositionKey, DispatchConsumer] = {}
+        # False once nothing in the redelivery set could be sent, until that may change.
+        self._may_replay = True
+        batch_ack_set = host.cursor.batch_ack_set
+        acknowledge = host.acknowledge_filtered
+        self._filters = EntryFilters(
+            [MarkerFilter(), DelayFilter(self._keep_back)],
+            batch_ack_set=batch_ack_set,
+            acknowledge=acknowledge,
+        )
+        # What is sent again was due before.
+        self._replay_filters = EntryFilters(
+            [MarkerFilter()], batch_ack_set=batch_ack_set, acknowledge=acknowledge
+        )
+
+    @property
+    def consumers(self) -> Sequence[DispatchConsumer]:
+        """Best priority first, in the order they joined."""
+        return self._turns.consumers
+
+    @property
+    def is_blocked(self) -> bool:
+        """No new entries are read, because too much is unacknowledged."""
+        return self.is_blocked_by_subscription or self._is_blocked_by_broker
+
+    # Consumers.
+
+    def add_consumer(self, consumer: DispatchConsumer) -> None:
+        """Take in a consumer; the first one starts from what is not acknowledged."""
+        if not self._turns.consumers:
+            self._forget_state()
+            self.restart()
+        self._turns.add(consumer)
+        self._may_replay = True
+
+    def remove_consumer(self, consumer: DispatchConsumer) -> None:
+        """Let a consumer go; what it holds is sent again, without counting that."""
+        if consumer not in self._turns.consumers:
+            return
+        self._turns.remove(consumer)
+        for position, _, sticky_hash in consumer.pending_acks.take_all():
+            self.redelivery.add(position, sticky_hash)
+        self._add_unacked(-consumer.permits.unacked_messages)
+        consumer.permits.unacked_messages = 0
+        self._forget_chunks_of(consumer)
+        self._on_consumer_left(consumer)
+        if self._turns.consumers:
+            self._may_replay = True
+            self.read_more()
+        else:
+            self._epoch += 1
+            self._cursor.cancel_wait()
+            self._forget_state()
+
+    def _on_consumer_left(self, consumer: DispatchConsumer) -> None:
+        """A consumer is gone, before anybody is sent what it held; Key_Shared listens."""
+
+    def _forget_state(self) -> None:
+        self.redelivery.clear()
+        self.delayed.clear()
+        self._chunk_owners.clear()
+        self._parked_chunks.clear()
+        if self._delay_timer is not None:
+            self._delay_timer.cancel()
+            self._delay_timer = None
+
+    def _forget_chunks_of(self, consumer: DispatchConsumer) -> None:
+        for uuid in [each for each, owner in self._chunk_owners.items() if owner is consumer]:
+            del self._chunk_owners[uuid]
+        for position in [each for each, owner in self._parked_chunks.items() if owner is consumer]:
+            del self._parked_chunks[position]
+
+    def close(self) -> None:
+        """Stop reading and forget what would be sent."""
+        super().close()
+        self._forget_state()
+        if self._broker_limit is not None:
+            self._broker_limit.remove(self)
+
+    # News.
+
+    def on_flow(self, consumer: DispatchConsumer) -> None:  # noqa: ARG002
+        """Somebody can be sent more."""
+        self._may_replay = True
+        self.read_more()
+
+    def redeliver(self, consumer: DispatchConsumer, positions: Sequence[Position] | None) -> None:
+        """Send again what this consumer holds (of `positions`), and count it."""
+        pending = consumer.pending_acks
+        taken = pending.take_all() if positions is None else pending.take(positions)
+        messages_count = sum(count for _, count, _ in taken)
+        for position, _, sticky_hash in taken:
+            self.redelivery.add(position, sticky_hash)
+        if self._host.settings.is_redelivery_tracked:
+            self.redelivery.count_redelivery(position for position, _, _ in taken)
+        self._add_unacked(-messages_count)
+        consumer.permits.redeliver(messages_count)
+        for _, _, sticky_hash in taken:
+            if sticky_hash:
+                self._on_hash_released(consumer, sticky_hash)
+        self._may_replay = True
+        self.read_more()
+
+    def on_acknowledged(
+        self,
+        consumer: DispatchConsumer | None,
+        positions: Sequence[PositionKey],
+        ack_sets: Sequence[Sequence[int] | None] | None,
+    ) -> None:
+        """Who held the entries owes less, and their redeliveries count anew."""
+        # Hot path: acknowledge.
+        if self.redelivery.has_counts:
+            self.redelivery.forget(positions)
+        acked_count = 0
+        has_released = False
+        for index, position in enumerate(positions):
+            holder = consumer
+            if holder is None or position not in holder.pending_acks:
+                holder = self._holder_of(position)
+                if holder is None:
+                    continue
+            if ack_sets is not None and ack_sets[index] is not None:
+                messages_count = self._settle_in_part(holder, position)
+            else:
+                messages_count = self._settle(holder, position)
+            acked_count += messages_count
+            has_released |= holder.permits.give_back(messages_count)
+        was_blocked = self.is_blocked
+        self._add_unacked(-acked_count)
+        if has_released or (was_blocked and not self.is_blocked):
+            self._may_replay = True
+            self.read_more()
+
+    def _settle(self, holder: DispatchConsumer, position: PositionKey) -> int:
+        removed = holder.pending_acks.remove(position)
+        assert removed is not None, f"{position} is not pending"
+        messages_count, sticky_hash = removed
+        if sticky_hash:
+            self._on_hash_released(holder, sticky_hash)
+        return messages_count
+
+    def _settle_in_part(self, holder: DispatchConsumer, key: PositionKey) -> int:
+        position = Position(*key)
+        words = self._cursor.batch_ack_set(position)
+        if words is not None:
+            return holder.pending_acks.shrink(key, to_bits(words).bit_count())
+        return self._settle(holder, key) if self._cursor.is_acknowledged(position) else 0
+
+    def _holder_of(self, position: PositionKey) -> DispatchConsumer | None:
+        return next((each for each in self.consumers if position in each.pending_acks), None)
+
+    def _on_hash_released(self, consumer: DispatchConsumer, sticky_hash: int) -> None:
+        """One entry of a hash less is pending; Key_Shared listens."""
+
+    def on_mark_delete_moved(self, position: Position) -> None:
+        """Entries up to here were expired, skipped or cleared: nobody owes them any more."""
+        self.redelivery.discard_up_to(position)
+        for consumer in list(self.consumers):
+            taken = consumer.pending_acks.take_up_to(position)
+            messages_count = sum(count for _, count, _ in taken)
+            self._add_unacked(-messages_count)
+            consumer.permits.give_back(messages_count)
+            for _, _, sticky_hash in taken:
+                if sticky_hash:
+                    self._on_hash_released(consumer, sticky_hash)
+        self._may_replay = True
+        self.read_more()
+
+    # Unacknowledged messages.
+
+    def _add_unacked(self, delta: int) -> None:
+        if not delta:
+            return
+        self.unacked_messages += delta
+        limit = self._host.settings.max_unacked_messages_per_subscription
+        if not limit or not self._host.cursor.is_durable:
+            self.is_blocked_by_subscription = False
+        elif self.unacked_messages >= limit:
+            self.is_blocked_by_subscription = True
+        elif self.unacked_messages < limit // 2:
+            self.is_blocked_by_subscription = False
+        if self._broker_limit is not None:
+            self._broker_limit.add(self, delta)
+
+    def block_for_broker(self) -> None:
+        """The broker's limit is reached."""
+        self._is_blocked_by_broker = True
+
+    def unblock_for_broker(self) -> None:
+        """The broker's limit lets this dispatcher go on; it does so in the loop's next turn."""
+        self._is_blocked_by_broker = False
+        self._schedule_read(0)
+
+    # Delayed messages.
+
+    def _keep_back(self, position: PositionKey, deliver_at_millis: int) -> bool:
+        if not self._host.settings.is_delayed_delivery_enabled:
+            return False
+        now_millis = self._host.clock.wall_time_millis()
+        is_kept = self.delayed.add(position, deliver_at_millis, now_millis)
+        if is_kept:
+            self._arm_delay_timer(now_millis)
+        return is_kept
+
+    def _arm_delay_timer(self, now_millis: int) -> None:
+        """See to it that a timer comes when the next entry is due; FLOW takes what is due now."""
+        wait_millis = self.delayed.next_check_millis(now_millis)
+        if not wait_millis:
+            return
+        clock = self._host.clock
+        delay_seconds = wait_millis / 1000
+        if self._delay_timer is not None:
+            due_seconds = asyncio.get_running_loop().time() + delay_seconds
+            if self._delay_timer.when() <= due_seconds:
+                return
+            self._delay_timer.cancel()
+        self._delay_timer = clock.call_later(delay_seconds, self._on_delay_timer)
+
+    def _on_delay_timer(self) -> None:
+        self._delay_timer = None
+        self.read_more()
+        self._arm_delay_timer(self._host.clock.wall_time_millis())
+
+    def _take_due(self, limit: int) -> None:
+        """Move due entries into the redelivery set; their count stays 0."""
+        delayed = self.delayed
+        now_millis = self._host.clock.wall_time_millis()
+        if delayed.has_due(now_millis):
+            for position in delayed.take_due(limit, now_millis):
+                self.redelivery.add(position)
+            self._may_replay = True
+        if delayed:
+            self._arm_delay_timer(now_millis)
+
+    # Reading.
+
+    def _read_batch(self) -> bool:
+        # Hot path: tailing consume.
+        limit = self._entries_wanted()
+        if not limit:
+            return False
+        if self.delayed:
+            self._take_due(limit)
+        if self.redelivery and self._may_replay:
+            outcome = self._replay(limit)
+            if outcome is not None:
+                return outcome
+        if self._is_reading_ahead_forbidden():
+            return False
+        entries = self._read_next(limit)
+        if not entries:
+            return False
+        self._on_entries_read(entries)
+        return True
+
+    def _entries_wanted(self) -> int:
+        """How many entries the consumers could take now; 0 also waits for a connection."""
+        permits = 0
+        entries = 0
+        for consumer in self._turns.consumers:
+            available = consumer.permits.available
+            if available <= 0 or consumer.permits.is_blocked:
+                continue
+            if not consumer.connection.is_writable:
+                self._wait_until_writable(consumer.connection)
+                continue
+            permits += available
+            average = consumer.average_messages_per_entry
+            entries += available if average <= 1 else ceil(available / average)
+        if not permits:
+            return 0
+        return min(entries, self._read_batch_entries)
+
+    def _on_writable(self, connection: ClientConnection) -> None:
+        self._may_replay = True
+        super()._on_writable(connection)
+
+    def _is_reading_ahead_forbidden(self) -> bool:
+        """Whether new entries have to wait."""
+        if self.is_blocked or len(self._parked_chunks) >= MAX_PARKED_CHUNKS:
+            return True
+        return bool(self.delayed) and self.delayed.is_pausing(self._host.clock.wall_time_millis())
+
+    def _replay(self, limit: int) -> bool | None:
+        """Read again what waits; None when nothing of it can be sent now."""
+        keys = self._select_replay(limit)
+        if not keys:
+            self._may_replay = False
+            return None
+        positions = [Position(*key) for key in keys]
+        floor = self.redelivery.lowest
+        assert floor is not None, "positions come from the set"
+        entries = self._cursor.read_replay_cached(positions)
+        if entries is None:
+            self._start_read(
+                self._cursor.read_replay(positions),
+                lambda read: self._on_replay_read(positions, read, floor),
+                is_empty_news=True,
+            )
+            return False
+        self._on_replay_read(positions, entries, floor)
+        return True
+
+    def _select_replay(self, limit: int) -> list[PositionKey]:
+        parked = self._parked_chunks
+        if not parked:
+            return self.redelivery.select(limit)
+        return self.redelivery.select(
+            limit, lambda key, _: key not in parked or is_available(parked[key])
+        )
+
+    def _on_replay_read(
+        self, positions: Sequence[Position], entries: list[Entry], floor: PositionKey
+    ) -> None:
+        """Forget what is acknowledged or gone, send the rest. `floor` was the lowest position."""
+        found = {(entry.ledger_id, entry.entry_id) for entry in entries}
+        for position in positions:
+            if position not in found:
+                self.redelivery.discard(position)
+                self._parked_chunks.pop(position, None)
+        lowest = self.redelivery.lowest
+        if self._keeps_order and lowest is not None and lowest < floor:
+            return  # It came in while these were read, and goes first.
+        filtered = self._replay_filters.apply(entries)
+        accepted = {(entry.ledger_id, entry.entry_id) for entry in filtered.entries}
+        for key in found - accepted:
+            self.redelivery.discard(key)
+        self._distribute(filtered, is_replay=True)
+
+    _keeps_order = False  # Key_Shared does.
+
+    def _on_entries_read(self, entries: list[Entry]) -> None:
+        # Hot path: tailing consume.
+        self._distribute(self._filters.apply(entries), is_replay=False)
+
+    # Sending.
+
+    def _distribute(self, filtered: FilteredEntries, *, is_replay: bool) -> None:
+        """Hand entries out in turns; what nobody can take is unread, or stays in the set."""
+        # Hot path: tailing consume.
+        entries = filtered.entries
+        if not entries:
+            return
+        if any(summary_of(entry).uuid is not None for entry in entries):
+            self._distribute_chunks(filtered, is_replay=is_replay)
+            return
+        count = len(entries)
+        average = max(filtered.messages_count // count, 1)
+        remaining = filtered.messages_count
+        max_messages = self._host.settings.max_round_robin_batch_entries
+        start = 0
+        while start < count:
+            consumer = self._turns.next(is_available)
+            if consumer is None:
+                break
+            permits = consumer.permits
+            messages = min(remaining, permits.available, permits.unacked_allowance, max_messages)
+            batch = entries[start : start + max(messages // average, 1)]
+            remaining -= self._send(consumer, batch, filtered, is_replay=is_replay)
+            start += len(batch)
+        if start < count and not is_replay:
+            self._cursor.seek(entries[start].position)
+
+    def _send(
+        self,
+        consumer: DispatchConsumer,
+        entries: Sequence[Entry],
+        filtered: FilteredEntries,
+        *,
+        is_replay: bool,
+        sticky_hashes: Sequence[int] | None = None,
+    ) -> int:
+        """Send to one consumer; returns the messages sent."""
+        if is_replay:
+            for entry in entries:
+                self.redelivery.discard((entry.ledger_id, entry.entry_id))
+        unacked_before = consumer.permits.unacked_messages
+        messages_count = consumer.send_messages(
+            entries, filtered.ack_sets, redelivery=self.redelivery, sticky_hashes=sticky_hashes
+        )
+        self._add_unacked(consumer.permits.unacked_messages - unacked_before)
+        return messages_count
+
+    def _distribute_chunks(self, filtered: FilteredEntries, *, is_replay: bool) -> None:
+        """Hand out one by one: chunks to the owner of their message, others in turns."""
+        for index, entry in enumerate(filtered.entries):
+            summary = summary_of(entry)
+            key = (entry.ledger_id, entry.entry_id)
+            consumer = self._chunk_owners.get(summary.uuid) if summary.uuid is not None else None
+            if consumer is not None and not is_available(consumer):
+                self._parked_chunks[key] = consumer
+                self.redelivery.add(key)
+                continue
+            if consumer is None:
+                consumer = self._turns.next(is_available)
+                if consumer is None:
+                    if not is_replay:
+                        self._cursor.seek(filtered.entries[index].position)
+                    return
+            if summary.uuid is not None:
+                if summary.is_last_chunk:
+                    self._chunk_owners.pop(summary.uuid, None)
+                else:
+                    self._chunk_owners[summary.uuid] = consumer
+            self._parked_chunks.pop(key, None)
+            self._send(consumer, [entry], filtered, is_replay=is_replay)

@@ -1,0 +1,169 @@
+"""Dispatchers of non-persistent topics: what can't be sent at once is dropped and counted.
+
+A consumer is sent an entry if it has permits and its connection is writable. Nothing is pending,
+acknowledged or redelivered. The kinds choose as their persistent counterparts do.
+
+Source: NonPersistentDispatcherSingleActiveConsumer, NonPersistentDispatcherMultipleConsumers,
+NonPersistentStickyKeyDispatcherMultipleConsumers in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+from pulsar_py.common.errors import ConsumerBusyError
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.server.dispatch.dispatcher import DispatchConsumer, Dispatcher
+from pulsar_py.server.dispatch.filtering import summary_of
+from pulsar_py.server.dispatch.multiple import is_available
+from pulsar_py.server.dispatch.priorities import PriorityRoundRobin, choose_active
+from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.dispatch.sticky_key import AUTO_SPLIT, mode_name, new_selector
+from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+from pulsar_py.wire.payload import sticky_key
+
+
+class NonPersistentDispatcher(Dispatcher):
+    """What the kinds share; owned by a NonPersistentSubscription."""
+
+    def __init__(self) -> None:
+        self.dropped_messages_count = 0
+
+    def send_messages(self, entries: Sequence[Entry]) -> None:
+        """Deliver entries now, or drop them."""
+        # Hot path: non-persistent publish.
+        for entry in entries:
+            summary = summary_of(entry)
+            consumer = self._taker(entry)
+            if consumer is not None and is_available(consumer):
+                consumer.send_messages([entry], None)
+            else:
+                self.dropped_messages_count += summary.messages_count
+
+    @abstractmethod
+    def _taker(self, entry: Entry) -> DispatchConsumer | None:
+        """Who would get an entry."""
+
+
+class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
+    """Exclusive and Failover."""
+
+    def __init__(
+        self,
+        subscription_type: SubscriptionType,
+        settings: Callable[[], DispatchSettings],
+        *,
+        topic_name: str,
+        partition_index: int,
+    ) -> None:
+        super().__init__()
+        self.subscription_type = subscription_type
+        self._settings = settings
+        self._topic_name = topic_name
+        self._partition_index = partition_index
+        self._consumers: list[DispatchConsumer] = []
+        self._active: DispatchConsumer | None = None
+
+    @property
+    def consumers(self) -> Sequence[DispatchConsumer]:
+        """In the order they joined."""
+        return self._consumers
+
+    @property
+    def active_consumer(self) -> DispatchConsumer | None:
+        """The one that gets messages."""
+        return self._active
+
+    def add_consumer(self, consumer: DispatchConsumer) -> None:
+        """Take in a consumer; it is told only if another one stays active, as Pulsar does."""
+        is_failover = self.subscription_type is SubscriptionType.FAILOVER
+        if not is_failover and self._consumers:
+            raise ConsumerBusyError("Exclusive consumer is already connected")
+        self._consumers.append(consumer)
+        before = self._active
+        self._choose_active()
+        if is_failover and self._active is before:
+            consumer.notify_active_consumer_change(is_active=False)
+
+    def remove_consumer(self, consumer: DispatchConsumer) -> None:
+        """Let a consumer go."""
+        if consumer in self._consumers:
+            self._consumers.remove(consumer)
+            self._choose_active()
+
+    def _choose_active(self) -> None:
+        self._active = (
+            choose_active(
+                self._consumers,
+                topic_name=self._topic_name,
+                partition_index=self._partition_index,
+                uses_ring=self._settings().uses_failover_ring,
+            )
+            if self._consumers
+            else None
+        )
+
+    def _taker(self, entry: Entry) -> DispatchConsumer | None:  # noqa: ARG002 - all go there
+        return self._active
+
+
+class NonPersistentMultipleDispatcher(NonPersistentDispatcher):
+    """Shared: the next one that can take it, entry by entry."""
+
+    subscription_type = SubscriptionType.SHARED
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turns: PriorityRoundRobin[DispatchConsumer] = PriorityRoundRobin()
+
+    @property
+    def consumers(self) -> Sequence[DispatchConsumer]:
+        """Best priority first."""
+        return self._turns.consumers
+
+    def add_consumer(self, consumer: DispatchConsumer) -> None:
+        """Take in a consumer."""
+        self._turns.add(consumer)
+
+    def remove_consumer(self, consumer: DispatchConsumer) -> None:
+        """Let a consumer go."""
+        if consumer in self._turns.consumers:
+            self._turns.remove(consumer)
+
+    def _taker(self, entry: Entry) -> DispatchConsumer | None:  # noqa: ARG002 - any will do
+        return self._turns.next(is_available)
+
+
+class NonPersistentStickyKeyDispatcher(NonPersistentMultipleDispatcher):
+    """Key_Shared: the owner of the key's slot."""
+
+    subscription_type = SubscriptionType.KEY_SHARED
+
+    def __init__(self, meta: KeySharedMeta | None, settings: DispatchSettings) -> None:
+        super().__init__()
+        self.meta = meta or AUTO_SPLIT
+        self.selector = new_selector(self.meta, settings)
+
+    def mismatch(self, key_shared_meta: KeySharedMeta | None) -> str | None:
+        """All consumers agree on the mode."""
+        theirs = key_shared_meta or AUTO_SPLIT
+        if theirs.is_sticky == self.meta.is_sticky:
+            return None
+        return (
+            f"Active subscription key_shared mode of '{mode_name(self.meta)}' is different than "
+            f"the connecting consumer's key_shared mode '{mode_name(theirs)}'."
+        )
+
+    def add_consumer(self, consumer: DispatchConsumer) -> None:
+        """Give a consumer its slots."""
+        self.selector.add(consumer)
+        super().add_consumer(consumer)
+
+    def remove_consumer(self, consumer: DispatchConsumer) -> None:
+        """Give its slots to others."""
+        self.selector.remove(consumer)
+        super().remove_consumer(consumer)
+
+    def _taker(self, entry: Entry) -> DispatchConsumer | None:
+        return self.selector.select(self.selector.slot_of(sticky_key(summary_of(entry))))

@@ -1,0 +1,204 @@
+"""SingleActiveConsumerDispatcher: Exclusive and Failover, one consumer gets everything in order.
+
+On Failover the active consumer is chosen anew whenever one joins or leaves. After a change the old
+one may still be acknowledging, so reading starts `failover_delay_millis` later, from the first
+entry not acknowledged; only then all consumers are told. A redelivery of any kind rewinds.
+
+Exclusive consumers may bring hash ranges: entries of other slots are passed over, not acknowledged.
+
+Source: PersistentDispatcherSingleActiveConsumer, AbstractDispatcherSingleActiveConsumer in Pulsar's
+broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from math import ceil
+
+from pulsar_py.common.errors import ConsumerBusyError
+from pulsar_py.common.hashing import sticky_slot
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.server.dispatch.dispatcher import (
+    DispatchConsumer,
+    DispatchHost,
+    PersistentDispatcher,
+)
+from pulsar_py.server.dispatch.filtering import (
+    EntryFilters,
+    FilteredEntries,
+    MarkerFilter,
+    summary_of,
+)
+from pulsar_py.server.dispatch.priorities import choose_active
+from pulsar_py.server.dispatch.selectors import HashRange, covers, validated_ranges
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.wire.payload import sticky_key
+
+
+class SingleActiveConsumerDispatcher(PersistentDispatcher):
+    """Owned by a PersistentSubscription while its type is Exclusive or Failover."""
+
+    def __init__(self, host: DispatchHost, subscription_type: SubscriptionType) -> None:
+        super().__init__(host)
+        self.subscription_type = subscription_type
+        self._consumers: list[DispatchConsumer] = []
+        self._active: DispatchConsumer | None = None
+        self._switch: asyncio.TimerHandle | None = None  # Set while a change of consumer waits.
+        self._hash_ranges: Sequence[HashRange] = ()  # Of the exclusive consumer, sorted.
+        self._filters = EntryFilters(
+            [MarkerFilter()],
+            batch_ack_set=host.cursor.batch_ack_set,
+            acknowledge=host.acknowledge_filtered,
+        )
+
+    @property
+    def consumers(self) -> Sequence[DispatchConsumer]:
+        """All that are connected, active or not, in the order they joined."""
+        return self._consumers
+
+    @property
+    def active_consumer(self) -> DispatchConsumer | None:
+        """The one that gets messages, or will after the delay."""
+        return self._active
+
+    @property
+    def _is_failover(self) -> bool:
+        return self.subscription_type is SubscriptionType.FAILOVER
+
+    def add_consumer(self, consumer: DispatchConsumer) -> None:
+        """Take in a consumer and choose the active one anew."""
+        if not self._is_failover and self._consumers:
+            raise ConsumerBusyError("Exclusive consumer is already connected")
+        if not self._is_failover and consumer.requested_ranges:
+            self._hash_ranges = validated_ranges(consumer.requested_ranges)
+        self._consumers.append(consumer)
+        if not self._choose_active() and self._is_failover:
+            consumer.notify_active_consumer_change(is_active=False)
+
+    def remove_consumer(self, consumer: DispatchConsumer) -> None:
+        """Let a consumer go; if it was active, the next one starts from what is unacknowledged."""
+        if consumer not in self._consumers:
+            return
+        self._consumers.remove(consumer)
+        if self._consumers:
+            self._choose_active()
+            return
+        self._active = None
+        self._hash_ranges = ()
+        self._epoch += 1
+        self._cursor.cancel_wait()
+        self._cancel_switch()
+
+    def _choose_active(self) -> bool:
+        """Returns whether the active consumer changed."""
+        chosen = choose_active(
+            self._consumers,
+            topic_name=self._host.topic_name,
+            partition_index=self._host.partition_index,
+            uses_ring=self._is_failover and self._host.settings.uses_failover_ring,
+        )
+        if chosen is self._active:
+            return False
+        self._active = chosen
+        self._epoch += 1
+        self._cursor.cancel_wait()
+        delay_millis = self._host.settings.failover_delay_millis
+        if not self._is_failover or delay_millis <= 0:
+            self._cancel_switch()
+            self._start_active()
+        elif self._switch is None:
+            self._switch = self._host.clock.call_later(delay_millis / 1000, self._on_switch)
+        return True
+
+    def _on_switch(self) -> None:
+        self._switch = None
+        self._start_active()
+
+    def _cancel_switch(self) -> None:
+        if self._switch is not None:
+            self._switch.cancel()
+            self._switch = None
+
+    def _start_active(self) -> None:
+        self.restart()
+        if self._is_failover:
+            for consumer in list(self._consumers):
+                consumer.notify_active_consumer_change(is_active=consumer is self._active)
+        self.read_more()
+
+    def on_flow(self, consumer: DispatchConsumer) -> None:
+        """Read on if it is the active one; the permits of others wait."""
+        if consumer is self._active:
+            self.read_more()
+
+    def redeliver(
+        self,
+        consumer: DispatchConsumer,
+        positions: Sequence[Position] | None,  # noqa: ARG002 - ids do not matter here
+    ) -> None:
+        """Send everything not acknowledged again, whatever the ids; only for the active one."""
+        if consumer is self._active and self._switch is None:
+            self.restart()
+            self.read_more()
+
+    def close(self) -> None:
+        """Stop reading, and forget a change of consumer that waits."""
+        super().close()
+        self._cancel_switch()
+
+    def _read_batch(self) -> bool:
+        # Hot path: tailing consume.
+        consumer = self._active
+        if consumer is None or self._switch is not None:
+            return False
+        permits = consumer.permits.available
+        if permits <= 0:
+            return False
+        connection = consumer.connection
+        if not connection.is_writable:
+            self._wait_until_writable(connection)
+            return False
+        average = consumer.average_messages_per_entry
+        entries_count = permits if average <= 1 else ceil(permits / average)
+        entries = self._read_next(min(entries_count, self._read_batch_entries))
+        if not entries:
+            return False
+        self._on_entries_read(entries)
+        return True
+
+    def _on_entries_read(self, entries: list[Entry]) -> None:
+        # Hot path: tailing consume.
+        consumer = self._active
+        if consumer is None:
+            return
+        filtered = self._filters.apply(entries)
+        if self._hash_ranges:
+            filtered = self._of_own_slots(filtered)
+        if filtered.messages_count > consumer.permits.available:
+            filtered = self._cut_at_permits(filtered, consumer.permits.available)
+        if filtered.entries:
+            consumer.send_messages(filtered.entries, filtered.ack_sets)
+
+    def _cut_at_permits(self, filtered: FilteredEntries, permits: int) -> FilteredEntries:
+        """Entries until the permits are used up, the last one maybe beyond; the rest is unread."""
+        sent_count = 0
+        messages_count = 0
+        for entry in filtered.entries:
+            if messages_count >= permits:
+                break
+            messages_count += filtered.messages_of(entry)
+            sent_count += 1
+        if sent_count < len(filtered.entries):
+            self._cursor.seek(filtered.entries[sent_count].position)
+        return FilteredEntries(filtered.entries[:sent_count], filtered.ack_sets, messages_count)
+
+    def _of_own_slots(self, filtered: FilteredEntries) -> FilteredEntries:
+        own = [
+            entry
+            for entry in filtered.entries
+            if covers(self._hash_ranges, sticky_slot(sticky_key(summary_of(entry))))
+        ]
+        messages_count = sum(filtered.messages_of(entry) for entry in own)
+        return FilteredEntries(own, filtered.ack_sets, messages_count)

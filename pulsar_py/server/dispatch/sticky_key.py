@@ -1,0 +1,213 @@
+"""StickyKeyDispatcher: Key_Shared, entries of one key go to one consumer, in order.
+
+A selector maps the slot of an entry's sticky key to its consumer. An entry that can't go there now
+waits in the redelivery set with its hash, and so do all newer ones of that hash; meanwhile reading
+goes on, up to a look-ahead limit, to find entries for consumers that have permits. While a hash
+drains at its former owner nobody else gets it (ordered AUTO_SPLIT only). In mode STICKY slots
+that nobody owns wait, too.
+
+Invariant: of each hash, at most one consumer holds entries that were sent while it owned the slot,
+unless `allow_out_of_order_delivery`.
+
+Source: PersistentStickyKeyDispatcherMultipleConsumers in Pulsar's broker, PIP-379.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.server.dispatch.dispatcher import DispatchConsumer, DispatchHost
+from pulsar_py.server.dispatch.draining_hashes import DrainingHashes
+from pulsar_py.server.dispatch.filtering import FilteredEntries, summary_of
+from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher, is_available
+from pulsar_py.server.dispatch.pending_acks import PositionKey
+from pulsar_py.server.dispatch.selectors import (
+    ConsistentHashingSelector,
+    HashRange,
+    HashRangeAutoSplitSelector,
+    HashRangeExclusiveSelector,
+    StickyKeySelector,
+)
+from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.wire.payload import sticky_key
+
+AUTO_SPLIT = KeySharedMeta()
+"""What a SUBSCRIBE without `keySharedMeta` asks for."""
+
+
+def new_selector(
+    meta: KeySharedMeta, settings: DispatchSettings
+) -> StickyKeySelector[DispatchConsumer]:
+    """The selector for a mode and the broker's settings."""
+    if meta.is_sticky:
+        return HashRangeExclusiveSelector()
+    if settings.uses_consistent_hashing:
+        return ConsistentHashingSelector(settings.hashing_replica_points)
+    return HashRangeAutoSplitSelector()
+
+
+class _Allowances:
+    """How many messages each consumer may still get in one round of sending."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left: dict[DispatchConsumer, int] = {}
+
+    def of(self, consumer: DispatchConsumer) -> int:
+        """Messages left; 0 or less is none."""
+        left = self._left.get(consumer)
+        if left is None:
+            permits = consumer.permits
+            left = (
+                min(permits.available, permits.unacked_allowance) if is_available(consumer) else 0
+            )
+            self._left[consumer] = left
+        return left
+
+    def take(self, consumer: DispatchConsumer, messages_count: int) -> None:
+        """An entry is meant for the consumer."""
+        self._left[consumer] -= messages_count
+
+
+class StickyKeyDispatcher(MultipleConsumersDispatcher):
+    """Owned by a PersistentSubscription while its type is Key_Shared."""
+
+    subscription_type = SubscriptionType.KEY_SHARED
+
+    def __init__(
+        self,
+        host: DispatchHost,
+        meta: KeySharedMeta | None,
+        broker_limit: BrokerUnackedLimit | None = None,
+    ) -> None:
+        super().__init__(host, broker_limit)
+        self.meta = meta or AUTO_SPLIT
+        self.selector = new_selector(self.meta, host.settings)
+        self._keeps_order = not self.meta.allow_out_of_order_delivery
+        self._drains = self._keeps_order and not self.meta.is_sticky
+        self.draining: DrainingHashes[DispatchConsumer] = DrainingHashes()
+
+    def mismatch(self, key_shared_meta: KeySharedMeta | None) -> str | None:
+        """All consumers agree on mode and order."""
+        theirs = key_shared_meta or AUTO_SPLIT
+        ours = self.meta
+        if ours.is_sticky != theirs.is_sticky:
+            return (
+                f"Active subscription key_shared mode of '{mode_name(ours)}' is different than "
+                f"the connecting consumer's key_shared mode '{mode_name(theirs)}'."
+            )
+        if ours.allow_out_of_order_delivery != theirs.allow_out_of_order_delivery:
+            return (
+                "Active subscription allowOutOfOrderDelivery is "
+                f"{ours.allow_out_of_order_delivery}, the connecting consumer's is "
+                f"{theirs.allow_out_of_order_delivery}."
+            )
+        return None
+
+    def ranges_of(self, consumer: DispatchConsumer) -> Sequence[HashRange]:
+        """The slots a consumer owns; for stats."""
+        return self.selector.ranges_of(consumer)
+
+    # Consumers and hashes.
+
+    def add_consumer(self, consumer: DispatchConsumer) -> None:
+        """Give a consumer its slots; those with unacknowledged entries elsewhere drain first."""
+        self.selector.add(consumer)
+        super().add_consumer(consumer)
+        self._reassign()
+
+    def _on_consumer_left(self, consumer: DispatchConsumer) -> None:
+        """Give its slots to others; what it held comes before newer entries of the same hash."""
+        self.selector.remove(consumer)
+        self.draining.on_consumer_removed(consumer)
+        self._reassign()
+
+    def _reassign(self) -> None:
+        if self._drains and self.draining.reassign(self.consumers, self.selector.select):
+            self._on_unblocked()
+
+    def _on_hash_released(self, consumer: DispatchConsumer, sticky_hash: int) -> None:
+        if self._drains and self.draining.on_released(consumer, sticky_hash):
+            self._on_unblocked()
+
+    def _on_unblocked(self) -> None:
+        """Entries of a hash that drained may go; several hashes share one read."""
+        self._may_replay = True
+        self._schedule_read(self._host.settings.unblocking_interval_millis / 1000)
+
+    def _forget_state(self) -> None:
+        super()._forget_state()
+        self.draining.clear()
+
+    # Reading.
+
+    def _select_replay(self, limit: int) -> list[PositionKey]:
+        """Positions whose consumer can take them; one with an unknown hash has to be looked at."""
+        return self.redelivery.select(limit, partial(self._accepts_replay, _Allowances()))
+
+    def _accepts_replay(
+        self, allowances: _Allowances, position: PositionKey, sticky_hash: int
+    ) -> bool:
+        del position
+        return not sticky_hash or self._taker(sticky_hash, allowances) is not None
+
+    def _taker(self, sticky_hash: int, allowances: _Allowances) -> DispatchConsumer | None:
+        """The consumer that can be sent an entry of a hash now."""
+        consumer = self.selector.select(sticky_hash)
+        if consumer is None:
+            return None
+        if self._drains and self.draining.refuses(sticky_hash, consumer):
+            return None
+        return consumer if allowances.of(consumer) > 0 else None
+
+    def _is_reading_ahead_forbidden(self) -> bool:
+        settings = self._host.settings
+        limit = settings.look_ahead_per_subscription
+        if settings.look_ahead_per_consumer:
+            per_consumers = settings.look_ahead_per_consumer * len(self.consumers)
+            limit = min(limit or per_consumers, per_consumers)
+        if limit and len(self.redelivery) >= limit:
+            return True
+        return super()._is_reading_ahead_forbidden()
+
+    # Sending.
+
+    def _distribute(self, filtered: FilteredEntries, *, is_replay: bool) -> None:
+        """Send each entry to the owner of its slot, or let it wait there with its hash."""
+        allowances = _Allowances()
+        groups: defaultdict[DispatchConsumer, tuple[list[Entry], list[int]]] = defaultdict(
+            lambda: ([], [])
+        )
+        held_back: set[int] = set()  # Hashes of which an entry of this round has to wait.
+        for entry in filtered.entries:
+            sticky_hash = self.selector.slot_of(sticky_key(summary_of(entry)))
+            consumer = None
+            if not self._waits(sticky_hash, held_back, is_replay=is_replay):
+                consumer = self._taker(sticky_hash, allowances)
+            if consumer is None:
+                held_back.add(sticky_hash)
+                self.redelivery.add((entry.ledger_id, entry.entry_id), sticky_hash)
+                continue
+            entries, hashes = groups[consumer]
+            entries.append(entry)
+            hashes.append(sticky_hash)
+            allowances.take(consumer, filtered.messages_of(entry))
+        for consumer, (entries, hashes) in groups.items():
+            self._send(consumer, entries, filtered, is_replay=is_replay, sticky_hashes=hashes)
+
+    def _waits(self, sticky_hash: int, held_back: set[int], *, is_replay: bool) -> bool:
+        """Whether an older entry of the hash has to go first."""
+        if not self._keeps_order:
+            return False
+        return sticky_hash in held_back or (not is_replay and self.redelivery.has_hash(sticky_hash))
+
+
+def mode_name(meta: KeySharedMeta) -> str:
+    """The wire's name of the mode."""
+    return "STICKY" if meta.is_sticky else "AUTO_SPLIT"

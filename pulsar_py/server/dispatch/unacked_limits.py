@@ -1,0 +1,71 @@
+"""BrokerUnackedLimit: unacknowledged messages of all Shared subscriptions of a broker (pure).
+
+At the limit, dispatchers that hold more than a share of it stop reading new entries; each goes on
+when it holds less than half of that share, and all when the broker's total is below half its limit.
+
+Source: BrokerService.addUnAckedMessages, blockDispatchersWithLargeUnAckMessages in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class UnackedHolder(Protocol):
+    """A dispatcher, as far as this limit goes."""
+
+    @property
+    def unacked_messages(self) -> int:
+        """What its consumers hold."""
+
+    def block_for_broker(self) -> None:
+        """Read no new entries."""
+
+    def unblock_for_broker(self) -> None:
+        """Read on."""
+
+
+class BrokerUnackedLimit:
+    """One a broker; dispatchers report what changes."""
+
+    def __init__(self, *, max_unacked_messages: int, blocked_share: float) -> None:
+        """`max_unacked_messages` 0 switches it off; `blocked_share` is a part of it, 0 to 1."""
+        self._max_unacked_messages = max_unacked_messages
+        self._max_of_dispatcher = int(max_unacked_messages * blocked_share)
+        self._holders: set[UnackedHolder] = set()
+        self._blocked: set[UnackedHolder] = set()
+        self._total = 0
+
+    @property
+    def unacked_messages(self) -> int:
+        """All that is unacknowledged."""
+        return self._total
+
+    def add(self, holder: UnackedHolder, delta: int) -> None:
+        """A dispatcher's consumers hold that many more messages (or fewer)."""
+        self._total += delta
+        if not self._max_unacked_messages:
+            return
+        self._holders.add(holder)
+        if self._total >= self._max_unacked_messages:
+            self._block_large()
+        elif self._blocked:
+            self._unblock()
+
+    def remove(self, holder: UnackedHolder) -> None:
+        """A dispatcher ends, holding nothing any more."""
+        self._holders.discard(holder)
+        self._blocked.discard(holder)
+
+    def _block_large(self) -> None:
+        for holder in self._holders - self._blocked:
+            if holder.unacked_messages > self._max_of_dispatcher:
+                self._blocked.add(holder)
+                holder.block_for_broker()
+
+    def _unblock(self) -> None:
+        is_low = self._total < self._max_unacked_messages // 2
+        for holder in list(self._blocked):
+            if is_low or holder.unacked_messages < self._max_of_dispatcher // 2:
+                self._blocked.discard(holder)
+                holder.unblock_for_broker()
