@@ -32,6 +32,8 @@ from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.metadata import paths
+from pulsar_py.metadata.initialization import initialize_cluster
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.metadata.store import MetadataStore
@@ -43,7 +45,6 @@ from pulsar_py.storage.bookie import Bookie, BookieSettings
 
 logger = logging.getLogger(__name__)
 
-LEDGER_IDS_PATH = "/ledgers/idgen-long"
 LEDGER_IDS_BLOCK = 100
 _WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
 _LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -66,7 +67,9 @@ class LedgerIds:
         """A new id."""
         async with self._lock:
             if self._next == self._end:
-                first = await self._metadata.next_in_sequence(LEDGER_IDS_PATH, LEDGER_IDS_BLOCK)
+                first = await self._metadata.next_in_sequence(
+                    paths.LEDGER_ID_COUNTER, LEDGER_IDS_BLOCK
+                )
                 self._next, self._end = first + 1, first + 1 + LEDGER_IDS_BLOCK
             self._next += 1
             return self._next - 1
@@ -211,6 +214,13 @@ class Broker:
         host = self._advertised_host()
         self._service_url = f"pulsar://{host}:{listener.port}"
         self._web_service_url = f"http://{host}:{web.port}"
+        await initialize_cluster(
+            service.resources,
+            self._config.clusterName,
+            service_url=self._web_service_url,
+            broker_service_url=self._service_url,
+            bundles_count=self._config.defaultNumberOfNamespaceBundles,
+        )
         service.set_addresses(
             LocalAddresses(
                 default=BrokerAddresses(

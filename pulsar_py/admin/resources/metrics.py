@@ -1,7 +1,7 @@
 """Prometheus' page.
 
-The exporter itself comes with the issue on observability; this page has what is known without it, so
-that probes which only want a 200 are served.
+The exporter itself comes with the issue on observability; this page has what is known without it,
+so that probes which only want a 200 are served.
 
 Source: admin.md 1.4 and 3.15.
 """

@@ -14,7 +14,7 @@ from pulsar_py.server.topics.topic import Topic
 
 def broker_id_of(broker: BrokerService) -> str:
     """How the broker is called among others: `host:web-port`."""
-    url = broker.addresses.default.http_url or ""
+    url = broker.namespaces.addresses.default.http_url or ""
     return url.partition("://")[2]
 
 
@@ -47,6 +47,7 @@ async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
         raise topic_not_found(name)
     if name.is_partition and name.partition_index >= (await broker.topics.partitions_of(name.base)):
         raise HttpError(HTTPStatus.NOT_FOUND, "Topic partitions were not yet created")
+    await broker.namespaces.ensure_owned(name)
     try:
         return await broker.topics.get_or_load(name, create_if_missing=False)
     except TopicNotFoundError:

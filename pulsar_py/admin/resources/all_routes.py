@@ -1,0 +1,36 @@
+"""Every resource of the administration; a new one gets a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+from pulsar_py.admin.resources.brokers import Brokers
+from pulsar_py.admin.resources.clusters import Clusters
+from pulsar_py.admin.resources.lookup import Lookup
+from pulsar_py.admin.resources.metrics import Metrics
+from pulsar_py.admin.resources.namespace_policies import NamespaceSettings
+from pulsar_py.admin.resources.namespaces import Namespaces
+from pulsar_py.admin.resources.subscriptions import Subscriptions
+from pulsar_py.admin.resources.tenants import Tenants
+from pulsar_py.admin.resources.topic_policies import TopicSettings
+from pulsar_py.admin.resources.topics import Topics
+from pulsar_py.admin.router import Route
+from pulsar_py.server.broker import BrokerService
+
+
+def all_routes(broker: BrokerService) -> Iterable[Route]:
+    """The routes of all resources, working on one broker."""
+    resources = (
+        Brokers(broker),
+        Clusters(broker),
+        Tenants(broker),
+        Namespaces(broker),
+        NamespaceSettings(broker),
+        Topics(broker),
+        TopicSettings(broker),
+        Subscriptions(broker),
+        Lookup(broker),
+        Metrics(broker),
+    )
+    return chain.from_iterable(resource.routes() for resource in resources)

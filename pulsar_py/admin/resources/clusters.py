@@ -1,0 +1,131 @@
+"""Clusters: names and addresses.
+
+Source: admin.md 3.1 with its corrections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pulsar_py.admin.http_messages import (
+    EMPTY,
+    NO_CONTENT,
+    HttpError,
+    Request,
+    Response,
+    json_response,
+)
+from pulsar_py.admin.resources.requests import read_object, read_text
+from pulsar_py.admin.router import Route, delete, get, post, put
+from pulsar_py.common.errors import MetadataExistsError, MetadataNotFoundError
+from pulsar_py.common.names import is_valid_entity
+from pulsar_py.metadata.documents import ClusterData
+from pulsar_py.server.broker import BrokerService
+
+CLUSTERS: Final = "/admin/v2/clusters"
+CLUSTER: Final = CLUSTERS + "/{cluster}"
+_SCHEMES: Final = (
+    ("serviceUrl", {"http"}, "Illegal service url, example: http://pulsar.example.com:8080"),
+    (
+        "serviceUrlTls",
+        {"https"},
+        "Illegal service tls url, example: https://pulsar.example.com:8443",
+    ),
+    (
+        "brokerServiceUrl",
+        {"pulsar"},
+        "Illegal broker service url, example: pulsar://pulsar.example.com:6650",
+    ),
+    (
+        "brokerServiceUrlTls",
+        {"pulsar+ssl"},
+        "Illegal broker service tls url, example: pulsar+ssl://pulsar.example.com:6651",
+    ),
+)
+_FALSE_UNLESS_SET: Final = (
+    "brokerClientTlsEnabled",
+    "tlsAllowInsecureConnection",
+    "brokerClientTlsEnabledWithKeyStore",
+)
+
+
+class Clusters:
+    """The clusters this one knows."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._clusters = broker.resources.clusters
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        return (
+            get(CLUSTERS, self.names),
+            get(CLUSTER, self.data),
+            put(CLUSTER, self.create),
+            post(CLUSTER, self.update),
+            delete(CLUSTER, self.delete),
+            get(CLUSTER + "/failureDomains", self.failure_domains),
+        )
+
+    async def names(self, request: Request) -> Response:  # noqa: ARG002
+        """Names of all clusters but `global`; open to everybody."""
+        return json_response(await self._clusters.list())
+
+    async def data(self, request: Request) -> Response:
+        """One cluster's addresses."""
+        found = await self._clusters.get(request.path["cluster"])
+        if found is None:
+            raise _not_found()
+        return json_response({**dict.fromkeys(_FALSE_UNLESS_SET, False), **found.json})
+
+    async def create(self, request: Request) -> Response:
+        """A new cluster."""
+        name = request.path["cluster"]
+        fields = read_object(request.json())
+        if fields is None:
+            raise HttpError(HTTPStatus.BAD_REQUEST, "cluster data is required")
+        if not is_valid_entity(name):
+            raise HttpError(HTTPStatus.PRECONDITION_FAILED, "Cluster name is not valid")
+        _check_urls(fields)
+        try:
+            await self._clusters.create(name, ClusterData(fields))
+        except MetadataExistsError:
+            raise HttpError(HTTPStatus.CONFLICT, "Cluster already exists") from None
+        return EMPTY
+
+    async def update(self, request: Request) -> Response:
+        """Other addresses for a cluster."""
+        fields = read_object(request.json())
+        if fields is None:
+            raise HttpError(HTTPStatus.BAD_REQUEST, "cluster data is required")
+        _check_urls(fields)
+        try:
+            await self._clusters.update(request.path["cluster"], lambda _: ClusterData(fields))
+        except MetadataNotFoundError:
+            raise _not_found() from None
+        return EMPTY
+
+    async def delete(self, request: Request) -> Response:
+        """Forget a cluster, whether or not tenants name it."""
+        name = request.path["cluster"]
+        if not await self._clusters.exists(name):
+            raise _not_found()
+        await self._clusters.delete(name)
+        return NO_CONTENT
+
+    async def failure_domains(self, request: Request) -> Response:  # noqa: ARG002
+        """None: there is one broker."""
+        return json_response({})
+
+
+def _not_found() -> HttpError:
+    return HttpError(HTTPStatus.NOT_FOUND, "Cluster does not exist")
+
+
+def _check_urls(fields: dict[str, Any]) -> None:  # Any: parsed JSON
+    for name, schemes, reason in _SCHEMES:
+        url = read_text(fields.get(name), name)
+        if url and (urlsplit(url).scheme not in schemes or not urlsplit(url).netloc):
+            raise HttpError(HTTPStatus.BAD_REQUEST, reason)

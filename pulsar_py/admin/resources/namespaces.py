@@ -1,0 +1,236 @@
+"""Namespaces: list, create, delete, bundles, topics, unload.
+
+Source: admin.md 3.3 and 5 with their corrections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any, Final
+
+from pulsar_py.admin.http_messages import (
+    NO_CONTENT,
+    HttpError,
+    PathValueError,
+    Request,
+    Response,
+    json_response,
+)
+from pulsar_py.admin.resources.requests import (
+    namespace_of,
+    read_int,
+    read_object,
+    read_texts,
+    tenant_of,
+)
+from pulsar_py.admin.resources.topic_access import require_namespace
+from pulsar_py.admin.router import Route, delete, get, put
+from pulsar_py.common.errors import MetadataExistsError
+from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.metadata.documents import NamespacePolicies, equal_boundaries
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.namespaces.bundles import Bundles
+from pulsar_py.server.topics.registry import TopicListMode
+
+NAMESPACES: Final = "/admin/v2/namespaces"
+NAMESPACE: Final = NAMESPACES + "/{tenant}/{namespace}"
+MAX_BUNDLES: Final = 4096
+NOT_THERE: Final = "Namespace does not exist"
+
+_MODES: Final = {
+    "PERSISTENT": TopicListMode.PERSISTENT,
+    "NON_PERSISTENT": TopicListMode.NON_PERSISTENT,
+    "ALL": TopicListMode.ALL,
+}
+_DEFAULTS: Final[dict[str, Any]] = {  # Any: JSON of many shapes
+    "auth_policies": {
+        "namespace_auth": {},
+        "destination_auth": {},
+        "subscription_auth_roles": {},
+    },
+    "allowed_clusters": [],
+    "backlog_quota_map": {},
+    "clusterDispatchRate": {},
+    "topicDispatchRate": {},
+    "subscriptionDispatchRate": {},
+    "replicatorDispatchRate": {},
+    "clusterSubscribeRate": {},
+    "publishMaxMessageRate": {},
+    "latency_stats_sample_rate": {},
+    "deleted": False,
+    "encryption_required": False,
+    "subscription_auth_mode": "None",
+    "offload_threshold": -1,
+    "offload_threshold_in_seconds": -1,
+    "schema_compatibility_strategy": "UNDEFINED",
+    "schema_validation_enforced": False,
+    "subscription_types_enabled": [],
+    "properties": {},
+    "migrated": False,
+}
+"""What GET shows for policies that are not set; what is missing here is then left out."""
+
+
+class Namespaces:
+    """Namespaces as a whole; their policies are in `namespace_policies`."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._broker = broker
+        self._namespaces = broker.resources.namespaces
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        return (
+            get(NAMESPACES + "/{tenant}", self.names),
+            get(NAMESPACE, self.policies),
+            put(NAMESPACE, self.create),
+            delete(NAMESPACE, self.delete),
+            get(NAMESPACE + "/topics", self.topics),
+            get(NAMESPACE + "/bundles", self.bundles),
+            put(NAMESPACE + "/unload", self.unload, consumes=()),
+            put(NAMESPACE + "/{bundle}/unload", self.unload_bundle, consumes=()),
+        )
+
+    async def names(self, request: Request) -> Response:
+        """`tenant/namespace` of all namespaces of a tenant."""
+        tenant = tenant_of(request)
+        if await self._broker.resources.tenants.get(tenant) is None:
+            raise HttpError(HTTPStatus.NOT_FOUND, "Tenant not found")
+        return json_response([str(name) for name in await self._namespaces.list(tenant)])
+
+    async def policies(self, request: Request) -> Response:
+        """All policies."""
+        namespace = namespace_of(request)
+        policies = await self._namespaces.get(namespace)
+        if policies is None:
+            raise HttpError(HTTPStatus.NOT_FOUND, NOT_THERE)
+        answer = {
+            **_DEFAULTS,
+            "is_allow_auto_update_schema": self._broker.config.isAllowAutoUpdateSchemaEnabled,
+            **policies.json,
+            "bundles": await self._bundles_json(namespace),
+        }
+        return json_response(answer)
+
+    async def _bundles_json(self, namespace: NamespaceName) -> dict[str, object]:
+        bundles = await self._broker.namespaces.bundles_of(namespace)
+        boundaries = [f"0x{boundary:08x}" for boundary in bundles.boundaries]
+        return {"boundaries": boundaries, "numBundles": len(boundaries) - 1}
+
+    async def create(self, request: Request) -> Response:
+        """A new namespace, with the policies of the body."""
+        namespace = namespace_of(request)
+        fields = read_object(request.json()) or {}
+        tenant = await self._broker.resources.tenants.get(namespace.tenant)
+        if tenant is None:
+            raise HttpError(HTTPStatus.NOT_FOUND, "Tenant does not exist")
+        if await self._namespaces.get(namespace) is not None:
+            raise HttpError(HTTPStatus.CONFLICT, "Namespace already exists")
+        await self._check_count(namespace)
+        clusters = read_texts(fields.get("replication_clusters"), "replication_clusters")
+        if unknown := set(clusters or ()) - set(tenant.allowed_clusters or ()):
+            raise HttpError(
+                HTTPStatus.FORBIDDEN,
+                f"Cluster [{', '.join(sorted(unknown))}] is not in the list of allowed clusters "
+                f"list for tenant [{namespace.tenant}]",
+            )
+        boundaries = self._read_boundaries(read_object(fields.get("bundles"), "bundles") or {})
+        stored = {name: value for name, value in fields.items() if value is not None}
+        stored["replication_clusters"] = clusters or [self._broker.config.clusterName]
+        policies = NamespacePolicies(stored).replace(boundaries=boundaries)
+        try:
+            await self._namespaces.create_with_bundles(namespace, policies, len(boundaries) - 1)
+        except MetadataExistsError:
+            raise HttpError(HTTPStatus.CONFLICT, "Namespace already exists") from None
+        return NO_CONTENT
+
+    async def _check_count(self, namespace: NamespaceName) -> None:
+        limit = self._broker.config.maxNamespacesPerTenant
+        if 0 < limit <= len(await self._namespaces.list(namespace.tenant)):
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"Exceed the maximum number of namespace in tenant :{namespace.tenant}",
+            )
+
+    def _read_boundaries(self, fields: dict[str, Any]) -> tuple[int, ...]:  # Any: parsed JSON
+        """How the namespace is cut; a count that makes no sense is the default."""
+        boundaries = read_texts(fields.get("boundaries"), "boundaries")
+        if boundaries:
+            try:
+                return Bundles.parse(boundaries).boundaries
+            except ValueError:
+                raise HttpError(
+                    HTTPStatus.BAD_REQUEST,
+                    "Input bundles do not cover the whole hash range. "
+                    f"first:{boundaries[0]}, last:{boundaries[-1]}",
+                ) from None
+        count = read_int(fields.get("numBundles"), "numBundles")
+        if count is None or not 0 < count <= MAX_BUNDLES:
+            count = self._broker.config.defaultNumberOfNamespaceBundles
+        return equal_boundaries(count)
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a namespace; with `force` its topics, too, where that is allowed."""
+        namespace = namespace_of(request)
+        is_forced = request.flag("force")
+        if is_forced and not self._broker.config.forceDeleteNamespaceAllowed:
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED, "Broker doesn't allow forced deletion of namespaces"
+            )
+        await require_namespace(self._broker, namespace, f"Namespace {namespace} does not exist.")
+        if not is_forced and (
+            await self._broker.topics.list_topics(namespace)
+            or await self._broker.topics.list_partitioned(namespace)
+        ):
+            raise HttpError(HTTPStatus.CONFLICT, "Cannot delete non empty namespace")
+        await delete_namespace(self._broker, namespace)
+        return NO_CONTENT
+
+    async def topics(self, request: Request) -> Response:
+        """Full names of topics, partitions one by one."""
+        namespace = namespace_of(request)
+        mode = _MODES.get(request.query.get("mode", "PERSISTENT"))
+        if mode is None:
+            raise PathValueError
+        await require_namespace(self._broker, namespace, NOT_THERE)
+        return json_response(
+            await self._broker.topics.list_topics(
+                namespace, mode, includes_system=request.flag("includeSystemTopic")
+            )
+        )
+
+    async def bundles(self, request: Request) -> Response:
+        """How the namespace is cut."""
+        namespace = namespace_of(request)
+        await require_namespace(self._broker, namespace, NOT_THERE)
+        return json_response(await self._bundles_json(namespace))
+
+    async def unload(self, request: Request) -> Response:
+        """Close all topics; clients come back by themselves."""
+        namespace = namespace_of(request)
+        await require_namespace(self._broker, namespace)
+        await self._broker.namespaces.unload_namespace(namespace)
+        return NO_CONTENT
+
+    async def unload_bundle(self, request: Request) -> Response:
+        """Close the topics of one bundle."""
+        namespace = namespace_of(request)
+        await require_namespace(self._broker, namespace)
+        bundle = request.path["bundle"]
+        if bundle not in (await self._broker.namespaces.bundles_of(namespace)).names:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED, f"Invalid bundle range: {namespace}/{bundle}"
+            )
+        await self._broker.namespaces.unload_bundle(namespace, bundle)
+        return NO_CONTENT
+
+
+async def delete_namespace(broker: BrokerService, namespace: NamespaceName) -> None:
+    """Delete a namespace with every topic that is in it, whoever is connected."""
+    for text in await broker.topics.list_partitioned(namespace):
+        await broker.topics.delete_partitioned(TopicName.parse(text), force=True)
+    for text in await broker.topics.list_topics(namespace, includes_system=True):
+        await broker.topics.delete(TopicName.parse(text), force=True)
+    await broker.namespaces.unload_namespace(namespace)
+    await broker.resources.namespaces.delete(namespace)

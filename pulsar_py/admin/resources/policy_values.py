@@ -1,0 +1,149 @@
+"""Values of policies as REST takes them: read, checked, and completed (pure).
+
+Each reader takes a request and returns the JSON to be stored, None to unset the policy. Those of
+namespaces and of topics are the same.
+
+Source: admin.md 3.5, 3.10 and 4.8 with their corrections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+from pulsar_py.admin.http_messages import HttpError, Request, UnreadableBodyError
+from pulsar_py.admin.resources.requests import (
+    read_bool,
+    read_int,
+    read_object,
+    read_text,
+    read_texts,
+    required_bool,
+    required_int,
+)
+from pulsar_py.common.policies import BacklogQuotaAction, SchemaCompatibilityStrategy
+
+Reader = Callable[[Request], Any]  # Any: JSON of many shapes
+
+SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
+
+def boolean(request: Request) -> bool:
+    """`true` or `false`."""
+    return required_bool(request)
+
+
+def not_negative(request: Request) -> int:
+    """A whole number from 0.
+
+    Raises:
+        HttpError: 412, it is negative.
+    """
+    value = required_int(request)
+    if value < 0:
+        raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"{value} must be 0 or more")
+    return value
+
+
+def auto_topic_creation(request: Request) -> Any:  # Any: JSON
+    """AutoTopicCreationOverride.
+
+    Raises:
+        HttpError: 412, type and number of partitions don't fit; 406, too many partitions.
+    """
+    fields = read_object(request.json())
+    if fields is None:
+        return None
+    is_allowed = bool(read_bool(fields.get("allowAutoTopicCreation")))
+    kind = read_text(fields.get("topicType"))
+    partitions_count = read_int(fields.get("defaultNumPartitions"))
+    if is_allowed:
+        _check_auto_topic_creation(kind, partitions_count)
+    return {
+        "allowAutoTopicCreation": is_allowed,
+        "topicType": kind,
+        "defaultNumPartitions": partitions_count,
+    }
+
+
+def _check_auto_topic_creation(kind: str | None, partitions_count: int | None) -> None:
+    problem = ""
+    if kind not in {"partitioned", "non-partitioned"}:
+        problem = f"Unknown topic type [{kind}]"
+    elif kind == "partitioned" and partitions_count is None:
+        problem = "[defaultNumPartitions] cannot be null when the type is partitioned."
+    elif kind == "partitioned" and (partitions_count or 0) <= 0:
+        problem = "[defaultNumPartitions] cannot be less than 1 for partition type."
+    elif kind == "non-partitioned" and partitions_count is not None:
+        problem = "[defaultNumPartitions] is not allowed to be set when the type is non-partition."
+    if problem:
+        raise HttpError(
+            HTTPStatus.PRECONDITION_FAILED,
+            f"Invalid configuration for autoTopicCreationOverride. the detail is {problem}",
+        )
+
+
+def auto_subscription_creation(request: Request) -> Any:  # Any: JSON
+    """AutoSubscriptionCreationOverride."""
+    fields = read_object(request.json())
+    if fields is None:
+        return None
+    is_allowed = bool(read_bool(fields.get("allowAutoSubscriptionCreation")))
+    return {"allowAutoSubscriptionCreation": is_allowed}
+
+
+def backlog_quota(request: Request) -> Any:  # Any: JSON
+    """BacklogQuota; None for a body of `null`.
+
+    Raises:
+        HttpError: 400, no policy.
+    """
+    fields = read_object(request.json())
+    if fields is None:
+        return None
+    action = read_text(fields.get("policy"), "policy")
+    if action not in {member.value for member in BacklogQuotaAction}:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "backlogQuota policy must not be null")
+    size = read_int(fields.get("limitSize"), "limitSize")
+    if size is None:
+        size = read_int(fields.get("limit"), "limit") or 0
+    return {
+        "limit": size,
+        "limitSize": size,
+        "limitTime": read_int(fields.get("limitTime"), "limitTime") or 0,
+        "policy": action,
+    }
+
+
+def delayed_delivery(request: Request) -> Any:  # Any: JSON
+    """DelayedDeliveryPolicies."""
+    fields = read_object(request.json())
+    if fields is None:
+        return None
+    return {
+        "tickTime": read_int(fields.get("tickTime"), "tickTime") or 0,
+        "active": bool(read_bool(fields.get("active"), "active")),
+        "maxDeliveryDelayInMillis": read_int(fields.get("maxDeliveryDelayInMillis")) or 0,
+    }
+
+
+def subscription_types(request: Request) -> list[str]:
+    """Names of subscription types, each once.
+
+    Raises:
+        UnreadableBodyError: There is no list, or a name is unknown.
+    """
+    names = read_texts(request.json())
+    if names is None:
+        raise UnreadableBodyError("a list of subscription types is required")
+    for name in names:
+        if name not in SUBSCRIPTION_TYPES:
+            raise UnreadableBodyError(f"{name} is none of {', '.join(SUBSCRIPTION_TYPES)}")
+    return sorted(set(names))
+
+
+def schema_compatibility(request: Request) -> str | None:
+    """A strategy's name; an unknown one unsets the policy."""
+    name = read_text(request.json())
+    return name if name in SchemaCompatibilityStrategy.__members__ else None
