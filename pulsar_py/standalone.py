@@ -203,14 +203,13 @@ class Broker:
         return BookieSettings(is_volatile=self._data_dir is None)
 
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
-        """Open both ports, and tell the broker their numbers before the first lookup can come."""
+        """Take both ports, write down what a new cluster holds, and only then let anybody in."""
         listener = Listener(service.connections)
-        app = AdminApp(all_routes(service))
-        web = HttpServer(app.handle, clock=clock)
-        await web.start(self._host, self._web_port)
-        self._stack.push_async_callback(web.close)
-        await listener.start(self._host, self._port)
+        web = HttpServer(AdminApp(all_routes(service)).handle, clock=clock)
+        await listener.bind(self._host, self._port)
         self._stack.push_async_callback(listener.close)
+        await web.bind(self._host, self._web_port)
+        self._stack.push_async_callback(web.close)
         host = self._advertised_host()
         self._service_url = f"pulsar://{host}:{listener.port}"
         self._web_service_url = f"http://{host}:{web.port}"
@@ -229,6 +228,8 @@ class Broker:
                 is_loopback=host in _LOOPBACK_HOSTS,
             )
         )
+        await listener.serve()
+        await web.serve()
 
     def _advertised_host(self) -> str:
         if self._config.advertisedAddress:

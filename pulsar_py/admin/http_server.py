@@ -60,21 +60,26 @@ class HttpServer:
         self._server: asyncio.Server | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None  # only while there are connections
 
-    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
-        """Bind and accept; port 0 takes a free one.
+    async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+        """Take the address without accepting yet; port 0 takes a free one.
 
         Raises:
             OSError: The address can't be bound.
         """
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: HttpConnection(self), host, port, ssl=tls, backlog=1024
+            lambda: HttpConnection(self), host, port, ssl=tls, backlog=1024, start_serving=False
         )
+
+    async def serve(self) -> None:
+        """Accept from now on."""
+        assert self._server is not None, "bind was not called"
+        await self._server.start_serving()
 
     @property
     def port(self) -> int:
         """The port bound."""
-        assert self._server is not None, "start was not called"
+        assert self._server is not None, "bind was not called"
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from dataclasses import dataclass
@@ -63,7 +64,10 @@ def load_config(options: StandaloneOptions) -> BrokerConfig:
     Raises:
         ConfigurationError: A name is unknown or a value out of bounds.
     """
-    raise NotImplementedError
+    text = "" if options.config_file is None else options.config_file.read_text("utf-8")
+    return BrokerConfig.load(
+        properties_text=text, environment=os.environ, overrides=options.overrides
+    )
 
 
 async def serve(options: StandaloneOptions) -> None:

@@ -158,7 +158,7 @@ class Namespaces:
         boundaries = read_texts(fields.get("boundaries"), "boundaries")
         if boundaries:
             try:
-                return Bundles.parse(boundaries).boundaries
+                return Bundles(tuple(int(text, 16) for text in boundaries)).boundaries
             except ValueError:
                 raise HttpError(
                     HTTPStatus.BAD_REQUEST,

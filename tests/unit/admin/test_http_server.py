@@ -21,7 +21,8 @@ async def echo(method: str, target: str, headers: Mapping[str, str], body: bytes
 @asynccontextmanager
 async def serving(limits: HttpLimits | None = None) -> AsyncIterator[HttpServer]:
     server = HttpServer(echo, clock=SystemClock(), limits=limits)
-    await server.start("127.0.0.1", 0)
+    await server.bind("127.0.0.1", 0)
+    await server.serve()
     try:
         yield server
     finally:
@@ -168,7 +169,8 @@ class StandingClock(SystemClock):
 async def test_a_peer_that_takes_too_long_is_dropped() -> None:
     clock = StandingClock()
     server = HttpServer(echo, clock=clock)
-    await server.start("127.0.0.1", 0)
+    await server.bind("127.0.0.1", 0)
+    await server.serve()
     async with connected(server) as (reader, writer):
         writer.write(b"GET /slow HTTP/1.1\r\nHost:")
         while not server.connections_count:
