@@ -33,7 +33,13 @@ def compile_descriptors(directory: Path) -> descriptor_pb2.FileDescriptorSet:
     """Run protoc over every source; also writes the `.pyi` files into `directory`."""
     output = directory / "all.binpb"
     names = sorted(path.name for path in SOURCES.glob("*.proto"))
-    arguments = [f"-I{SOURCES}", f"--descriptor_set_out={output}", f"--mypy_out={directory}"]
+    plugin = Path(sys.executable).with_name("protoc-gen-mypy")
+    arguments = [
+        f"-I{SOURCES}",
+        f"--descriptor_set_out={output}",
+        f"--plugin=protoc-gen-mypy={plugin}",
+        f"--mypy_out={directory}",
+    ]
     if protoc.main(["protoc", *arguments, *names]) != 0:
         raise SystemExit("protoc failed")
     return descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes())

@@ -1,0 +1,202 @@
+"""The generated messages against the tables of the protocol, field by field."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, FileDescriptor
+
+from pulsar_py.proto.pool import POOL
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
+TYPES = {
+    number: name.removeprefix("TYPE_").lower()
+    for name, number in descriptor_pb2.FieldDescriptorProto.Type.items()
+}
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO((RECORDINGS / name).read_text())))
+
+
+FILES = rows("schema_files.csv")
+
+
+def file_descriptor(name: str) -> FileDescriptor:
+    module = importlib.import_module(f"pulsar_py.proto.{name.removesuffix('.proto')}_pb2")
+    descriptor: FileDescriptor = module.DESCRIPTOR
+    return descriptor
+
+
+def all_messages(file: FileDescriptor) -> list[Descriptor]:
+    """Depth first, in the order of declaration; without the entries of maps."""
+    found: list[Descriptor] = []
+
+    def visit(message: Descriptor) -> None:
+        if message.GetOptions().map_entry:
+            return
+        found.append(message)
+        for nested in message.nested_types:
+            visit(nested)
+
+    for message in file.message_types_by_name.values():
+        visit(message)
+    return found
+
+
+def all_enums(file: FileDescriptor) -> list[EnumDescriptor]:
+    nested = [enum for message in all_messages(file) for enum in message.enum_types]
+    return list(file.enum_types_by_name.values()) + nested
+
+
+def relative(full_name: str, package: str) -> str:
+    return full_name.removeprefix(f"{package}.") if package else full_name
+
+
+def is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def type_text(field: FieldDescriptor, package: str) -> str:
+    if is_map(field):
+        key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+        return f"map<{type_text(key, package)}|{type_text(value, package)}>"
+    if field.message_type is not None:
+        return relative(field.message_type.full_name, package)
+    if field.enum_type is not None:
+        return relative(field.enum_type.full_name, package)
+    return TYPES[field.type]
+
+
+def label_text(field: FieldDescriptor) -> str:
+    if is_map(field):
+        return "map"
+    if field.is_repeated:
+        return "repeated"
+    return "required" if field.is_required else "optional"
+
+
+def default_text(field: FieldDescriptor) -> str:
+    if not field.has_default_value:
+        return ""
+    if field.enum_type is not None:
+        return str(field.enum_type.values_by_number[field.default_value].name)
+    return str(field.default_value).lower()
+
+
+def options_text(field: FieldDescriptor) -> str:
+    options = field.GetOptions()
+    texts = []
+    if options.HasField("packed"):
+        texts.append(f"packed={str(options.packed).lower()}")
+    if options.deprecated:
+        texts.append("deprecated=true")
+    return ";".join(texts)
+
+
+def generated_row(field: FieldDescriptor, package: str) -> dict[str, str]:
+    return {
+        "field": field.name,
+        "number": str(field.number),
+        "label": label_text(field),
+        "type": type_text(field, package),
+        "default": default_text(field),
+        "oneof": field.containing_oneof.name if field.containing_oneof is not None else "",
+        "options": options_text(field),
+    }
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file["file"])
+def test_messages_are_those_of_the_table(file: dict[str, str]) -> None:
+    descriptor = file_descriptor(file["file"])
+    package = file["package"]
+    assert descriptor.package == package
+
+    generated: dict[str, Any] = {
+        relative(message.full_name, package): sorted(
+            (generated_row(field, package) for field in message.fields),
+            key=lambda row: int(row["number"]),
+        )
+        for message in all_messages(descriptor)
+    }
+
+    expected: dict[str, list[dict[str, str]]] = {}
+    for row in rows(file["csv"]):
+        if row.pop("file") != file["file"]:
+            continue
+        fields = expected.setdefault(row.pop("message"), [])
+        if row["field"]:
+            fields.append(row)
+    for fields in expected.values():
+        fields.sort(key=lambda row: int(row["number"]))
+    assert generated.keys() == expected.keys()
+    for name, fields in expected.items():
+        assert generated[name] == fields, name
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file["file"])
+def test_enums_are_those_of_the_table(file: dict[str, str]) -> None:
+    generated = {
+        (relative(enum.full_name, file["package"]), value.name, value.number)
+        for enum in all_enums(file_descriptor(file["file"]))
+        for value in enum.values
+    }
+
+    expected = {
+        (row["enum"], row["value_name"], int(row["number"]))
+        for row in rows(file["enums_csv"])
+        if row["file"] == file["file"]
+    }
+    assert generated == expected
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file["file"])
+def test_imports_are_those_of_the_table(file: dict[str, str]) -> None:
+    imported = [one.name for one in file_descriptor(file["file"]).dependencies]
+
+    assert imported == file["imports"].split()
+
+
+def test_every_source_is_in_the_table() -> None:
+    sources = Path(__file__).parents[3] / "proto"
+
+    assert {path.name for path in sources.glob("*.proto")} == {file["file"] for file in FILES}
+
+
+def test_module_level_enum_values_and_messages_are_there() -> None:
+    from pulsar_py.proto import PulsarApi_pb2 as api  # noqa: PLC0415 - what the test is about
+
+    assert api.ServerError.Name(25) == "ProducerFenced"
+    assert api.CompressionType.Value("ZSTD") == api.ZSTD == 3
+    assert api.CommandSubscribe.Key_Shared == 3
+    assert api.BaseCommand.DESCRIPTOR.full_name == "pulsar.proto.BaseCommand"
+
+
+def test_our_pool_is_apart_from_the_process_wide_one() -> None:
+    """A program may load a `PulsarApi.proto` of its own, as the official Python client does."""
+    own = file_descriptor("PulsarApi.proto")
+    other = descriptor_pb2.FileDescriptorProto(name="PulsarApi.proto", package="pulsar.proto")
+    message = other.message_type.add(name="BaseCommand")
+    message.field.add(
+        name="something_else",
+        number=1,
+        type=descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
+        label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+    )
+    default_pool = descriptor_pool.Default()
+
+    default_pool.AddSerializedFile(other.SerializeToString())
+
+    theirs = message_factory.GetMessageClass(
+        default_pool.FindMessageTypeByName("pulsar.proto.BaseCommand")
+    )
+    assert [field.name for field in theirs.DESCRIPTOR.fields] == ["something_else"]
+    ours = POOL.FindMessageTypeByName("pulsar.proto.BaseCommand")
+    assert ours.file.serialized_pb == own.serialized_pb
+    assert "type" in ours.fields_by_name
