@@ -1,10 +1,10 @@
 """The Disk: the only way to files, so that simulations can lose, tear and flip what was written.
 
 Paths are relative to the disk's root, with `/`. A write is durable when `sync` of its file has
-returned, a created, renamed or removed name when `sync_directory` of its directory has. `AppendFile.append_and_sync`
-is what the journal lives on: a plain call that reports back once, on the loop, when all its bytes
-are on disk. Implementations: `local_disk.LocalDisk` (threads inside), `memory_disk.MemoryDisk`, and
-`testing.disk.SimulatedDisk`. One contract suite covers all of them.
+returned, a created, renamed or removed name when `sync_directory` of its directory has.
+`AppendFile.append_and_sync` is what the journal lives on: a plain call that reports back once, on
+the loop, when all its bytes are on disk. Implementations: `local_disk.LocalDisk` (threads inside),
+`memory_disk.MemoryDisk`, and `testing.disk.SimulatedDisk`. One contract suite covers all of them.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Disk(ABC):
 
     @abstractmethod
     async def replace(self, path: str, data: Buffer) -> None:
-        """Put a whole file in place, durably and at once: after a crash it is the old or the new."""
+        """Put a whole file in place, durably and at once: a crash leaves the old or the new."""
 
     @abstractmethod
     async def truncate(self, path: str, length: int) -> None:

@@ -1,11 +1,47 @@
-"""Bookie: the embedded LedgerStore (journal, write cache, entry logs, index)."""
+"""Bookie: the embedded LedgerStore. Puts journal, write cache and ledger storage together.
+
+    append -> pending lists -> journal (one write and sync a group) -> write cache -> listeners
+                                                          |  at a size or an age
+                                                          v
+                      read cache <- entry logs, index, manifest  (checkpoint; old journals go)
+
+What a group's end changes in memory is applied here, on the loop, by the same code that replays the
+journal at the start. A ledger is readable up to its last confirmed entry: from the write cache, the
+read cache, or the logs, in this order.
+
+In a volatile engine groups end without a write, nothing is ever flushed, and the write cache is all
+there is.
+
+Source: Bookie in Apache BookKeeper.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.disk import Disk
+from pulsar_py.common.errors import (
+    CorruptDataError,
+    DiskFullError,
+    LedgerFencedError,
+    LedgerNotFoundError,
+    StorageError,
+)
+from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
+from pulsar_py.storage.handles import BookieLedger
+from pulsar_py.storage.housekeeper import Housekeeper
+from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
+from pulsar_py.storage.journal import DIRECTORY as JOURNAL_DIRECTORY
+from pulsar_py.storage.journal import Group, Journal, Mark, journal_path
+from pulsar_py.storage.journal_format import Block, Section
+from pulsar_py.storage.journal_reader import find_files, has_block_after, read_blocks
+from pulsar_py.storage.ledger_record import TOMBSTONE, LedgerRecord
+from pulsar_py.storage.ledger_storage import LedgerStorage
 from pulsar_py.storage.ledger_store import (
     LedgerInfo,
     LedgerListener,
@@ -14,9 +50,35 @@ from pulsar_py.storage.ledger_store import (
     LedgerStore,
     LedgerWriter,
 )
+from pulsar_py.storage.ledgers import (
+    ENTRY_OVERHEAD_BYTES,
+    Ledger,
+    Ledgers,
+    check_exists,
+    check_password,
+)
+from pulsar_py.storage.manifest import Manifest
+from pulsar_py.storage.recovery import ReplayFile, check_end, plan_replay
 from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.storage.write_cache import AppendGate, WriteCache
 
-__all__ = ["Bookie", "BookieSettings"]
+__all__ = ["Bookie", "BookieSettings", "BookieStatistics"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BookieStatistics:
+    """Counts since the start, and sizes now."""
+
+    journal_groups_count: int
+    write_cache_bytes: int
+    read_cache_bytes: int
+    entry_log_bytes: int
+    entry_log_live_bytes: int
+    entry_log_read_bytes: int
+    index_tables_count: int
+    is_taking_writes: bool
 
 
 class Bookie(LedgerStore):
@@ -24,6 +86,37 @@ class Bookie(LedgerStore):
 
     Owns the disk from `start` to `close`. One loop, one owner: the composition root.
     """
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        ledger_ids: Callable[[], Awaitable[int]],
+        settings: BookieSettings,
+        storage: LedgerStorage,
+    ) -> None:
+        """Use `start`."""
+        self._disk = disk
+        self._clock = clock
+        self._ledger_ids = ledger_ids
+        self._settings = settings
+        self._ledgers = Ledgers()
+        self._loop = asyncio.get_running_loop()
+        self.storage = storage
+        self.cache = WriteCache(clock.monotonic_seconds(), storage.manifest.mark)
+        self.gate = AppendGate(
+            settings.volatile_limit_bytes if settings.is_volatile else settings.append_limit_bytes
+        )
+        self._housekeeper = Housekeeper(
+            disk=disk,
+            clock=clock,
+            settings=settings,
+            cache=self.cache,
+            gate=self.gate,
+            storage=storage,
+        )
+        self.journal = Journal(disk, settings, end=storage.manifest.mark, on_group=self._on_group)
+        self._is_closed = False
 
     @classmethod
     async def start(
@@ -37,43 +130,318 @@ class Bookie(LedgerStore):
         """Lock the disk, recover what is on it, and serve it.
 
         Args:
+            disk: Nobody else may use it until `close`, which closes it.
+            clock: For intervals of flushes and checks.
             ledger_ids: Gives a ledger id never given before, across restarts.
             settings: Sizes and thresholds; None for the defaults.
 
         Raises:
+            ConfigurationError: The settings contradict one another.
             DirectoryLockedError: Another process has the directory.
             CorruptDataError: Something confirmed is damaged; names file and offset.
         """
-        raise NotImplementedError
+        settings = settings or BookieSettings()
+        settings.check()
+        await disk.lock()
+        try:
+            if settings.is_volatile:
+                storage = LedgerStorage(disk, settings, Manifest())
+                bookie = cls(disk, clock, ledger_ids, settings, storage)
+            else:
+                storage = await LedgerStorage.open(disk, settings)
+                bookie = cls(disk, clock, ledger_ids, settings, storage)
+                await bookie._recover_journal()
+        except BaseException:
+            await disk.close()
+            raise
+        bookie._housekeeper.start()
+        return bookie
 
     async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
-        """A new, empty, durable ledger."""
-        raise NotImplementedError
+        """A new, empty, durable ledger with an id never used before."""
+        if self.gate.is_shut:
+            raise self.gate.refusal()
+        ledger_id = await self._ledger_ids()
+        if await self._find(ledger_id) is not None:
+            raise StorageError(f"ledger {ledger_id} exists already")
+        record = LedgerRecord.created(options)
+        ledger = self._ledgers.adopt(ledger_id, record)
+        ledger.listener = listener
+        await self.journal.submit(ledger, record)
+        return BookieLedger(self, ledger, is_writer=True)
 
     async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
-        """Open for reading."""
-        raise NotImplementedError
+        """Open for reading without disturbing a writer."""
+        ledger = await self._require(ledger_id)
+        check_password(ledger, password)
+        return _reader(self, ledger)
 
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
-        """Fence, close and open."""
-        raise NotImplementedError
+        """Fence the writer if there is one, end the ledger at its last durable entry, open it."""
+        ledger = await self._require(ledger_id)
+        check_password(ledger, password)
+        self._fail(ledger, LedgerFencedError(f"ledger {ledger_id} was recovered by another owner"))
+        await self.close_ledger(ledger, is_fenced=True)
+        return _reader(self, ledger)
 
     async def delete(self, ledger_id: int) -> None:
-        """Delete a ledger for good."""
-        raise NotImplementedError
+        """Delete a ledger for good; fine if it is gone already."""
+        ledger = await self._find(ledger_id)
+        if ledger is None or ledger.record.is_deleted:
+            return
+        self._fail(ledger, LedgerNotFoundError(f"ledger {ledger_id} was deleted"))
+        await self._settled(ledger)
+        await self.journal.submit(ledger, TOMBSTONE)
+
+    async def close_ledger(self, ledger: Ledger, *, is_fenced: bool) -> None:
+        """End a ledger at its last confirmed entry, durably; fine if it has ended already."""
+        await self._settled(ledger)
+        check_exists(ledger)
+        if ledger.record.is_closed:
+            return
+        record = ledger.record.closed(
+            is_fenced=is_fenced,
+            last_entry_id=ledger.last_add_confirmed,
+            length_bytes=ledger.length_bytes,
+        )
+        await self.journal.submit(ledger, record)
 
     async def list_ledgers(self) -> Sequence[int]:
         """Ids of all ledgers, ascending."""
-        raise NotImplementedError
+        generations = [self.cache.sealed, self.cache.current]
+        changed = {
+            ledger_id: cached.record.is_deleted
+            for generation in generations
+            if generation is not None
+            for ledger_id, cached in generation.ledgers.items()
+        }
+        stored = await self.storage.index.ledger_ids()
+        living = [ledger_id for ledger_id in stored if ledger_id not in changed]
+        living += (ledger_id for ledger_id, is_deleted in changed.items() if not is_deleted)
+        return sorted(living)
 
     async def info(self, ledger_id: int) -> LedgerInfo:
         """State of one ledger."""
-        raise NotImplementedError
+        ledger = await self._require(ledger_id)
+        return ledger.record.at(ledger.last_add_confirmed, ledger.length_bytes).info(ledger_id)
 
     async def flush(self) -> None:
-        """Move everything confirmed from the journal to entry logs; returns when durable there."""
-        raise NotImplementedError
+        """Move everything confirmed to entry logs; returns when it is durable there.
+
+        Raises:
+            DiskFullError, StorageError: It can't be done now; the journal still has it.
+        """
+        if not self._settings.is_volatile:
+            await self._housekeeper.flush()
+
+    async def collect_garbage(self, *, threshold: float | None = None) -> int:
+        """Flush, and rewrite entry logs with a share of live bytes below the threshold.
+
+        Returns how many; the default is the threshold of major compaction.
+        """
+        if self._settings.is_volatile:
+            return 0
+        if threshold is None:
+            threshold = self._settings.major_compaction_threshold
+        return await self._housekeeper.collect_garbage(threshold)
+
+    def statistics(self) -> BookieStatistics:
+        """Counts and sizes."""
+        logs = self.storage.manifest.logs.values()
+        sealed = self.cache.sealed
+        return BookieStatistics(
+            journal_groups_count=self.journal.groups_count,
+            write_cache_bytes=self.cache.current.cost_bytes + (sealed.cost_bytes if sealed else 0),
+            read_cache_bytes=self.storage.read_cache.size_bytes,
+            entry_log_bytes=sum(log.size_bytes for log in logs),
+            entry_log_live_bytes=sum(log.live_bytes for log in logs),
+            entry_log_read_bytes=self.storage.readers.read_bytes,
+            index_tables_count=len(self.storage.index.tables),
+            is_taking_writes=not self.gate.is_shut,
+        )
 
     async def close(self) -> None:
-        """Flush everything and stop."""
-        raise NotImplementedError
+        """Flush everything and stop. Open writers' ledgers stay open and get recovered later."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await self.journal.close()
+        await self._housekeeper.close()
+        if not self._settings.is_volatile:
+            await self._last_checkpoint()
+        await self.storage.close()
+        await self._disk.close()
+
+    async def _last_checkpoint(self) -> None:
+        """Leave no journal behind, so that the next start has nothing to replay."""
+        end = self.journal.end
+        if end == self.storage.manifest.mark:
+            return
+        try:
+            await self._housekeeper.flush()
+            await self.storage.set_mark((end[0] + 1, 0))
+            await self._housekeeper.remove_journals()
+        except StorageError:
+            logger.exception("last flush failed, the journal will be replayed")
+
+    async def _find(self, ledger_id: int) -> Ledger | None:
+        """The ledger, brought to life if it is only stored; it may be deleted."""
+        while True:
+            ledger = self._ledgers.find(ledger_id)
+            if ledger is not None:
+                return ledger
+            manifest = self.storage.manifest
+            record = await self.storage.record(ledger_id)
+            if manifest is self.storage.manifest:
+                # Else it may have lived, changed and been flushed while the index was read.
+                living = self._ledgers.find(ledger_id)
+                if living is not None or record is None:
+                    return living
+                return self._ledgers.adopt(ledger_id, record)
+
+    async def _require(self, ledger_id: int) -> Ledger:
+        ledger = await self._find(ledger_id)
+        if ledger is None:
+            raise LedgerNotFoundError(f"there is no ledger {ledger_id}")
+        check_exists(ledger)
+        return ledger
+
+    async def _settled(self, ledger: Ledger) -> None:
+        """Return when nothing of the ledger waits for the journal or is in it."""
+        while not ledger.is_settled:
+            settled = self._loop.create_future()
+            ledger.settled_callbacks.append(partial(_resolve, settled))
+            await settled
+
+    def _fail(self, ledger: Ledger, error: StorageError) -> None:
+        """Take no more appends, forget what waits, and tell the writer's owner, once."""
+        self.gate.room_bytes += ledger.give_up(error)
+        listener, ledger.listener = ledger.listener, None
+        if listener is not None:
+            try:
+                listener.on_failed(ledger.ledger_id, error)
+            except Exception:  # A listener's fault must not reach other ledgers.
+                logger.exception("listener failed", extra={"ledger_id": ledger.ledger_id})
+
+    def _on_group(self, group: Group, error: StorageError | None) -> None:
+        if error is not None:
+            self._on_group_failed(group, error)
+            return
+        for ledger, section in zip(group.ledgers, group.sections, strict=True):
+            self._apply_section(ledger, section)
+        for change in group.changes:
+            self._apply_record(change.ledger, change.record)
+        self.cache.current.mark = group.end
+        for ledger, section in zip(group.ledgers, group.sections, strict=True):
+            if ledger.listener is not None:
+                try:
+                    ledger.listener.on_confirmed(ledger.ledger_id, section.last_entry_id)
+                except Exception:  # A listener's fault must not reach other ledgers.
+                    logger.exception("listener failed", extra={"ledger_id": ledger.ledger_id})
+            ledger.notify_settled()
+        for change in group.changes:
+            if not change.done.done():
+                change.done.set_result(None)
+        self._housekeeper.maybe_flush()
+
+    def _on_group_failed(self, group: Group, error: StorageError) -> None:
+        logger.error("journal write failed", extra={"error": str(error)})
+        if isinstance(error, DiskFullError):
+            self._housekeeper.on_disk_full(error)
+        for ledger, section in zip(group.ledgers, group.sections, strict=True):
+            self.gate.room_bytes += section.size_bytes + ENTRY_OVERHEAD_BYTES * len(section.entries)
+            self._fail(ledger, error)
+            ledger.take_back()
+            ledger.notify_settled()
+        for change in group.changes:
+            if not change.done.done():
+                change.done.set_exception(error)
+
+    def _apply_section(self, ledger: Ledger, section: Section) -> None:
+        self.cache.current.add(ledger, section.entries, section.size_bytes)
+        ledger.confirm(section.last_entry_id, section.size_bytes)
+
+    def _apply_record(self, ledger: Ledger, record: LedgerRecord) -> None:
+        """Take in a record; nothing follows deletion, and only deletion follows the end."""
+        if ledger.record.is_deleted or (ledger.record.is_closed and not record.is_deleted):
+            return
+        ledger.record = record
+        self.gate.room_bytes += self.cache.current.set_record(ledger)
+        if record.is_deleted and self._settings.is_volatile:
+            self.cache.current.forget(ledger.ledger_id)
+
+    async def _recover_journal(self) -> None:
+        """Replay what the checkpoint does not have, and begin a new journal file behind it.
+
+        Raises:
+            CorruptDataError: Something confirmed is damaged.
+        """
+        mark = self.storage.manifest.mark
+        found = await find_files(self._disk, mark)
+        if not found and self.storage.manifest == Manifest():
+            await self._make_directories()
+            return
+        plan = plan_replay(found, mark)
+        await self.storage.remove_leftovers()
+        for path in plan.leftovers:
+            await self._disk.remove(path)
+        end = mark
+        for file in plan.files:
+            end = await self._replay_file(file)
+        self.journal.start_after(end)
+
+    async def _make_directories(self) -> None:
+        if await self.storage.has_files():
+            raise CorruptDataError("MANIFEST and journal are missing, and there is data")
+        for directory in (JOURNAL_DIRECTORY, LOG_DIRECTORY, TABLE_DIRECTORY):
+            await self._disk.make_directory(directory)
+        await self._disk.sync_directory("")
+
+    async def _replay_file(self, replay: ReplayFile) -> Mark:
+        file = await self._disk.open_read(journal_path(replay.file_id))
+        offset = replay.start
+        try:
+            async for block, block_end in read_blocks(file, replay):
+                await self._replay_block(block, f"{replay.path}: offset {offset}")
+                offset = block_end
+                self.cache.current.mark = (replay.file_id, offset)
+                if self.cache.current.cost_bytes >= self._settings.write_cache_bytes:
+                    await self._housekeeper.flush()
+            has_later_block = replay.end is None and await has_block_after(
+                file, replay.file_id, offset
+            )
+        finally:
+            await file.close()
+        check_end(replay, offset, has_later_block=has_later_block)
+        return replay.file_id, offset
+
+    async def _replay_block(self, block: Block, place: str) -> None:
+        for section in block.sections:
+            ledger = await self._find(section.ledger_id)
+            if ledger is None:
+                raise CorruptDataError(f"{place}: entries of ledger {section.ledger_id}, unknown")
+            if section.last_entry_id <= ledger.last_add_confirmed or ledger.record.is_deleted:
+                continue
+            if section.first_entry_id != ledger.last_add_confirmed + 1:
+                raise CorruptDataError(
+                    f"{place}: ledger {section.ledger_id}: entry {section.first_entry_id} "
+                    f"follows entry {ledger.last_add_confirmed}"
+                )
+            ledger.last_add_pushed = ledger.last_add_taken = section.last_entry_id
+            self._apply_section(ledger, section)
+            self.gate.room_bytes -= section.size_bytes + ENTRY_OVERHEAD_BYTES * len(section.entries)
+        for ledger_id, record in block.records:
+            ledger = await self._find(ledger_id)
+            if ledger is None:
+                ledger = self._ledgers.adopt(ledger_id, record.at(-1, 0))
+                self.cache.current.set_record(ledger)
+            self._apply_record(ledger, record)
+
+
+def _resolve(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _reader(owner: Bookie, ledger: Ledger) -> LedgerReader:
+    return BookieLedger(owner, ledger, is_writer=False)

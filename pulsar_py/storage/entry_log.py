@@ -1,0 +1,128 @@
+"""Entry logs on disk: one writer each for flush and compaction, and a set of readers (edge).
+
+A log is written once from its start and never changed; it rolls at a size. A reader's file stays
+open while it is in use, even when the log was removed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from pulsar_py.common.disk import AppendFile, Disk, ReadFile
+from pulsar_py.storage.entry_log_format import LOG_HEADER_BYTES, Buffer, encode_log_header
+from pulsar_py.storage.index_format import Location
+
+DIRECTORY = "entries"
+
+
+def log_path(log_id: int) -> str:
+    """Path of an entry log."""
+    return f"{DIRECTORY}/{log_id:010}"
+
+
+class EntryLogWriter:
+    """Adds runs to one log. Nothing is durable before `sync`."""
+
+    def __init__(self, log_id: int, file: AppendFile) -> None:
+        self.log_id = log_id
+        self._file = file
+        # Runs that were given a place and wait for `write`.
+        self._held: list[Buffer] = [encode_log_header(log_id)]
+        self.held_bytes = LOG_HEADER_BYTES
+        # Where the next run goes.
+        self.end = LOG_HEADER_BYTES
+
+    @classmethod
+    async def create(cls, disk: Disk, log_id: int) -> EntryLogWriter:
+        """Begin a log; its name is not durable yet."""
+        return cls(log_id, await disk.create(log_path(log_id)))
+
+    def add(self, run: list[Buffer], count: int) -> Location:
+        """Give a run its place; it is held until `write`."""
+        length = sum(map(len, run))
+        location = Location(self.log_id, self.end, length, count)
+        self._held += run
+        self.held_bytes += length
+        self.end += length
+        return location
+
+    async def write(self) -> None:
+        """Write what is held."""
+        held, self._held = self._held, []
+        self.held_bytes = 0
+        await self._file.append(held)
+
+    async def sync(self) -> None:
+        """Write what is held, and make all of it durable."""
+        if self._held:
+            await self.write()
+        await self._file.sync()
+
+    async def close(self) -> None:
+        """Release the file."""
+        await self._file.close()
+
+
+class _Reader:
+    __slots__ = ("file", "is_retired", "users_count")
+
+    def __init__(self, file: ReadFile) -> None:
+        self.file = file
+        self.users_count = 0
+        self.is_retired = False
+
+
+class EntryLogReaders:
+    """Logs open for reading, the most recently used ones."""
+
+    def __init__(self, disk: Disk, limit_count: int) -> None:
+        self._disk = disk
+        self._limit_count = limit_count
+        self._readers: OrderedDict[int, _Reader] = OrderedDict()
+        self.read_bytes = 0
+
+    async def read(self, log_id: int, offset: int, length: int) -> bytes:
+        """Bytes of a log; fewer only at its end.
+
+        Raises:
+            FileNotFoundError: The log was removed.
+        """
+        reader = self._readers.get(log_id)
+        if reader is None:
+            reader = await self._open(log_id)
+        else:
+            self._readers.move_to_end(log_id)
+        reader.users_count += 1
+        try:
+            data = await reader.file.read_at(offset, length)
+        finally:
+            reader.users_count -= 1
+            await self._maybe_close(reader)
+        self.read_bytes += len(data)
+        return data
+
+    async def forget(self, log_id: int) -> None:
+        """Close a removed log as soon as nobody reads it."""
+        reader = self._readers.pop(log_id, None)
+        if reader is not None:
+            reader.is_retired = True
+            await self._maybe_close(reader)
+
+    async def close(self) -> None:
+        """Close all of them."""
+        for log_id in list(self._readers):
+            await self.forget(log_id)
+
+    async def _open(self, log_id: int) -> _Reader:
+        file = await self._disk.open_read(log_path(log_id))
+        if (other := self._readers.get(log_id)) is not None:
+            await file.close()
+            return other
+        reader = self._readers[log_id] = _Reader(file)
+        while len(self._readers) > self._limit_count:
+            await self.forget(next(iter(self._readers)))
+        return reader
+
+    async def _maybe_close(self, reader: _Reader) -> None:
+        if reader.is_retired and not reader.users_count:
+            await reader.file.close()

@@ -1,0 +1,146 @@
+"""Bytes of an entry log: a file header, then runs of neighbouring entries of one ledger.
+
+All numbers are big-endian. `entries/<id>` begins with 32 bytes:
+
+    8s   magic b"PLSRELOG"      u32  version, 1
+    u32  CRC32C of the 16 bytes that follow
+    u64  the log's id           u64  zero
+
+A run:
+
+    u32  magic 0x52554E31 "RUN1"
+    u32  CRC32C of everything that follows in the run
+    u64  ledger id              u64  id of the first entry
+    u32  count of entries n     u32  zero
+    n times u32 length of an entry
+    the entries' bytes
+
+Nothing is read but by a location from the index or, by compaction and tools, from the start of the
+log; so what a crash leaves at the end is never read and needs no mark. A run whose checksum fails
+is damage.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.hashing import crc32c
+from pulsar_py.storage.journal_format import big_endian, from_big_endian, split
+
+Buffer = bytes | bytearray | memoryview
+
+LOG_MAGIC = b"PLSRELOG"
+VERSION = 1
+_LOG_START = struct.Struct(">8sII")
+_LOG_REST = struct.Struct(">QQ")
+LOG_HEADER_BYTES = _LOG_START.size + _LOG_REST.size
+
+RUN_MAGIC = b"RUN1"
+_RUN_START = struct.Struct(">4sI")
+_RUN_REST = struct.Struct(">QQII")
+RUN_HEADER_BYTES = _RUN_START.size + _RUN_REST.size
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run read back."""
+
+    ledger_id: int
+    first_entry_id: int
+    entries: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeader:
+    """What stands before a run's entries; a claim until the run is decoded."""
+
+    ledger_id: int
+    first_entry_id: int
+    count: int
+
+
+def encode_log_header(log_id: int) -> bytes:
+    """First bytes of a log."""
+    rest = _LOG_REST.pack(log_id, 0)
+    return _LOG_START.pack(LOG_MAGIC, VERSION, crc32c(rest)) + rest
+
+
+def check_log_header(data: bytes, log_id: int, path: str) -> None:
+    """Refuse what is not the log of that id.
+
+    Raises:
+        CorruptDataError: It is not, or of another version.
+    """
+    if len(data) < LOG_HEADER_BYTES or data[:8] != LOG_MAGIC:
+        raise CorruptDataError(f"{path}: offset 0: not an entry log")
+    _, version, checksum = _LOG_START.unpack_from(data)
+    if version != VERSION:
+        raise CorruptDataError(f"{path}: entry log version {version}, this is version {VERSION}")
+    rest = data[_LOG_START.size : LOG_HEADER_BYTES]
+    if crc32c(rest) != checksum or _LOG_REST.unpack(rest)[0] != log_id:
+        raise CorruptDataError(f"{path}: offset 0: the header is damaged or of another log")
+
+
+def cut_runs(entries: Sequence[bytes], run_bytes: int) -> Iterator[tuple[int, int]]:
+    """Where runs of at most `run_bytes` begin and end: at least one entry each."""
+    sizes = list(accumulate(map(len, entries), initial=0))
+    start = 0
+    while start < len(entries):
+        end = bisect_right(sizes, sizes[start] + run_bytes) - 1
+        end = max(end, start + 1)
+        yield start, end
+        start = end
+
+
+def encode_run(ledger_id: int, first_entry_id: int, entries: Sequence[bytes]) -> list[Buffer]:
+    """Buffers of one run, in order."""
+    lengths = array("I", map(len, entries))
+    rest = _RUN_REST.pack(ledger_id, first_entry_id, len(entries), 0) + big_endian(lengths)
+    body = entries[0] if len(entries) == 1 else b"".join(entries)
+    checksum = crc32c(body, crc32c(rest))
+    return [_RUN_START.pack(RUN_MAGIC, checksum) + rest, body]
+
+
+def decode_run(data: bytes, path: str, offset: int) -> Run:
+    """Read the bytes of one whole run.
+
+    # Hot path: benchmarks/micro_storage.py, catch-up
+
+    Raises:
+        CorruptDataError: They are not one; the message names `path` and `offset`.
+    """
+    if len(data) < RUN_HEADER_BYTES or data[:4] != RUN_MAGIC:
+        raise CorruptDataError(f"{path}: offset {offset}: no run of entries here")
+    _, checksum = _RUN_START.unpack_from(data)
+    if crc32c(memoryview(data)[_RUN_START.size :]) != checksum:
+        raise CorruptDataError(f"{path}: offset {offset}: the checksum does not match")
+    ledger_id, first_entry_id, count, _ = _RUN_REST.unpack_from(data, _RUN_START.size)
+    at = RUN_HEADER_BYTES + 4 * count
+    lengths = from_big_endian(data[RUN_HEADER_BYTES:at])
+    if at + sum(lengths) != len(data):
+        raise CorruptDataError(f"{path}: offset {offset}: the run's lengths don't add up")
+    return Run(ledger_id, first_entry_id, split(data, at, lengths))
+
+
+def run_length(data: Buffer, at: int) -> tuple[RunHeader, int] | None:
+    """Header and bytes of the run at `at`; None if its header and lengths are not all in `data`.
+
+    Raises:
+        ValueError: There is no run.
+    """
+    if len(data) - at < RUN_HEADER_BYTES:
+        return None
+    if data[at : at + 4] != RUN_MAGIC:
+        raise ValueError(at)
+    ledger_id, first_entry_id, count, _ = _RUN_REST.unpack_from(data, at + _RUN_START.size)
+    body = at + RUN_HEADER_BYTES + 4 * count
+    if body > len(data):
+        return None
+    lengths = from_big_endian(bytes(data[at + RUN_HEADER_BYTES : body]))
+    return RunHeader(ledger_id, first_entry_id, count), body - at + sum(lengths)

@@ -1,0 +1,222 @@
+"""Keeps the engine in shape: flushes, checkpoints, merges, collects garbage, watches room (edge).
+
+The Bookie calls `maybe_flush` after each group; everything else comes from one timer. What fails is
+logged and tried again at the next tick; meanwhile the journal still has all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.disk import Disk
+from pulsar_py.common.errors import CorruptDataError, DiskFullError, StorageError
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.storage import compaction
+from pulsar_py.storage.garbage import compact_log
+from pulsar_py.storage.journal import journal_path
+from pulsar_py.storage.ledger_storage import LedgerStorage
+from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.storage.write_cache import AppendGate, WriteCache
+
+logger = logging.getLogger(__name__)
+
+
+class Housekeeper:
+    """Background work of one Bookie, which owns it."""
+
+    def __init__(
+        self,
+        *,
+        disk: Disk,
+        clock: Clock,
+        settings: BookieSettings,
+        cache: WriteCache,
+        gate: AppendGate,
+        storage: LedgerStorage,
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._settings = settings
+        self._cache = cache
+        self._gate = gate
+        self._storage = storage
+        self._tasks = TaskOwner("storage")
+        self._flushing = asyncio.Lock()
+        self._collecting = asyncio.Lock()
+        self._merging = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        now = clock.monotonic_seconds()
+        self._last_minor_seconds = now
+        self._last_major_seconds = now
+        # The oldest journal file that may still be there.
+        self.oldest_journal_id = storage.manifest.mark[0]
+
+    def start(self) -> None:
+        """Begin to look after things."""
+        self._schedule()
+
+    def maybe_flush(self) -> None:
+        """Seal the current generation and flush it, if it is full and the other one is gone."""
+        if (
+            self._cache.current.cost_bytes >= self._settings.write_cache_bytes
+            and self._cache.sealed is None
+            and not self._settings.is_volatile
+            and not self._is_closed
+        ):
+            self._cache.seal(self._clock.monotonic_seconds())
+            self._tasks.spawn(self._try_flush(), "flush")
+
+    async def flush(self) -> None:
+        """Flush everything confirmed by now.
+
+        Raises:
+            DiskFullError, StorageError: It can't be done now.
+        """
+        async with self._flushing:
+            if self._cache.sealed is not None:
+                await self._flush_sealed()
+            if self._cache.current.ledgers:
+                self._cache.seal(self._clock.monotonic_seconds())
+                await self._flush_sealed()
+        await self.merge()
+
+    async def merge(self) -> None:
+        """Merge tables of the index as long as that is due."""
+        async with self._merging:
+            while await self._storage.merge():
+                pass
+
+    async def collect_garbage(self, threshold: float) -> int:
+        """Flush, then rewrite entry logs below a share of live bytes; returns how many.
+
+        Raises:
+            CorruptDataError: A living run is damaged; the log stays.
+            StorageError: It can't be done now.
+        """
+        async with self._collecting:
+            await self.flush()
+            async with self._flushing:
+                await self._storage.roll_log()
+            chosen = compaction.choose_logs(
+                self._storage.manifest.logs,
+                threshold=threshold,
+                busy_log_id=self._storage.busy_log_id,
+            )
+            for log_id in chosen:
+                if log_id in self._storage.manifest.logs:
+                    copied_bytes = await compact_log(self._storage, log_id)
+                    logger.info(
+                        "entry log compacted", extra={"log_id": log_id, "copied": copied_bytes}
+                    )
+            return len(chosen)
+
+    async def close(self) -> None:
+        """Stop; what is at work comes to its end."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._tasks.drain()
+
+    def on_disk_full(self, error: StorageError) -> None:
+        """A write found no room: take no appends until there is."""
+        if not self._gate.is_shut:
+            logger.error("disk full, taking no writes", extra={"error": str(error)})
+        self._gate.shut(f"disk full: {error}")
+
+    async def remove_journals(self) -> None:
+        """Remove journal files that end before the mark."""
+        marked_id = self._storage.manifest.mark[0]
+        while self.oldest_journal_id < marked_id:
+            await self._disk.remove(journal_path(self.oldest_journal_id))
+            self.oldest_journal_id += 1
+
+    async def _flush_sealed(self) -> None:
+        sealed = self._cache.sealed
+        assert sealed is not None
+        await self._storage.flush(sealed)
+        self._cache.drop_sealed()
+        self._gate.room_bytes += sealed.cost_bytes
+        await self.remove_journals()
+
+    async def _try_flush(self) -> None:
+        try:
+            async with self._flushing:
+                if self._cache.sealed is not None:
+                    await self._flush_sealed()
+        except DiskFullError as error:
+            self.on_disk_full(error)
+            return
+        except StorageError:
+            logger.exception("flush failed, will be tried again")
+            return
+        await self._try_merge()
+        self.maybe_flush()
+
+    async def _try_merge(self) -> None:
+        try:
+            await self.merge()
+        except StorageError:
+            logger.exception("merge of index tables failed")
+
+    def _schedule(self) -> None:
+        if not self._is_closed and not self._settings.is_volatile:
+            self._timer = self._clock.call_later(
+                self._settings.disk_check_interval_seconds, self._on_timer
+            )
+
+    def _on_timer(self) -> None:
+        self._tasks.spawn(self._tick(), "tick")
+
+    async def _tick(self) -> None:
+        try:
+            await self._check_room()
+            now = self._clock.monotonic_seconds()
+            current = self._cache.current
+            is_old = now - current.born_seconds >= self._settings.flush_interval_seconds
+            if self._cache.sealed is not None:
+                await self._try_flush()
+            elif current.ledgers and is_old:
+                self._cache.seal(now)
+                await self._try_flush()
+            await self._maybe_compact(now)
+        finally:
+            self._schedule()
+
+    async def _check_room(self) -> None:
+        try:
+            free_bytes = await self._disk.free_bytes()
+        except StorageError:
+            logger.exception("free space unknown")
+            return
+        if free_bytes < self._settings.minimum_free_bytes:
+            self.on_disk_full(
+                DiskFullError(
+                    f"{free_bytes} bytes are free, below {self._settings.minimum_free_bytes}"
+                )
+            )
+        elif self._gate.is_shut:
+            logger.info("disk has room again", extra={"free_bytes": free_bytes})
+            self._gate.reopen()
+
+    async def _maybe_compact(self, now: float) -> None:
+        settings = self._settings
+        if now - self._last_major_seconds >= settings.major_compaction_interval_seconds:
+            threshold = settings.major_compaction_threshold
+            self._last_major_seconds = self._last_minor_seconds = now
+        elif now - self._last_minor_seconds >= settings.minor_compaction_interval_seconds:
+            threshold = settings.minor_compaction_threshold
+            self._last_minor_seconds = now
+        else:
+            return
+        self._tasks.spawn(self._try_collect(threshold), "collect garbage")
+
+    async def _try_collect(self, threshold: float) -> None:
+        try:
+            await self.collect_garbage(threshold)
+        except CorruptDataError:
+            logger.exception("entry log damaged, not compacted")
+        except StorageError:
+            logger.exception("garbage collection failed")

@@ -1,0 +1,313 @@
+"""The journal: everything that waits goes to disk in one write and one sync (edge).
+
+While a group is being written the next one collects itself in the ledgers' `pending` lists; a group
+takes all of them, up to `group_bytes`. If nothing is being written, the first append of a loop
+tick schedules the take, so that all appends of that tick share it. Nothing here costs anything an
+entry: the writer's `append` only adds to the list and, when the list was empty, calls `enqueue`.
+
+When a group ends, the next is started first and then `on_group` hears of the one that ended. A
+group that fails leaves its bytes in doubt: the file is given up, and the next file's header says
+that nothing after its last confirmed block counts. Files are reserved one ahead.
+
+The entries of a group come before its records, and a record waits until its ledger has nothing
+pending; so a ledger's records always follow its entries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from array import array
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from itertools import accumulate
+
+from pulsar_py.common.disk import AppendFile, Disk
+from pulsar_py.common.errors import DiskFullError, LedgerClosedError, StorageError
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.storage.journal_format import (
+    FILE_HEADER_BYTES,
+    Buffer,
+    FileHeader,
+    Section,
+    encode_block,
+)
+from pulsar_py.storage.ledger_record import LedgerRecord
+from pulsar_py.storage.ledgers import Ledger
+from pulsar_py.storage.settings import BookieSettings
+
+logger = logging.getLogger(__name__)
+
+DIRECTORY = "journal"
+
+SECTION_ENTRIES_COUNT = 32768
+"""Entries of one ledger in one group at most: what one take looks at, however much waits."""
+
+Mark = tuple[int, int]
+"""A place in the journal: file id and offset."""
+
+
+def journal_path(file_id: int) -> str:
+    """Path of a journal file."""
+    return f"{DIRECTORY}/{file_id:010}"
+
+
+class RecordChange:
+    """A ledger's new record on its way to the journal, and who waits for it."""
+
+    __slots__ = ("done", "ledger", "record")
+
+    def __init__(self, ledger: Ledger, record: LedgerRecord) -> None:
+        self.ledger = ledger
+        self.record = record
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+class Group:
+    """What one write carries."""
+
+    __slots__ = ("changes", "end", "ledgers", "sections")
+
+    def __init__(
+        self, ledgers: list[Ledger], sections: list[Section], changes: list[RecordChange]
+    ) -> None:
+        # One ledger for each section, in the same order.
+        self.ledgers = ledgers
+        self.sections = sections
+        self.changes = changes
+        # Where in the journal it ends; set when it is written.
+        self.end: Mark = (0, 0)
+
+
+OnGroup = Callable[[Group, StorageError | None], None]
+"""Told of each group's end, in order: durable, or failed with an error."""
+
+
+class Journal:
+    """Collects groups and writes them, one at a time. Owned by the Bookie."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        settings: BookieSettings,
+        *,
+        end: Mark,
+        on_group: OnGroup,
+    ) -> None:
+        """`end` is where recovery found the journal's end; a new file is begun after it."""
+        self._disk = disk
+        self._settings = settings
+        self._on_group = on_group
+        self._loop = asyncio.get_running_loop()
+        self._tasks = TaskOwner("journal")
+        # Ledgers with pending entries; each once.
+        self._dirty: deque[Ledger] = deque()
+        self._changes: deque[RecordChange] = deque()
+        # A group is being written, or a take is scheduled.
+        self._is_busy = False
+        self._group: Group | None = None
+        # End of the last confirmed block.
+        self._end = end
+        self._file: AppendFile | None = None
+        self._next_file_id = end[0] + 1
+        # The file reserved ahead, or the task that does it.
+        self._prepared: asyncio.Task[AppendFile] | None = None
+        self._idle: asyncio.Future[None] | None = None
+        self.groups_count = 0
+        self.written_bytes = 0
+
+    def enqueue(self, ledger: Ledger) -> None:
+        """A ledger has got its first pending entry."""
+        self._dirty.append(ledger)
+        if not self._is_busy:
+            self._is_busy = True
+            self._loop.call_soon(self._take)
+
+    def submit(self, ledger: Ledger, record: LedgerRecord) -> asyncio.Future[None]:
+        """Write a ledger's new record; the future ends after `on_group` has seen it."""
+        change = RecordChange(ledger, record)
+        self._changes.append(change)
+        if not self._is_busy:
+            self._is_busy = True
+            self._loop.call_soon(self._take)
+        return change.done
+
+    def start_after(self, end: Mark) -> None:
+        """Begin the next file behind `end`, which recovery has found; before any write."""
+        self._end = end
+        self._next_file_id = end[0] + 1
+
+    @property
+    def end(self) -> Mark:
+        """Where the last confirmed block ends."""
+        return self._end
+
+    async def close(self) -> None:
+        """Write what is queued and stop."""
+        if self._is_busy:
+            self._idle = self._loop.create_future()
+            await self._idle
+        if self._prepared is not None:
+            file = (await asyncio.gather(self._prepared, return_exceptions=True))[0]
+            if isinstance(file, AppendFile):
+                await file.close()
+                await self._disk.remove(file.path)
+        await self._tasks.drain()
+        if self._file is not None:
+            await self._file.close()
+
+    def _take(self) -> None:
+        assert self._group is None
+        group = self._collect()
+        if group is None:
+            self._is_busy = False
+            if self._idle is not None and not self._idle.done():
+                self._idle.set_result(None)
+            return
+        self._group = group
+        if self._settings.is_volatile:
+            self._loop.call_soon(self._on_synced, None)
+        elif self._file is None or self._file.size_bytes >= self._settings.journal_file_bytes:
+            self._tasks.spawn(self._begin_file_and_write(group), "begin file")
+        else:
+            self._write(self._file, group)
+
+    def _collect(self) -> Group | None:
+        """All that waits, up to a group's bytes; None if nothing does.
+
+        # Hot path: benchmarks/micro_storage.py, append
+        """
+        room = self._settings.journal_group_bytes
+        ledgers: list[Ledger] = []
+        sections: list[Section] = []
+        dirty = self._dirty
+        while dirty and room > 0:
+            ledger = dirty.popleft()
+            if not ledger.pending:
+                continue
+            section = take_section(ledger, room)
+            room -= section.size_bytes
+            ledgers.append(ledger)
+            sections.append(section)
+            if ledger.pending:
+                dirty.append(ledger)
+        changes = []
+        for _ in range(len(self._changes)):
+            change = self._changes.popleft()
+            if change.ledger.pending:
+                self._changes.append(change)
+            else:
+                changes.append(change)
+        return Group(ledgers, sections, changes) if sections or changes else None
+
+    def _write(self, file: AppendFile, group: Group) -> None:
+        file_id = self._next_file_id - 1
+        buffers: list[Buffer] = []
+        offset = file.size_bytes
+        if not offset:
+            offset = FILE_HEADER_BYTES
+            buffers.append(FileHeader(file_id, self._end[1]).encode())
+        block, length = encode_block(
+            file_id,
+            offset,
+            group.sections,
+            [(change.ledger.ledger_id, change.record) for change in group.changes],
+        )
+        buffers += block
+        group.end = (file_id, offset + length)
+        file.append_and_sync(buffers, self._on_synced)
+        if self._prepared is None and 2 * offset > self._settings.journal_file_bytes:
+            self._prepare()
+
+    def _on_synced(self, error: BaseException | None) -> None:
+        group = self._group
+        assert group is not None
+        self._group = None
+        failure = _as_storage_error(error)
+        if failure is None:
+            self.groups_count += 1
+            if not self._settings.is_volatile:
+                self._end = group.end
+        else:
+            self._give_up_file()
+            # Before the next group is taken: it must not carry entries after a hole.
+            self._on_group(group, failure)
+        self._take()
+        if failure is None:
+            self._on_group(group, None)
+
+    def _give_up_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            self._tasks.spawn(file.close(), "close file")
+
+    async def _begin_file_and_write(self, group: Group) -> None:
+        self._give_up_file()
+        try:
+            self._file = await self._take_prepared()
+            self._next_file_id += 1
+        except StorageError as error:
+            logger.error("journal file not created", extra={"error": str(error)})  # noqa: TRY400
+            self._on_synced(error)
+            return
+        self._write(self._file, group)
+
+    async def _take_prepared(self) -> AppendFile:
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None:
+            try:
+                return await prepared
+            except StorageError:
+                # That may be long ago; try once more before failing a group.
+                logger.info("journal file created at the second attempt")
+        return await self._create_file(self._next_file_id)
+
+    def _prepare(self) -> None:
+        self._prepared = self._tasks.spawn(self._create_file(self._next_file_id), "create file")
+
+    async def _create_file(self, file_id: int) -> AppendFile:
+        path = journal_path(file_id)
+        # One may be left of a crash, or of an attempt that failed; it has no header.
+        await self._disk.remove(path)
+        try:
+            file = await self._disk.create(path, reserve_bytes=self._settings.journal_file_bytes)
+        except DiskFullError:
+            # Without a reservation: on a full disk deletions still have to get through.
+            file = await self._disk.create(path)
+        await self._disk.sync_directory(DIRECTORY)
+        return file
+
+
+def take_section(ledger: Ledger, room_bytes: int) -> Section:
+    """Take a ledger's pending entries: all if they fit, else as many as fit, at least one.
+
+    # Hot path: benchmarks/micro_storage.py, append
+    """
+    pending = ledger.pending
+    entries = pending if len(pending) <= SECTION_ENTRIES_COUNT else pending[:SECTION_ENTRIES_COUNT]
+    lengths = array("I", map(len, entries))
+    size_bytes = sum(lengths)
+    if size_bytes > room_bytes:
+        count = max(bisect_right(list(accumulate(lengths)), room_bytes), 1)
+        entries = entries[:count]
+        lengths = lengths[:count]
+        size_bytes = sum(lengths)
+    if entries is pending:
+        ledger.pending = []
+    else:
+        del pending[: len(entries)]
+    first_entry_id = ledger.last_add_taken + 1
+    ledger.last_add_taken += len(entries)
+    return Section(ledger.ledger_id, first_entry_id, entries, lengths, size_bytes)
+
+
+def _as_storage_error(error: BaseException | None) -> StorageError | None:
+    if error is None or isinstance(error, StorageError):
+        return error
+    return StorageError(f"journal: {error}")
+
+
+def closed_error(ledger_id: int) -> LedgerClosedError:
+    """The error for an append to a closed ledger."""
+    return LedgerClosedError(f"ledger {ledger_id} is closed")

@@ -1,0 +1,409 @@
+"""LedgerStorage: entries and ledgers once they have left the journal (edge).
+
+Entry logs hold the entries, the index says where, the manifest names the files that count. Each
+change goes the same way: new runs are written and synced, then the new index table, then the
+manifest that names both is put in place; only then does memory follow, and files that are no longer
+named are removed. A crash anywhere leaves the old manifest or the new one.
+
+Flushes, merges and compactions prepare their files side by side and publish one at a time.
+
+Source: the roles of LedgerStorage, EntryLogger and SortedLedgerStorage in Apache BookKeeper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pulsar_py.common.disk import Disk
+from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.storage import compaction
+from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
+from pulsar_py.storage.entry_log import EntryLogReaders, EntryLogWriter, log_path
+from pulsar_py.storage.entry_log_format import Buffer, cut_runs, decode_run, encode_run
+from pulsar_py.storage.index import Index, merge_tables, write_table
+from pulsar_py.storage.index_format import Item, Location, record_key, run_key
+from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
+from pulsar_py.storage.index_table import IndexTable, table_path
+from pulsar_py.storage.ledger_record import LedgerRecord
+from pulsar_py.storage.manifest import PATH as MANIFEST_PATH
+from pulsar_py.storage.manifest import LogState, Manifest
+from pulsar_py.storage.read_cache import ReadCache
+from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.storage.write_cache import Generation
+
+logger = logging.getLogger(__name__)
+
+SLICE_BYTES = 1024 * 1024
+SLICE_RUNS_COUNT = 200
+"""Bytes and runs prepared between two breaths of the loop: about 1 ms each."""
+
+READ_ATTEMPTS_COUNT = 3
+
+
+class RunWriter:
+    """Writes runs to entry logs, rolling at a size; one for flushes, one for each compaction."""
+
+    def __init__(self, storage: LedgerStorage) -> None:
+        self._storage = storage
+        self._log: EntryLogWriter | None = None
+        self._has_new_name = False
+        self._held_runs_count = 0
+        # Bytes of runs added since the last `sync`, by log.
+        self.added_bytes: Counter[int] = Counter()
+
+    @property
+    def log_id(self) -> int | None:
+        """The log that is being written."""
+        return None if self._log is None else self._log.log_id
+
+    async def add(self, run: list[Buffer], count: int) -> Location:
+        """Give a run its place; written in slices, durable after `sync`."""
+        log = self._log
+        if log is None or log.end >= self._storage.settings.entry_log_bytes:
+            log = await self._roll()
+        location = log.add(run, count)
+        self.added_bytes[log.log_id] += location.length
+        self._held_runs_count += 1
+        if log.held_bytes >= SLICE_BYTES or self._held_runs_count >= SLICE_RUNS_COUNT:
+            self._held_runs_count = 0
+            await log.write()
+        return location
+
+    async def sync(self) -> None:
+        """Make everything added durable, content and names."""
+        if self._log is not None and self.added_bytes:
+            await self._log.sync()
+        if self._has_new_name:
+            await self._storage.disk.sync_directory(LOG_DIRECTORY)
+            self._has_new_name = False
+
+    def published(self) -> None:
+        """What was added is named by the manifest now."""
+        self.added_bytes.clear()
+
+    async def close(self) -> None:
+        """Release the file."""
+        log, self._log = self._log, None
+        if log is not None:
+            await log.close()
+
+    async def abandon(self, *, remove: bool) -> None:
+        """Give up what was added and not published: the next run begins another log.
+
+        With `remove` its files go; not after a failed publication, which may have named them.
+        """
+        await self.close()
+        self._has_new_name = False
+        for log_id in self.added_bytes if remove else ():
+            if log_id not in self._storage.manifest.logs:
+                await self._storage.disk.remove(log_path(log_id))
+        self.added_bytes.clear()
+
+    async def _roll(self) -> EntryLogWriter:
+        if self._log is not None:
+            await self._log.sync()
+            await self._log.close()
+            self._log = None
+        self._log = await EntryLogWriter.create(self._storage.disk, self._storage.allocate_log_id())
+        self._has_new_name = True
+        return self._log
+
+
+@dataclass(slots=True)
+class Change:
+    """What one publication does to the manifest."""
+
+    items: Sequence[Item] = ()
+    mark: tuple[int, int] | None = None
+    added: Mapping[int, int] = field(default_factory=dict)
+    """Bytes of new runs, by log."""
+    deleted: Sequence[int] = ()
+    """Ledgers whose runs are garbage from now on."""
+    removed_log_id: int | None = None
+    """A log whose living runs are among `items`, with their new places."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A run that compaction has copied."""
+
+    key: bytes
+    location: Location
+
+
+class LedgerStorage:
+    """Entry logs, index and manifest together. Owned by the Bookie."""
+
+    def __init__(self, disk: Disk, settings: BookieSettings, manifest: Manifest) -> None:
+        self.disk = disk
+        self.settings = settings
+        self.manifest = manifest
+        self.index = Index(disk, settings.index_cache_bytes)
+        self.read_cache = ReadCache(settings.read_cache_bytes)
+        self.readers = EntryLogReaders(disk, settings.open_files_count)
+        self._writer = RunWriter(self)
+        self._publishing = asyncio.Lock()
+        self._next_log_id = manifest.next_log_id
+        self._next_table_id = manifest.next_table_id
+        # Ledgers deleted while a compaction copies: their copies must not come back.
+        self._deleted_meanwhile: set[int] | None = None
+
+    @property
+    def busy_log_id(self) -> int | None:
+        """The log that flushes add to."""
+        return self._writer.log_id
+
+    @classmethod
+    async def open(cls, disk: Disk, settings: BookieSettings) -> LedgerStorage:
+        """Open what the manifest names, and remove what a crash left over.
+
+        Raises:
+            CorruptDataError: The manifest or a file it names is damaged or missing.
+        """
+        try:
+            manifest = Manifest.decode(await disk.read_whole(MANIFEST_PATH))
+        except FileNotFoundError:
+            manifest = Manifest()
+        storage = cls(disk, settings, manifest)
+        for table_id in manifest.tables:
+            storage.index.tables.append(await IndexTable.open(disk, table_id, storage.index.cache))
+        return storage
+
+    async def remove_leftovers(self) -> None:
+        """Remove logs and tables that the manifest does not name."""
+        for directory, named in (
+            (LOG_DIRECTORY, set(self.manifest.logs)),
+            (TABLE_DIRECTORY, set(self.manifest.tables)),
+        ):
+            for name in await self.disk.list_directory(directory):
+                if not name.isdigit() or int(name) not in named:
+                    await self.disk.remove(f"{directory}/{name}")
+
+    async def has_files(self) -> bool:
+        """Whether there are logs or tables, named or not."""
+        return any(
+            [await self.disk.list_directory(name) for name in (LOG_DIRECTORY, TABLE_DIRECTORY)]
+        )
+
+    def allocate_log_id(self) -> int:
+        """The next log's id."""
+        self._next_log_id += 1
+        return self._next_log_id - 1
+
+    async def flush(self, generation: Generation) -> None:
+        """Make a sealed generation part of the logs; after an error it can be tried again.
+
+        Raises:
+            DiskFullError, StorageError: It is not; nothing has changed.
+        """
+        items: list[Item] = []
+        deleted = []
+        try:
+            for ledger_id in sorted(generation.ledgers):
+                cached = generation.ledgers[ledger_id]
+                items.append((record_key(ledger_id), cached.final_record().encode()))
+                if cached.record.is_deleted:
+                    deleted.append(ledger_id)
+                else:
+                    items += await self._write_runs(
+                        ledger_id, cached.first_entry_id, cached.entries
+                    )
+            await self._writer.sync()
+        except BaseException:
+            await self._writer.abandon(remove=True)
+            raise
+        added = dict(self._writer.added_bytes)
+        try:
+            await self._publish(Change(items, mark=generation.mark, added=added, deleted=deleted))
+        except BaseException:
+            await self._writer.abandon(remove=False)
+            raise
+        self._writer.published()
+
+    async def _write_runs(
+        self, ledger_id: int, first_entry_id: int, entries: list[bytes]
+    ) -> list[Item]:
+        items = []
+        for start, end in cut_runs(entries, self.settings.run_bytes):
+            run = encode_run(ledger_id, first_entry_id + start, entries[start:end])
+            location = await self._writer.add(run, end - start)
+            items.append((run_key(ledger_id, first_entry_id + start), location.encode()))
+        return items
+
+    async def set_mark(self, mark: tuple[int, int]) -> None:
+        """Move the journal's mark alone, when nothing of the journal is needed any more."""
+        await self._publish(Change(mark=mark))
+
+    async def _publish(self, change: Change) -> None:
+        async with self._publishing:
+            await self._publish_locked(change)
+
+    async def _publish_locked(self, change: Change) -> None:
+        manifest = await self._after(change)
+        tables = list(self.index.tables)
+        if change.items:
+            table_id = self._allocate_table_id()
+            await write_table(self.disk, table_id, change.items)
+            tables.insert(0, await IndexTable.open(self.disk, table_id, self.index.cache))
+        gone = set(self.manifest.logs) - set(manifest.logs)
+        await self._install(manifest, tables)
+        for ledger_id in change.deleted:
+            self.read_cache.forget_ledger(ledger_id)
+        if self._deleted_meanwhile is not None:
+            self._deleted_meanwhile.update(change.deleted)
+        for log_id in gone:
+            await self.disk.remove(log_path(log_id))
+            await self.readers.forget(log_id)
+
+    async def _after(self, change: Change) -> Manifest:
+        logs = dict(self.manifest.logs)
+        for log_id, added in change.added.items():
+            old = logs.get(log_id, LogState(0, 0))
+            logs[log_id] = LogState(old.size_bytes + added, old.live_bytes + added)
+        for ledger_id in change.deleted:
+            if await self.record(ledger_id) is None:
+                continue  # Deleted twice; its bytes were counted the first time.
+            for location in (await self.index.ledger_runs(ledger_id)).values():
+                log = logs[location.log_id]
+                logs[location.log_id] = replace(log, live_bytes=log.live_bytes - location.length)
+        assert all(log.live_bytes >= 0 for log in logs.values())
+        busy = self._writer.log_id
+        logs = {
+            log_id: log
+            for log_id, log in logs.items()
+            if log_id != change.removed_log_id and (log.live_bytes or log_id == busy)
+        }
+        return replace(self.manifest, logs=logs, mark=change.mark or self.manifest.mark)
+
+    async def _install(self, manifest: Manifest, tables: list[IndexTable]) -> None:
+        manifest = replace(
+            manifest,
+            tables=tuple(table.table_id for table in tables),
+            next_log_id=self._next_log_id,
+            next_table_id=self._next_table_id,
+        )
+        await self.disk.replace(MANIFEST_PATH, manifest.encode())
+        self.manifest = manifest
+        self.index.tables = tables
+
+    def _allocate_table_id(self) -> int:
+        self._next_table_id += 1
+        return self._next_table_id - 1
+
+    async def load(
+        self, ledger_id: int, entry_id: int, ahead_bytes: int
+    ) -> tuple[list[bytes], int]:
+        """Entries of which one is `entry_id`, and its place; read-ahead goes to the read cache.
+
+        # Hot path: benchmarks/micro_storage.py, catch-up
+
+        Raises:
+            CorruptDataError: The run is damaged or missing.
+        """
+        for _ in range(READ_ATTEMPTS_COUNT):
+            runs = await self.index.find_runs(ledger_id, entry_id, ahead_bytes)
+            if not runs:
+                break
+            first = runs[0][1]
+            length = sum(location.length for _, location in runs)
+            try:
+                data = await self.readers.read(first.log_id, first.offset, length)
+            except FileNotFoundError:
+                continue  # Compacted since the index was asked; it knows the new place.
+            return self._decode(ledger_id, entry_id, runs, data)
+        raise CorruptDataError(f"ledger {ledger_id}: entry {entry_id} is not in the index")
+
+    def _decode(
+        self, ledger_id: int, entry_id: int, runs: list[tuple[int, Location]], data: bytes
+    ) -> tuple[list[bytes], int]:
+        start = runs[0][1].offset
+        chosen: list[bytes] = []
+        for first_entry_id, location in runs:
+            at = location.offset - start
+            path = log_path(location.log_id)
+            run = decode_run(data[at : at + location.length], path, location.offset)
+            if (run.ledger_id, run.first_entry_id) != (ledger_id, first_entry_id):
+                raise CorruptDataError(
+                    f"{path}: offset {location.offset}: a run of ledger {run.ledger_id} "
+                    f"where the index has ledger {ledger_id}"
+                )
+            self.read_cache.put(ledger_id, first_entry_id, run.entries)
+            chosen = chosen or run.entries
+        return chosen, entry_id - runs[0][0]
+
+    async def record(self, ledger_id: int) -> LedgerRecord | None:
+        """A ledger's record as of the last flush; None if it was deleted or never there."""
+        record = await self.index.record(ledger_id)
+        return None if record is None or record.is_deleted else record
+
+    async def merge(self) -> bool:
+        """Merge tables of the index if that is due; whether it was."""
+        tables = list(self.index.tables)
+        chosen = compaction.choose_merge([table.keys_count for table in tables])
+        if chosen is None:
+            return False
+        old = tables[chosen.start : chosen.stop]
+        table_id = self._allocate_table_id()
+        await merge_tables(self.disk, table_id, old, is_complete=chosen.stop == len(tables))
+        merged = await IndexTable.open(self.disk, table_id, self.index.cache)
+        async with self._publishing:
+            current = list(self.index.tables)
+            place = current.index(old[0])
+            assert current[place : place + len(old)] == old
+            current[place : place + len(old)] = [merged]
+            await self._install(self.manifest, current)
+        for table in old:
+            await self.disk.remove(table_path(table.table_id))
+            await table.retire()
+        return True
+
+    def begin_copying(self) -> RunWriter:
+        """Start a compaction: a writer for its copies, to be given to `publish_copies`."""
+        assert self._deleted_meanwhile is None
+        self._deleted_meanwhile = set()
+        return RunWriter(self)
+
+    def end_copying(self) -> None:
+        """The compaction is over, one way or the other."""
+        self._deleted_meanwhile = None
+
+    async def publish_copies(self, log_id: int, copies: Mapping[int, list[Copy]]) -> None:
+        """Put copies of all living runs of a log in its place; `copies` by ledger.
+
+        Raises:
+            CorruptDataError: The copies are not all that is alive in the log; nothing changed.
+        """
+        async with self._publishing:
+            assert self._deleted_meanwhile is not None
+            kept = [
+                copy
+                for ledger_id, runs in copies.items()
+                if ledger_id not in self._deleted_meanwhile
+                for copy in runs
+            ]
+            kept_bytes = sum(copy.location.length for copy in kept)
+            if kept_bytes != self.manifest.logs[log_id].live_bytes:
+                raise CorruptDataError(
+                    f"{log_path(log_id)}: found {kept_bytes} bytes of living runs, "
+                    f"expected {self.manifest.logs[log_id].live_bytes}"
+                )
+            added = Counter[int]()
+            for copy in kept:
+                added[copy.location.log_id] += copy.location.length
+            items = sorted((copy.key, copy.location.encode()) for copy in kept)
+            await self._publish_locked(Change(items, added=added, removed_log_id=log_id))
+
+    async def roll_log(self) -> None:
+        """Let the next flush begin a log, so that this one may be compacted."""
+        await self._writer.close()
+
+    async def close(self) -> None:
+        """Release all files."""
+        await self._writer.close()
+        await self.readers.close()
+        for table in self.index.tables:
+            await table.retire()

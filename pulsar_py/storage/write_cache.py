@@ -1,0 +1,185 @@
+"""The write cache: what is confirmed and not yet in an entry log, and the gate for appends.
+
+Two generations: the current one grows by whole groups; at a size or an age it is sealed and flushed
+while the next one grows. Pure: the flush itself belongs to `ledger_storage`. Reads look into both.
+
+Memory is bounded by the `AppendGate`: each append pays its cost there before it is queued, and the
+cost comes back when a generation was flushed, entries failed, or their ledger was deleted.
+
+Invariant: in a generation, a ledger's entries have ids from `first_entry_id` without gaps, and the
+current generation's follow the sealed one's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+
+from pulsar_py.common.errors import DiskFullError
+from pulsar_py.storage.ledger_record import LedgerRecord
+from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger
+
+LEDGER_OVERHEAD_BYTES = 1024
+"""What a ledger costs in a generation beside its entries."""
+
+CUT_ENTRIES_COUNT = 256
+"""Entries looked at together when a read is cut to size."""
+
+_SHUT_BYTES = 1 << 62
+
+
+class AppendGate:
+    """Whether there is room for another entry: one comparison an append.
+
+    While the gate is shut, `room_bytes` is far below zero, so that the comparison covers it.
+    """
+
+    __slots__ = ("_reason", "limit_bytes", "room_bytes")
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        # What may still be appended; negative while shut.
+        self.room_bytes = limit_bytes
+        # Why the gate is shut; None while it is open.
+        self._reason: str | None = None
+
+    @property
+    def is_shut(self) -> bool:
+        """Nothing is let through, however small."""
+        return self._reason is not None
+
+    def shut(self, reason: str) -> None:
+        """Refuse all appends with a `DiskFullError` from now on."""
+        if self._reason is None:
+            self.room_bytes -= _SHUT_BYTES
+        self._reason = reason
+
+    def reopen(self) -> None:
+        """Let appends through again."""
+        if self._reason is not None:
+            self.room_bytes += _SHUT_BYTES
+        self._reason = None
+
+    def refusal(self) -> DiskFullError:
+        """The error for an append that did not get through."""
+        if self._reason is not None:
+            return DiskFullError(self._reason)
+        return DiskFullError(
+            f"{self.limit_bytes - self.room_bytes} of {self.limit_bytes} bytes wait for the disk"
+        )
+
+
+class CachedLedger:
+    """One ledger's part of a generation."""
+
+    __slots__ = ("entries", "first_entry_id", "ledger", "length_bytes", "record")
+
+    def __init__(self, ledger: Ledger, first_entry_id: int, length_bytes: int) -> None:
+        # Keeps the ledger alive, so that its state is found until it is in the index.
+        self.ledger = ledger
+        # As of this generation; the ledger's own may be ahead.
+        self.record = ledger.record
+        self.first_entry_id = first_entry_id
+        self.entries: list[bytes] = []
+        # Bytes of the whole ledger as of this generation.
+        self.length_bytes = length_bytes
+
+    def final_record(self) -> LedgerRecord:
+        """What the index has to say about the ledger once this generation is flushed."""
+        return self.record.at(self.first_entry_id + len(self.entries) - 1, self.length_bytes)
+
+
+class Generation:
+    """Everything confirmed between two swaps."""
+
+    __slots__ = ("born_seconds", "cost_bytes", "ledgers", "mark")
+
+    def __init__(self, born_seconds: float, mark: tuple[int, int]) -> None:
+        self.ledgers: dict[int, CachedLedger] = {}
+        # What flushing it gives back to the gate, and to memory.
+        self.cost_bytes = 0
+        # When it was begun, on the clock's monotonic scale.
+        self.born_seconds = born_seconds
+        # Journal file and offset up to which its content reaches.
+        self.mark = mark
+
+    def touch(self, ledger: Ledger) -> CachedLedger:
+        """The ledger's part, begun after its last confirmed entry if it is new."""
+        cached = self.ledgers.get(ledger.ledger_id)
+        if cached is None:
+            cached = self.ledgers[ledger.ledger_id] = CachedLedger(
+                ledger, ledger.last_add_confirmed + 1, ledger.length_bytes
+            )
+            self.cost_bytes += LEDGER_OVERHEAD_BYTES
+        return cached
+
+    def add(self, ledger: Ledger, entries: list[bytes], size_bytes: int) -> None:
+        """Add confirmed entries that follow the ledger's last confirmed one."""
+        cached = self.touch(ledger)
+        cached.entries += entries
+        cached.length_bytes += size_bytes
+        self.cost_bytes += size_bytes + ENTRY_OVERHEAD_BYTES * len(entries)
+
+    def set_record(self, ledger: Ledger) -> int:
+        """Note the ledger's new record; returns the bytes freed if that deleted it."""
+        cached = self.touch(ledger)
+        cached.record = ledger.record
+        if not ledger.record.is_deleted or not cached.entries:
+            return 0
+        freed = sum(map(len, cached.entries)) + ENTRY_OVERHEAD_BYTES * len(cached.entries)
+        cached.entries = []
+        self.cost_bytes -= freed
+        return freed
+
+    def forget(self, ledger_id: int) -> None:
+        """Drop a deleted ledger that no index will have to hear of."""
+        del self.ledgers[ledger_id]
+        self.cost_bytes -= LEDGER_OVERHEAD_BYTES
+
+
+class WriteCache:
+    """The current generation and the one that is being flushed."""
+
+    def __init__(self, now_seconds: float, mark: tuple[int, int]) -> None:
+        self.current = Generation(now_seconds, mark)
+        self.sealed: Generation | None = None
+
+    def seal(self, now_seconds: float) -> Generation:
+        """Begin a new generation; the old one is now there to be flushed."""
+        assert self.sealed is None
+        self.sealed = self.current
+        self.current = Generation(now_seconds, self.sealed.mark)
+        return self.sealed
+
+    def drop_sealed(self) -> Generation:
+        """The sealed generation is in the entry logs, durably: forget it."""
+        sealed = self.sealed
+        assert sealed is not None
+        self.sealed = None
+        return sealed
+
+    def find(self, ledger_id: int, entry_id: int) -> tuple[list[bytes], int] | None:
+        """Entries of which one is `entry_id`, and its place among them."""
+        for generation in (self.current, self.sealed):
+            if generation is not None and (cached := generation.ledgers.get(ledger_id)):
+                place = entry_id - cached.first_entry_id
+                if 0 <= place < len(cached.entries):
+                    return cached.entries, place
+        return None
+
+
+def cut(entries: list[bytes], place: int, count: int, max_bytes: int) -> list[bytes]:
+    """Up to `count` entries from `place`: at least one, then while `max_bytes` allow."""
+    end = min(place + count, len(entries))
+    chosen: list[bytes] = []
+    while place < end:
+        # A piece at a time: what follows may be a whole backlog.
+        piece = entries[place : min(place + CUT_ENTRIES_COUNT, end)]
+        piece_bytes = sum(map(len, piece))
+        if piece_bytes > max_bytes:
+            fitting = bisect_right(list(accumulate(map(len, piece))), max_bytes)
+            return chosen + piece[: fitting if chosen else max(fitting, 1)]
+        chosen += piece
+        max_bytes -= piece_bytes
+        place += len(piece)
+    return chosen
