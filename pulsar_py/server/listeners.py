@@ -6,11 +6,13 @@ broker are in one `Connections`, which keeps the limits and drives keep-alive wi
 
 from __future__ import annotations
 
+import asyncio
 import ssl
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pulsar_py.server.connection.connections import Connections
+from pulsar_py.server.connection.connections import Connections
+
+BACKLOG = 4096
+"""Connections the kernel holds until they are accepted: clients open thousands at once."""
 
 
 class Listener:
@@ -18,6 +20,8 @@ class Listener:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
+        self._server: asyncio.Server | None = None  # None unless bound
+        self._port = 0
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
         """Bind and accept; port 0 takes a free one.
@@ -25,13 +29,39 @@ class Listener:
         Raises:
             OSError: The address can't be bound.
         """
-        raise NotImplementedError
+        await self.bind(host, port, tls=tls)
+        await self.serve()
+
+    async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+        """Take the address without accepting yet, so that `port` is known before anybody comes.
+
+        Raises:
+            OSError: The address can't be bound.
+        """
+        self._server = await asyncio.get_running_loop().create_server(
+            self._connections.new_connection,
+            host,
+            port,
+            ssl=tls,
+            backlog=BACKLOG,
+            start_serving=False,
+        )
+        self._port = int(self._server.sockets[0].getsockname()[1])
+
+    async def serve(self) -> None:
+        """Accept from now on."""
+        assert self._server is not None, "bind was not called"
+        await self._server.start_serving()
 
     @property
     def port(self) -> int:
         """The port bound."""
-        raise NotImplementedError
+        assert self._port, "the listener is not started"
+        return self._port
 
     async def close(self) -> None:
         """Stop accepting; open connections stay (close them with `Connections.close`)."""
-        raise NotImplementedError
+        if self._server is None:
+            return
+        self._server.close()
+        self._server = None

@@ -1,7 +1,7 @@
 """Schemas of topics: versions, storage, and which may follow which."""
 
-from pulsar_py.server.schema_registry.compatibility import CompatibilityStrategy
+from pulsar_py.server.schema_registry.compatibility import SchemaPolicies
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
 from pulsar_py.server.schema_registry.registry import SchemaRegistry
 
-__all__ = ["CompatibilityStrategy", "SchemaDefinition", "SchemaRegistry", "StoredSchema"]
+__all__ = ["SchemaDefinition", "SchemaPolicies", "SchemaRegistry", "StoredSchema"]

@@ -10,56 +10,52 @@ Source: SchemaCompatibilityStrategy, SchemaRegistryServiceImpl.checkCompatible.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
+from dataclasses import dataclass
 from typing import Protocol
 
 from pulsar_py.common.errors import IncompatibleSchemaError
+from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.server.schema_registry.definition import SchemaDefinition
 
 
-class CompatibilityStrategy(Enum):
-    """Against which earlier schemas a new one is checked, and in which direction."""
+@dataclass(frozen=True, slots=True)
+class SchemaPolicies:
+    """What applies to one topic's schemas. Comments name broker.conf's settings."""
 
-    UNDEFINED = "UNDEFINED"
-    ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
-    ALWAYS_COMPATIBLE = "ALWAYS_COMPATIBLE"
-    BACKWARD = "BACKWARD"
-    FORWARD = "FORWARD"
-    FULL = "FULL"
-    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
-    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
-    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+    strategy: SchemaCompatibilityStrategy = SchemaCompatibilityStrategy.FULL
+    is_auto_update_allowed: bool = True  # isAllowAutoUpdateSchemaEnabled
+    is_validation_enforced: bool = False  # isSchemaValidationEnforced
 
 
 _TRANSITIVE = frozenset(
     {
-        CompatibilityStrategy.BACKWARD_TRANSITIVE,
-        CompatibilityStrategy.FORWARD_TRANSITIVE,
-        CompatibilityStrategy.FULL_TRANSITIVE,
+        SchemaCompatibilityStrategy.BACKWARD_TRANSITIVE,
+        SchemaCompatibilityStrategy.FORWARD_TRANSITIVE,
+        SchemaCompatibilityStrategy.FULL_TRANSITIVE,
     }
 )
 _NEW_READS_OLD = frozenset(
     {
-        CompatibilityStrategy.BACKWARD,
-        CompatibilityStrategy.BACKWARD_TRANSITIVE,
-        CompatibilityStrategy.FULL,
-        CompatibilityStrategy.FULL_TRANSITIVE,
+        SchemaCompatibilityStrategy.BACKWARD,
+        SchemaCompatibilityStrategy.BACKWARD_TRANSITIVE,
+        SchemaCompatibilityStrategy.FULL,
+        SchemaCompatibilityStrategy.FULL_TRANSITIVE,
     }
 )
 _OLD_READS_NEW = frozenset(
     {
-        CompatibilityStrategy.FORWARD,
-        CompatibilityStrategy.FORWARD_TRANSITIVE,
-        CompatibilityStrategy.FULL,
-        CompatibilityStrategy.FULL_TRANSITIVE,
+        SchemaCompatibilityStrategy.FORWARD,
+        SchemaCompatibilityStrategy.FORWARD_TRANSITIVE,
+        SchemaCompatibilityStrategy.FULL,
+        SchemaCompatibilityStrategy.FULL_TRANSITIVE,
     }
 )
 _CONSUMER_CHECKS_ALL = frozenset(
     {
-        CompatibilityStrategy.BACKWARD_TRANSITIVE,
-        CompatibilityStrategy.FULL_TRANSITIVE,
-        CompatibilityStrategy.ALWAYS_INCOMPATIBLE,
+        SchemaCompatibilityStrategy.BACKWARD_TRANSITIVE,
+        SchemaCompatibilityStrategy.FULL_TRANSITIVE,
+        SchemaCompatibilityStrategy.ALWAYS_INCOMPATIBLE,
     }
 )
 
@@ -86,7 +82,7 @@ _SAME_TYPE = SameTypeComparer()
 def check_new_schema(
     new: SchemaDefinition,
     history: Sequence[SchemaDefinition],
-    strategy: CompatibilityStrategy,
+    strategy: SchemaCompatibilityStrategy,
     comparers: Comparers,
 ) -> None:
     """Return if `new` may follow `history` (oldest first, at least one).
@@ -94,9 +90,9 @@ def check_new_schema(
     Raises:
         IncompatibleSchemaError: It may not; the message says which rule forbids it.
     """
-    if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
+    if strategy is SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE:
         return
-    if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
+    if strategy is SchemaCompatibilityStrategy.ALWAYS_INCOMPATIBLE:
         raise IncompatibleSchemaError("the strategy ALWAYS_INCOMPATIBLE refuses every new schema")
     checked = history if strategy in _TRANSITIVE else history[-1:]
     comparer = comparers.get(new.type, _SAME_TYPE)
@@ -111,7 +107,7 @@ def check_new_schema(
 def check_consumer_schema(
     schema: SchemaDefinition,
     history: Sequence[SchemaDefinition],
-    strategy: CompatibilityStrategy,
+    strategy: SchemaCompatibilityStrategy,
     comparers: Comparers,
 ) -> None:
     """Return if a consumer with `schema` may read a topic of this history (at least one).
@@ -119,7 +115,7 @@ def check_consumer_schema(
     Raises:
         IncompatibleSchemaError: It may not.
     """
-    if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
+    if strategy is SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE:
         return
     if strategy in _CONSUMER_CHECKS_ALL:
         check_new_schema(schema, history, strategy, comparers)

@@ -2,8 +2,8 @@
 
 Three numberings of schema types exist. The wire's `Schema.Type` is what this module uses; the
 stored `SchemaInfo.SchemaType` is that plus one for 0..20; names in REST are the stored names
-(`KEY_VALUE` and `PROTOBUF_NATIVE` written with an underscore). A version is a number from 0 that grows by one a
-change, and travels as eight bytes, big endian.
+(`KEY_VALUE` and `PROTOBUF_NATIVE` written with an underscore). A version is a number from 0 that
+grows by one a change, and travels as eight bytes, big endian.
 
 Source: Schema in PulsarApi.proto, SchemaInfo in SchemaRegistryFormat.proto, LongSchemaVersion.
 """
@@ -15,6 +15,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import cast
 
 from pulsar_py.common.errors import IncompatibleSchemaError
 from pulsar_py.proto.PulsarApi_pb2 import Schema
@@ -24,6 +25,8 @@ NO_VERSION = b""
 """The version bytes of "no schema"."""
 
 _VERSION = struct.Struct(">q")
+# `Schema.None` can not be written in Python.
+_NONE_TYPE = Schema.Type.Value("None")
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 _LAST_COMMON_TYPE = Schema.ProtobufNative
 _EXTERNAL_SHIFT = SchemaInfo.EXTERNAL - Schema.External
@@ -71,6 +74,11 @@ class SchemaDefinition:
         for key in sorted(self.properties):
             schema.properties.add(key=key, value=self.properties[key])
         return schema
+
+    @property
+    def is_empty(self) -> bool:
+        """Bytes, which the wire calls None: the same as no schema at all."""
+        return self.type == _NONE_TYPE
 
     @property
     def sha256(self) -> bytes:
@@ -128,11 +136,9 @@ def decode_stored(data: bytes, version: int, name: str) -> StoredSchema:
 
 def _to_stored_type(wire_type: Schema.Type.ValueType) -> SchemaInfo.SchemaType.ValueType:
     shift = 1 if wire_type <= _LAST_COMMON_TYPE else _EXTERNAL_SHIFT
-    return SchemaInfo.SchemaType.Name(wire_type + shift) and SchemaInfo.SchemaType.ValueType(
-        wire_type + shift
-    )
+    return cast("SchemaInfo.SchemaType.ValueType", wire_type + shift)
 
 
 def _to_wire_type(stored_type: SchemaInfo.SchemaType.ValueType) -> Schema.Type.ValueType:
     shift = _EXTERNAL_SHIFT if stored_type == SchemaInfo.EXTERNAL else 1
-    return Schema.Type.ValueType(stored_type - shift)
+    return cast("Schema.Type.ValueType", stored_type - shift)

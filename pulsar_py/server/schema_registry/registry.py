@@ -1,31 +1,92 @@
 """The SchemaRegistry: which schema each topic has and had.
 
-Source: SchemaRegistryServiceImpl, BookkeeperSchemaStorage in Pulsar's broker.
+Versions count from 0; a schema equal to one in the history keeps its version. Deleting appends a
+tombstone: what is before it counts no more, the numbering goes on. Histories are cached, and read
+again when another broker changed one. Writers of one schema id take turns.
+
+Source: SchemaRegistryServiceImpl in Pulsar's broker.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
 from pulsar_py.common.clock import Clock
-from pulsar_py.metadata.store import MetadataStore
-from pulsar_py.server.schema_registry.compatibility import CompatibilityStrategy
-from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
+from pulsar_py.common.errors import (
+    IncompatibleSchemaError,
+    MetadataBadVersionError,
+    MetadataExistsError,
+)
+from pulsar_py.common.policies import SchemaCompatibilityStrategy
+from pulsar_py.metadata.store import MetadataStore, Notification
+from pulsar_py.proto.PulsarApi_pb2 import Schema
+from pulsar_py.server.schema_registry.compatibility import (
+    Comparers,
+    check_consumer_schema,
+    check_new_schema,
+)
+from pulsar_py.server.schema_registry.definition import (
+    SchemaDefinition,
+    StoredSchema,
+    decode_version,
+    encode_version,
+)
+from pulsar_py.server.schema_registry.storage import SCHEMAS_PATH, SchemaStorage, locator_path
+from pulsar_py.server.schema_registry.validation import check_definition, is_same
 from pulsar_py.storage.ledger_store import LedgerStore
+
+CACHED_HISTORIES = 10_000
+_TOMBSTONE = SchemaDefinition(type=Schema.Type.Value("None"), data=b"")
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """All versions of a schema id, and the version of the locator that names them."""
+
+    versions: tuple[StoredSchema, ...]
+    locator_version: int
+
+    @property
+    def live(self) -> tuple[StoredSchema, ...]:
+        """Those after the last deletion."""
+        for index in range(len(self.versions), 0, -1):
+            if self.versions[index - 1].is_deleted:
+                return self.versions[index:]
+        return self.versions
 
 
 class SchemaRegistry:
     """Versions of the schemas of all topics; one a broker.
 
-    A schema id is `tenant/namespace/local-name` of the topic without its partition.
+    A schema id is `tenant/namespace/local-name` of the topic without its partition
+    (`TopicName.schema_id`).
     """
 
-    def __init__(self, metadata: MetadataStore, ledger_store: LedgerStore, clock: Clock) -> None:
-        self._metadata = metadata
-        self._ledger_store = ledger_store
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        ledger_store: LedgerStore,
+        clock: Clock,
+        *,
+        comparers: Comparers | None = None,
+    ) -> None:
+        """`comparers` knows the rules of each schema type; a type without is compatible."""
+        self._storage = SchemaStorage(metadata, ledger_store)
         self._clock = clock
+        self._comparers = comparers or {}
+        self._cache: OrderedDict[str, _History] = OrderedDict()
+        self._ids_by_path: dict[str, str] = {}  # of what is cached
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._end_watch = metadata.watch(SCHEMAS_PATH, self._on_changed)
 
     async def latest(self, schema_id: str) -> StoredSchema | None:
         """The newest version, None if there is none or it was deleted."""
-        raise NotImplementedError
+        live = (await self._history(schema_id)).live
+        return live[-1] if live else None
 
     async def get(self, schema_id: str, version: bytes) -> StoredSchema | None:
         """The version with these version bytes.
@@ -33,22 +94,26 @@ class SchemaRegistry:
         Raises:
             IncompatibleSchemaError: The version bytes are not eight long.
         """
-        raise NotImplementedError
+        number = decode_version(version)
+        for stored in (await self._history(schema_id)).live:
+            if stored.version == number:
+                return stored
+        return None
 
     async def history(self, schema_id: str) -> list[StoredSchema]:
         """All versions since the last deletion, oldest first."""
-        raise NotImplementedError
+        return list((await self._history(schema_id)).live)
 
     async def find_version(self, schema_id: str, schema: SchemaDefinition) -> bytes | None:
         """The version bytes of an equal schema in the history, None if there is none."""
-        raise NotImplementedError
+        return _find((await self._history(schema_id)).live, schema)
 
     async def put_if_absent(
         self,
         schema_id: str,
         schema: SchemaDefinition,
         *,
-        strategy: CompatibilityStrategy,
+        strategy: SchemaCompatibilityStrategy,
         is_auto_update_allowed: bool = True,
         user: str = "",
     ) -> bytes:
@@ -57,26 +122,115 @@ class SchemaRegistry:
         Raises:
             IncompatibleSchemaError: It is invalid, may not follow the latest, or may not be added.
         """
-        raise NotImplementedError
+        check_definition(schema)
+        async with self._lock_of(schema_id):
+            while True:
+                history = await self._history(schema_id)
+                live = history.live
+                known = _find(live, schema)
+                if known is not None:
+                    return known
+                if not is_auto_update_allowed:
+                    raise IncompatibleSchemaError(
+                        "schema not found, and schemas are not updated automatically"
+                    )
+                if live:
+                    definitions = [each.definition for each in live]
+                    check_new_schema(schema, definitions, strategy, self._comparers)
+                version = await self._append(schema_id, history, schema, user)
+                if version is not None:
+                    return version
 
     async def check_consumer(
-        self, schema_id: str, schema: SchemaDefinition, *, strategy: CompatibilityStrategy
+        self,
+        schema_id: str,
+        schema: SchemaDefinition,
+        *,
+        strategy: SchemaCompatibilityStrategy,
     ) -> None:
         """Return if a consumer with this schema may read the topic.
 
         Raises:
             IncompatibleSchemaError: It may not, or the topic has no schema.
         """
-        raise NotImplementedError
+        live = (await self._history(schema_id)).live
+        if not live:
+            raise IncompatibleSchemaError("the topic has no schema to check against")
+        definitions = [each.definition for each in live]
+        check_consumer_schema(schema, definitions, strategy, self._comparers)
 
     async def delete(self, schema_id: str, *, user: str = "") -> bytes | None:
         """Append a deletion; returns its version bytes, None if there was no schema."""
-        raise NotImplementedError
+        async with self._lock_of(schema_id):
+            while True:
+                history = await self._history(schema_id)
+                if not history.live:
+                    return None
+                version = await self._append(schema_id, history, None, user)
+                if version is not None:
+                    return version
 
     async def purge(self, schema_id: str) -> None:
         """Remove all versions and their ledgers, as when the topic is deleted."""
-        raise NotImplementedError
+        async with self._lock_of(schema_id):
+            self._forget(schema_id)
+            await self._storage.remove(schema_id)
 
     async def close(self) -> None:
-        """End what is under way."""
-        raise NotImplementedError
+        """Stop watching for changes."""
+        self._end_watch()
+
+    async def _append(
+        self, schema_id: str, history: _History, schema: SchemaDefinition | None, user: str
+    ) -> bytes | None:
+        """Store the next version, a deletion where `schema` is None; None: someone was faster."""
+        stored = StoredSchema(
+            definition=schema or _TOMBSTONE,
+            version=len(history.versions),
+            timestamp_millis=self._clock.wall_time_millis(),
+            user=user,
+            is_deleted=schema is None,
+        )
+        try:
+            await self._storage.append(schema_id, stored, history.locator_version)
+        except (MetadataBadVersionError, MetadataExistsError):
+            self._forget(schema_id)
+            return None
+        self._forget(schema_id)
+        return encode_version(stored.version)
+
+    async def _history(self, schema_id: str) -> _History:
+        cached = self._cache.get(schema_id)
+        if cached is not None:
+            self._cache.move_to_end(schema_id)
+            return cached
+        versions, locator_version = await self._storage.load(schema_id)
+        history = _History(tuple(versions), locator_version)
+        if versions:
+            self._cache[schema_id] = history
+            self._ids_by_path[locator_path(schema_id)] = schema_id
+            if len(self._cache) > CACHED_HISTORIES:
+                self._forget(next(iter(self._cache)))
+        return history
+
+    def _forget(self, schema_id: str) -> None:
+        self._cache.pop(schema_id, None)
+        self._ids_by_path.pop(locator_path(schema_id), None)
+
+    def _on_changed(self, notification: Notification) -> None:
+        schema_id = self._ids_by_path.get(notification.path)
+        if schema_id is not None:
+            self._forget(schema_id)
+
+    def _lock_of(self, schema_id: str) -> asyncio.Lock:
+        lock = self._locks.get(schema_id)
+        if lock is None:
+            lock = self._locks[schema_id] = asyncio.Lock()
+        return lock
+
+
+def _find(versions: Sequence[StoredSchema], schema: SchemaDefinition) -> bytes | None:
+    for stored in versions:
+        if is_same(stored.definition, schema):
+            return stored.version_bytes
+    return None

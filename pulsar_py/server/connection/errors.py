@@ -1,0 +1,51 @@
+"""What goes wrong while a command is served, as the error a client is answered with: pure.
+
+Source: BrokerServiceException.getClientErrorCode in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from pulsar_py.common.errors import (
+    CursorBusyError,
+    InvalidCursorPositionError,
+    ManagedLedgerClosedError,
+    ManagedLedgerError,
+    ManagedLedgerFencedError,
+    ManagedLedgerTerminatedError,
+    MetadataError,
+    PersistenceError,
+    PulsarError,
+    ServiceError,
+    ServiceMetadataError,
+    ServiceNotReadyError,
+    StorageError,
+    SubscriptionBusyError,
+    TopicTerminatedError,
+    UnknownServiceError,
+)
+
+_BY_CAUSE: tuple[tuple[type[PulsarError], type[ServiceError]], ...] = (
+    (MetadataError, ServiceMetadataError),
+    (StorageError, PersistenceError),
+    (ManagedLedgerFencedError, ServiceNotReadyError),
+    (ManagedLedgerClosedError, ServiceNotReadyError),
+    (ManagedLedgerTerminatedError, TopicTerminatedError),
+    (CursorBusyError, SubscriptionBusyError),
+    (InvalidCursorPositionError, UnknownServiceError),
+    (ManagedLedgerError, PersistenceError),
+)
+
+
+def to_service_error(error: BaseException) -> ServiceError:
+    """The error with a wire code that stands for `error`; itself if it has one."""
+    if isinstance(error, ServiceError):
+        return error
+    for cause, service_error in _BY_CAUSE:
+        if isinstance(error, cause):
+            return service_error(str(error))
+    return UnknownServiceError(f"{type(error).__name__}: {error}")
+
+
+def is_expected(error: BaseException) -> bool:
+    """Whether the error is part of normal life, and not a fault of this broker's code."""
+    return isinstance(error, PulsarError)

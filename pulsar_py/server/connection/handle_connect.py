@@ -1,0 +1,118 @@
+"""CONNECT, credentials, PING and PONG.
+
+CONNECT is answered with CONNECTED at once while authentication is off. Else its data, and each
+AUTH_RESPONSE after it, goes to the method's state until that names a role. The same path refreshes
+credentials later: a changed role closes the connection.
+
+Source: ServerCnx.handleConnect, handleAuthResponse in Pulsar's broker; PIP-55.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_py.common.errors import AuthenticationError, ServiceError
+from pulsar_py.proto.PulsarApi_pb2 import (
+    CommandAuthResponse,
+    CommandConnect,
+    CommandPing,
+    CommandPong,
+)
+from pulsar_py.server.connection.authentication import REFRESH_CHALLENGE, Authenticated
+from pulsar_py.wire import commands
+from pulsar_py.wire.connection_state import Handshake, broker_feature_flags
+
+if TYPE_CHECKING:
+    from pulsar_py.server.connection.server_cnx import ServerCnx
+
+
+def handle_ping(cnx: ServerCnx, command: CommandPing) -> None:
+    """Answer at once."""
+    del command
+    cnx.send(commands.pong())
+
+
+def handle_pong(cnx: ServerCnx, command: CommandPong) -> None:
+    """Nothing to do: that bytes came is what counts."""
+    del cnx, command
+
+
+def handle_connect(cnx: ServerCnx, command: CommandConnect) -> None:
+    """Begin the handshake; ends with CONNECTED, AUTH_CHALLENGE or ERROR."""
+    cnx.state.on_connect()
+    cnx.handshake = Handshake.from_connect(command)
+    authenticators = cnx.connections.authenticators
+    if not authenticators.is_enabled:
+        _send_connected(cnx)
+        return
+    try:
+        cnx.auth_state = authenticators.state_for(command.auth_method_name, cnx.remote_address)
+    except ServiceError as error:
+        _refuse(cnx, error)
+        return
+    cnx.auth_method_name = command.auth_method_name
+    if cnx.auth_state is None:
+        cnx.role = authenticators.anonymous_role
+        _send_connected(cnx)
+        return
+    cnx.spawn(_authenticate(cnx, command.auth_data), "authenticate")
+
+
+def handle_auth_response(cnx: ServerCnx, command: CommandAuthResponse) -> None:
+    """Go on with the handshake, or take in fresh credentials."""
+    cnx.state.on_challenge_answered()
+    cnx.spawn(_authenticate(cnx, command.response.auth_data), "authenticate")
+
+
+async def _authenticate(cnx: ServerCnx, auth_data: bytes) -> None:
+    assert cnx.auth_state is not None
+    try:
+        answer = await cnx.auth_state.authenticate(auth_data)
+    except Exception as error:  # noqa: BLE001 - whatever fails must not let the client in
+        _refuse(cnx, AuthenticationError(str(error)))
+        return
+    if not cnx.is_connected:
+        return
+    if not isinstance(answer, Authenticated):
+        send_challenge(cnx, answer.auth_data)
+        return
+    if cnx.is_handshake_done and cnx.role != answer.role:
+        _refuse(cnx, AuthenticationError("the role changed with the fresh credentials"))
+        return
+    cnx.role = answer.role
+    cnx.credentials_expire_at_millis = answer.expires_at_millis
+    if not cnx.is_handshake_done:
+        _send_connected(cnx)
+
+
+def send_challenge(cnx: ServerCnx, auth_data: bytes = REFRESH_CHALLENGE) -> None:
+    """Ask for credentials."""
+    cnx.state.on_challenge_sent()
+    cnx.send(
+        commands.auth_challenge(
+            cnx.auth_method_name,
+            auth_data,
+            server_version=cnx.connections.settings.server_version,
+            protocol_version=cnx.protocol_version,
+        )
+    )
+
+
+def _send_connected(cnx: ServerCnx) -> None:
+    settings = cnx.connections.settings
+    cnx.state.on_connected()
+    cnx.send(
+        commands.connected(
+            settings.server_version,
+            cnx.protocol_version,
+            settings.max_message_bytes,
+            broker_feature_flags(
+                is_topic_list_watcher_enabled=settings.is_topic_list_watcher_enabled
+            ),
+        )
+    )
+
+
+def _refuse(cnx: ServerCnx, error: ServiceError) -> None:
+    cnx.send(commands.error(commands.NO_REQUEST_ID, error.code, str(error)))
+    cnx.refuse(str(error))

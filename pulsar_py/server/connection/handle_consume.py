@@ -1,0 +1,288 @@
+"""SUBSCRIBE and what follows it: FLOW, ACK, REDELIVER, SEEK, UNSUBSCRIBE, CLOSE_CONSUMER, stats.
+
+A consumer id is unknown, pending while its SUBSCRIBE is served, then in `consumers` until either
+side closes it. FLOW for a pending one is kept; everything else for an id that is not in
+`consumers` is dropped where there is no answer, and refused where there is one.
+
+Source: ServerCnx.handleSubscribe and the handlers after it in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_py.common.errors import (
+    ConsumerNotFoundError,
+    NotAllowedError,
+    RemoteProtocolError,
+    ServiceMetadataError,
+    ServiceNotReadyError,
+)
+from pulsar_py.common.message_id import position_of
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import Position
+from pulsar_py.proto.PulsarApi_pb2 import (
+    CommandAck,
+    CommandCloseConsumer,
+    CommandConsumerStats,
+    CommandConsumerStatsResponse,
+    CommandFlow,
+    CommandGetLastMessageId,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandSeek,
+    CommandSubscribe,
+    CommandUnsubscribe,
+)
+from pulsar_py.server.connection.handle_schema import check_schema_of_consumer
+from pulsar_py.server.connection.pending import PendingConsumer
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.requests import SubscribeRequest
+from pulsar_py.server.topics.subscription import PersistentSubscription
+from pulsar_py.wire import commands
+from pulsar_py.wire.payload import parse_metadata
+
+if TYPE_CHECKING:
+    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.topics.consumer import Consumer
+    from pulsar_py.server.topics.topic import Topic
+
+_UNSIGNED = 1 << 64
+
+
+def handle_subscribe(cnx: ServerCnx, command: CommandSubscribe) -> None:
+    """Begin to create a consumer; a repeated command for one that is there succeeds."""
+    consumer_id, request_id = command.consumer_id, command.request_id
+    name = TopicName.parse(command.topic)
+    limit = cnx.connections.settings.max_consumer_metadata_bytes
+    size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)
+    if size > limit:
+        raise ServiceMetadataError(f"consumer metadata of {size} bytes, allowed are {limit}")
+    if consumer_id in cnx.consumers:
+        cnx.send(commands.success(request_id))
+        return
+    if consumer_id in cnx.pending_consumers:
+        raise ServiceNotReadyError("Consumer is already present on the connection")
+    pending = PendingConsumer()
+    cnx.pending_consumers[consumer_id] = pending
+    request = SubscribeRequest.from_command(command, cnx, role=cnx.role)
+    cnx.spawn(_subscribe(cnx, name, request, pending, request_id), f"subscribe {name}")
+
+
+async def _subscribe(
+    cnx: ServerCnx,
+    name: TopicName,
+    request: SubscribeRequest,
+    pending: PendingConsumer,
+    request_id: int,
+) -> None:
+    consumer_id = request.consumer_id
+    try:
+        topic = await cnx.connections.topics.get_or_load(
+            name, create_if_missing=request.force_topic_creation
+        )
+        schemas = cnx.connections.schemas
+        await check_schema_of_consumer(schemas, topic, request.schema, cnx.role)
+        if pending.is_abandoned:
+            return
+        consumer = await topic.subscribe(request)
+    except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        if not pending.is_abandoned:
+            del cnx.pending_consumers[consumer_id]
+            cnx.send_error(request_id, error)
+        return
+    if pending.is_abandoned:
+        consumer.close()
+        return
+    del cnx.pending_consumers[consumer_id]
+    cnx.consumers[consumer_id] = consumer
+    cnx.consumer_topics[consumer_id] = topic
+    cnx.send(commands.success(request_id))
+    if pending.permits_count:
+        consumer.flow(pending.permits_count)
+
+
+def handle_flow(cnx: ServerCnx, command: CommandFlow) -> None:
+    """Let a consumer have more messages; there is no answer."""
+    consumer = cnx.consumers.get(command.consumer_id)
+    if consumer is not None:
+        consumer.flow(command.messagePermits)
+        return
+    pending = cnx.pending_consumers.get(command.consumer_id)
+    if pending is not None:
+        pending.flow(command.messagePermits)
+
+
+def handle_ack(cnx: ServerCnx, command: CommandAck) -> None:
+    """Acknowledge; answered only where the client asks for it and the consumer is there."""
+    consumer = cnx.consumers.get(command.consumer_id)
+    if consumer is None:
+        return
+    if command.HasField("txnid_least_bits"):
+        _refuse_transactional_ack(cnx, command)
+        return
+    try:
+        consumer.acknowledge(command)
+    except Exception as error:  # noqa: BLE001 - it becomes the answer
+        answer = cnx.explain(error)
+        if command.HasField("request_id"):
+            cnx.send(
+                commands.ack_response(
+                    command.consumer_id, command.request_id, code=answer.code, message=str(answer)
+                )
+            )
+        return
+    if command.HasField("request_id"):
+        cnx.send(commands.ack_response(command.consumer_id, command.request_id))
+
+
+def _refuse_transactional_ack(cnx: ServerCnx, command: CommandAck) -> None:
+    if command.HasField("request_id"):
+        cnx.send(
+            commands.ack_response(
+                command.consumer_id,
+                command.request_id,
+                code=NotAllowedError.code,
+                message="Transactions are not enabled.",
+                txn_id=(command.txnid_most_bits, command.txnid_least_bits),
+            )
+        )
+
+
+def handle_redeliver(cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages) -> None:
+    """Send what is unacknowledged again; there is no answer."""
+    consumer = cnx.consumers.get(command.consumer_id)
+    if consumer is not None:
+        consumer.redeliver(command)
+
+
+def _consumer_of(cnx: ServerCnx, consumer_id: int) -> Consumer:
+    consumer = cnx.consumers.get(consumer_id)
+    if consumer is None:
+        raise ServiceMetadataError("Consumer not found")
+    return consumer
+
+
+def handle_unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe) -> None:
+    """Delete the consumer's subscription."""
+    consumer = _consumer_of(cnx, command.consumer_id)
+    cnx.spawn(_unsubscribe(cnx, command, consumer), f"unsubscribe {command.consumer_id}")
+
+
+async def _unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, consumer: Consumer) -> None:
+    try:
+        await consumer.subscription.unsubscribe(consumer, force=command.force)
+    except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        cnx.send_error(command.request_id, error)
+        return
+    if cnx.consumers.get(command.consumer_id) is consumer:
+        cnx.forget_consumer(command.consumer_id)
+    cnx.send(commands.success(command.request_id))
+
+
+def handle_seek(cnx: ServerCnx, command: CommandSeek) -> None:
+    """Move the subscription's cursor; its consumers are closed and come back."""
+    consumer = _consumer_of(cnx, command.consumer_id)
+    if not command.HasField("message_id") and not command.HasField("message_publish_time"):
+        raise ServiceMetadataError("Message id and message publish time were not present")
+    cnx.spawn(_seek(cnx, command, consumer), f"seek {command.consumer_id}")
+
+
+async def _seek(cnx: ServerCnx, command: CommandSeek, consumer: Consumer) -> None:
+    subscription = consumer.subscription
+    try:
+        if command.HasField("message_id"):
+            message_id = command.message_id
+            ack_set = list(message_id.ack_set) or None
+            await subscription.reset_to_position(position_of(message_id), ack_set)
+        else:
+            await subscription.reset_to_time(command.message_publish_time)
+    except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        cnx.send_error(command.request_id, error)
+        return
+    cnx.send(commands.success(command.request_id))
+
+
+def handle_get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId) -> None:
+    """Answer with the topic's last message and how far the consumer's subscription is."""
+    consumer = _consumer_of(cnx, command.consumer_id)
+    cnx.spawn(_get_last_message_id(cnx, command, consumer), "last message id")
+
+
+async def _get_last_message_id(
+    cnx: ServerCnx, command: CommandGetLastMessageId, consumer: Consumer
+) -> None:
+    topic = cnx.consumer_topics[command.consumer_id]
+    try:
+        position = topic.last_message_position()
+        batch_index = await _last_batch_index(topic, position)
+    except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        cnx.send_error(command.request_id, error)
+        return
+    subscription = consumer.subscription
+    is_persistent = isinstance(subscription, PersistentSubscription)
+    cnx.send(
+        commands.get_last_message_id_response(
+            command.request_id,
+            commands.message_id_data(
+                position, partition_index=topic.name.partition_index, batch_index=batch_index
+            ),
+            subscription.cursor.mark_delete_position if is_persistent else None,
+        )
+    )
+
+
+async def _last_batch_index(topic: Topic, position: Position) -> int:
+    """The index of the last message in the last entry, -1 where that is no batch."""
+    if position.entry_id < 0 or not isinstance(topic, PersistentTopic):
+        return -1
+    entry = await topic.ledger.read_entry(position)
+    try:
+        metadata = parse_metadata(entry.data)
+    except RemoteProtocolError as error:
+        raise ServiceMetadataError(f"the last message can't be read: {error}") from error
+    return metadata.num_messages_in_batch - 1 if metadata.HasField("num_messages_in_batch") else -1
+
+
+def handle_consumer_stats(cnx: ServerCnx, command: CommandConsumerStats) -> None:
+    """Answer with a snapshot of one consumer."""
+    consumer = cnx.consumers.get(command.consumer_id)
+    if consumer is None:
+        code, text = ConsumerNotFoundError.code, f"Consumer {command.consumer_id} not found"
+        response = CommandConsumerStatsResponse(
+            request_id=command.request_id, error_code=code, error_message=text
+        )
+        cnx.send(commands.consumer_stats_response(response))
+        return
+    cnx.send(commands.consumer_stats_response(_stats_of(command.request_id, consumer)))
+
+
+def _stats_of(request_id: int, consumer: Consumer) -> CommandConsumerStatsResponse:
+    stats = consumer.stats()
+    subscription = consumer.subscription.stats()
+    return CommandConsumerStatsResponse(
+        request_id=request_id,
+        msgRateOut=stats.message_out_rate,
+        msgThroughputOut=stats.bytes_out_rate,
+        msgRateRedeliver=stats.redelivered_rate,
+        consumerName=stats.consumer_name,
+        availablePermits=stats.available_permits % _UNSIGNED,
+        unackedMessages=stats.unacked_messages % _UNSIGNED,
+        blockedConsumerOnUnackedMsgs=stats.is_blocked_on_unacked_messages,
+        address=stats.address,
+        connectedSince=str(stats.connected_since_millis),
+        type=subscription.subscription_type or "",
+        msgRateExpired=subscription.expired_rate,
+        msgBacklog=subscription.backlog_entries,
+        messageAckRate=stats.acked_rate,
+    )
+
+
+def handle_close_consumer(cnx: ServerCnx, command: CommandCloseConsumer) -> None:
+    """Close a consumer; unknown ids are fine, and so is one that is still being created."""
+    pending = cnx.pending_consumers.pop(command.consumer_id, None)
+    if pending is not None:
+        pending.abandon()
+    consumer = cnx.forget_consumer(command.consumer_id)
+    if consumer is not None:
+        consumer.close()
+    cnx.send(commands.success(command.request_id))

@@ -1,0 +1,191 @@
+"""PRODUCER and CLOSE_PRODUCER; SEND goes from `ServerCnx` straight to its producer.
+
+    unknown --PRODUCER--> pending --PRODUCER_SUCCESS--> in `producers` --CLOSE_PRODUCER--> unknown
+                             |  '--ERROR--> unknown
+                             '--waits for exclusive access: success without "ready", later with it
+
+Source: ServerCnx.handleProducer, buildProducerAndAddTopic, handleCloseProducer in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pulsar_py.common.errors import ServiceError, ServiceNotReadyError
+from pulsar_py.common.names import TopicName
+from pulsar_py.proto.PulsarApi_pb2 import CommandCloseProducer, CommandProducer, Schema
+from pulsar_py.server.connection.handle_schema import schema_version_for_producer
+from pulsar_py.server.connection.pending import PendingProducer
+from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
+from pulsar_py.wire import commands
+
+if TYPE_CHECKING:
+    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.topics.producer import Producer
+
+_NO_SEQUENCE_ID = -1
+
+
+def handle_producer(cnx: ServerCnx, command: CommandProducer) -> None:
+    """Begin to create a producer; a repeated command is answered as the first one was."""
+    producer_id, request_id = command.producer_id, command.request_id
+    name = TopicName.parse(command.topic)
+    producer = cnx.producers.get(producer_id)
+    if producer is not None and not producer.is_closed:
+        _send_success_again(cnx, request_id, producer)
+        return
+    if producer is not None or producer_id in cnx.pending_producers:
+        raise ServiceNotReadyError("Producer is already present on the connection")
+    pending = PendingProducer()
+    cnx.pending_producers[producer_id] = pending
+    schema = command.schema if command.HasField("schema") else None
+    request = _request_of(cnx, command, pending)
+    cnx.spawn(
+        _create(cnx, name, request, schema=schema, pending=pending, request_id=request_id),
+        f"producer {name}",
+    )
+
+
+def _send_success_again(cnx: ServerCnx, request_id: int, producer: Producer) -> None:
+    cnx.send(
+        commands.producer_success(
+            request_id, producer.name, schema_version=producer.request.schema_version
+        )
+    )
+
+
+def _request_of(
+    cnx: ServerCnx, command: CommandProducer, pending: PendingProducer
+) -> ProducerRequest:
+    request_id, producer_id = command.request_id, command.producer_id
+
+    def on_ready(answer: ProducerGrant | ServiceError) -> None:
+        _on_ready(cnx, request_id, producer_id, pending, answer)
+
+    return ProducerRequest(
+        connection=cnx,
+        producer_id=producer_id,
+        in_flight=cnx.in_flight,
+        name=command.producer_name if command.HasField("producer_name") else None,
+        epoch=command.epoch,
+        is_name_user_provided=command.user_provided_producer_name,
+        access_mode=command.producer_access_mode,
+        topic_epoch=command.topic_epoch if command.HasField("topic_epoch") else None,
+        is_encrypted=command.encrypted,
+        is_transactional=command.txn_enabled,
+        metadata={pair.key: pair.value for pair in command.metadata},
+        initial_subscription_name=command.initial_subscription_name or None,
+        on_ready=on_ready,
+    )
+
+
+async def _create(
+    cnx: ServerCnx,
+    name: TopicName,
+    request: ProducerRequest,
+    *,
+    schema: Schema | None,
+    pending: PendingProducer,
+    request_id: int,
+) -> None:
+    try:
+        topic = await cnx.connections.topics.get_or_load(name, create_if_missing=True)
+        await topic.check_producer_allowed(request)
+        version = await schema_version_for_producer(
+            cnx.connections.schemas, topic, schema, cnx.role
+        )
+        if pending.is_abandoned:
+            return
+        request = replace(request, schema_version=version)
+        grant = await topic.add_producer(request)
+    except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        _on_failed(cnx, request_id, request.producer_id, pending, error)
+        return
+    if pending.is_abandoned:
+        grant.producer.on_connection_lost()
+        return
+    if grant.is_ready:
+        _register(cnx, request.producer_id, pending, grant.producer)
+    else:
+        pending.producer = grant.producer
+    _send_success(cnx, request_id, grant)
+
+
+def _register(
+    cnx: ServerCnx, producer_id: int, pending: PendingProducer, producer: Producer
+) -> None:
+    if cnx.pending_producers.get(producer_id) is pending:
+        del cnx.pending_producers[producer_id]
+    cnx.producer_is_back(producer_id)
+    cnx.producers[producer_id] = producer
+
+
+def _on_ready(
+    cnx: ServerCnx,
+    request_id: int,
+    producer_id: int,
+    pending: PendingProducer,
+    answer: ProducerGrant | ServiceError,
+) -> None:
+    """A producer that waited for exclusive access has it, or never will."""
+    if pending.is_abandoned:
+        if isinstance(answer, ProducerGrant):
+            answer.producer.on_connection_lost()
+    elif isinstance(answer, ProducerGrant):
+        _register(cnx, producer_id, pending, answer.producer)
+        _send_success(cnx, request_id, answer)
+    else:
+        _on_failed(cnx, request_id, producer_id, pending, answer)
+
+
+def _on_failed(
+    cnx: ServerCnx,
+    request_id: int,
+    producer_id: int,
+    pending: PendingProducer,
+    error: Exception,
+) -> None:
+    if pending.is_abandoned:
+        return
+    if cnx.pending_producers.get(producer_id) is pending:
+        del cnx.pending_producers[producer_id]
+    cnx.send_error(request_id, error)
+
+
+def _send_success(cnx: ServerCnx, request_id: int, grant: ProducerGrant) -> None:
+    cnx.send(
+        commands.producer_success(
+            request_id,
+            grant.producer_name,
+            last_sequence_id=grant.last_sequence_id,
+            schema_version=grant.producer.request.schema_version,
+            topic_epoch=grant.topic_epoch,
+            is_ready=grant.is_ready,
+        )
+    )
+
+
+def handle_close_producer(cnx: ServerCnx, command: CommandCloseProducer) -> None:
+    """Close a producer after its publishes are answered; unknown ids are fine."""
+    producer_id = command.producer_id
+    pending = cnx.pending_producers.pop(producer_id, None)
+    if pending is not None:
+        pending.abandon()
+    producer = cnx.producers.get(producer_id)
+    if producer is None:
+        cnx.send(commands.success(command.request_id))
+        return
+    cnx.spawn(_close(cnx, command, producer), f"close producer {producer_id}")
+
+
+async def _close(cnx: ServerCnx, command: CommandCloseProducer, producer: Producer) -> None:
+    try:
+        await producer.close()
+    except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        cnx.send_error(command.request_id, error)
+        return
+    finally:
+        if cnx.producers.get(command.producer_id) is producer:
+            del cnx.producers[command.producer_id]
+    cnx.send(commands.success(command.request_id))

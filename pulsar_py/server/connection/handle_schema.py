@@ -1,0 +1,145 @@
+"""Schemas: GET_SCHEMA, GET_OR_CREATE_SCHEMA, and what PRODUCER and SUBSCRIBE bring along.
+
+Source: ServerCnx.handleGetSchema, tryAddSchema, AbstractTopic.addSchemaIfIdleOrCheckCompatible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_py.common.errors import IncompatibleSchemaError, ServiceError, TopicNotFoundError
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.policies import SchemaCompatibilityStrategy
+from pulsar_py.common.position import EARLIEST
+from pulsar_py.proto.PulsarApi_pb2 import (
+    CommandGetOrCreateSchema,
+    CommandGetSchema,
+    Schema,
+)
+from pulsar_py.server.schema_registry import SchemaDefinition, SchemaPolicies
+from pulsar_py.server.schema_registry.definition import NO_VERSION, decode_version
+from pulsar_py.wire import commands
+
+if TYPE_CHECKING:
+    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.schema_registry import SchemaRegistry
+    from pulsar_py.server.topics.topic import Topic
+
+
+def handle_get_schema(cnx: ServerCnx, command: CommandGetSchema) -> None:
+    """Answer with a version of a topic's schema, the latest by default."""
+    cnx.spawn(_get_schema(cnx, command), "get schema")
+
+
+async def _get_schema(cnx: ServerCnx, command: CommandGetSchema) -> None:
+    schemas = cnx.connections.schemas
+    try:
+        name = TopicName.parse(command.topic)
+        if command.HasField("schema_version"):
+            if not command.schema_version:
+                raise IncompatibleSchemaError("Empty schema version")  # noqa: TRY301 - one answer
+            decode_version(command.schema_version)
+            found = await schemas.get(name.schema_id, command.schema_version)
+        else:
+            found = await schemas.latest(name.schema_id)
+        if found is None:
+            raise TopicNotFoundError(f"Topic not found or no-schema {name}")  # noqa: TRY301
+    except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        answer = cnx.explain(error)
+        cnx.send(commands.get_schema_failed(command.request_id, answer.code, str(answer)))
+        return
+    schema = found.definition.to_wire()
+    cnx.send(commands.get_schema_response(command.request_id, schema, found.version_bytes))
+
+
+def handle_get_or_create_schema(cnx: ServerCnx, command: CommandGetOrCreateSchema) -> None:
+    """Answer with the version of a schema, stored if it is new and may follow."""
+    cnx.spawn(_get_or_create_schema(cnx, command), "get or create schema")
+
+
+async def _get_or_create_schema(cnx: ServerCnx, command: CommandGetOrCreateSchema) -> None:
+    try:
+        name = TopicName.parse(command.topic)
+        topic = await cnx.connections.topics.get_or_load(name, create_if_missing=False)
+        definition = SchemaDefinition.from_wire(command.schema)
+        version = await _put(cnx.connections.schemas, topic, definition, cnx.role)
+    except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        _create_failed(cnx, command.request_id, cnx.explain(error))
+        return
+    cnx.send(commands.get_or_create_schema_response(command.request_id, version))
+
+
+def _create_failed(cnx: ServerCnx, request_id: int, error: ServiceError) -> None:
+    cnx.send(commands.get_or_create_schema_failed(request_id, error.code, str(error)))
+
+
+async def _put(
+    schemas: SchemaRegistry, topic: Topic, schema: SchemaDefinition, role: str | None
+) -> bytes:
+    if schema.is_empty:
+        return NO_VERSION
+    policies = _policies_of(topic)
+    return await schemas.put_if_absent(
+        topic.name.schema_id,
+        schema,
+        strategy=policies.strategy,
+        is_auto_update_allowed=policies.is_auto_update_allowed,
+        user=role or "",
+    )
+
+
+def _policies_of(topic: Topic) -> SchemaPolicies:
+    if topic.is_system:
+        return SchemaPolicies(SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE)
+    return topic.settings.schema
+
+
+async def schema_version_for_producer(
+    schemas: SchemaRegistry, topic: Topic, schema: Schema | None, role: str | None
+) -> bytes:
+    """Version bytes a producer publishes with, stored if the schema is new; empty without one.
+
+    Raises:
+        IncompatibleSchemaError: It may not follow the topic's, or one is required.
+    """
+    definition = None if schema is None else SchemaDefinition.from_wire(schema)
+    if definition is not None and not definition.is_empty:
+        return await _put(schemas, topic, definition, role)
+    is_enforced = _policies_of(topic).is_validation_enforced
+    if is_enforced and await schemas.latest(topic.name.schema_id) is not None:
+        raise IncompatibleSchemaError(
+            "Producers cannot connect without a schema to topics with a schema "
+            "when SchemaValidationEnforced is enabled"
+        )
+    return NO_VERSION
+
+
+async def check_schema_of_consumer(
+    schemas: SchemaRegistry, topic: Topic, schema: Schema | None, role: str | None
+) -> None:
+    """Return if a consumer with that schema may read; gives it to a topic nobody has used yet.
+
+    Raises:
+        IncompatibleSchemaError: It may not.
+    """
+    if schema is None or schema.type == Schema.AutoConsume:
+        return
+    definition = SchemaDefinition.from_wire(schema)
+    if definition.is_empty:
+        return
+    policies = _policies_of(topic)
+    if await schemas.latest(topic.name.schema_id) is not None:
+        await schemas.check_consumer(topic.name.schema_id, definition, strategy=policies.strategy)
+    elif _is_unused(topic):
+        await _put(schemas, topic, definition, role)
+    elif policies.strategy is not SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE:
+        raise IncompatibleSchemaError(
+            f"topic {topic.name} has clients or messages and no schema: none can be added"
+        )
+
+
+def _is_unused(topic: Topic) -> bool:
+    """Whether the topic has neither clients nor messages."""
+    if topic.producers or topic.consumers_count:
+        return False
+    return not topic.name.is_persistent or topic.last_message_position() == EARLIEST

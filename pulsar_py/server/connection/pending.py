@@ -1,0 +1,59 @@
+"""Producers and consumers that are being created: what comes for them meanwhile.
+
+Creating one takes a task; the connection reads on. Here is what the task has to know when it is
+done: whether the client gave up, and what it granted before it heard of success.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_py.common.errors import RemoteProtocolError
+
+if TYPE_CHECKING:
+    from pulsar_py.server.topics.producer import Producer
+
+_MAX_PERMITS = 2**31 - 1
+
+
+class PendingProducer:
+    """A producer id whose PRODUCER is being served, or waits for exclusive access.
+
+    Invariant: `producer` is None until the topic has taken it in.
+    """
+
+    __slots__ = ("is_abandoned", "producer")
+
+    def __init__(self) -> None:
+        self.is_abandoned = False
+        self.producer: Producer | None = None
+
+    def abandon(self) -> None:
+        """The client closed the id, or is gone; the result is not wanted any more."""
+        self.is_abandoned = True
+        if self.producer is not None:
+            self.producer.on_connection_lost()
+
+
+class PendingConsumer:
+    """A consumer id whose SUBSCRIBE is being served."""
+
+    __slots__ = ("is_abandoned", "permits_count")
+
+    def __init__(self) -> None:
+        self.is_abandoned = False
+        self.permits_count = 0  # of FLOWs that came early
+
+    def flow(self, permits_count: int) -> None:
+        """Keep permits for later.
+
+        Raises:
+            RemoteProtocolError: The number is not positive as a signed one.
+        """
+        if not 0 < permits_count <= _MAX_PERMITS:
+            raise RemoteProtocolError(f"FLOW of {permits_count} permits")
+        self.permits_count += permits_count
+
+    def abandon(self) -> None:
+        """The client closed the id, or is gone; the result is not wanted any more."""
+        self.is_abandoned = True

@@ -1,0 +1,583 @@
+"""ServerCnx: one client's connection to the broker (edge).
+
+    socket -> FrameDecoder -> SEND: straight to its producer
+                           -> else: ConnectionState -> command table -> handler
+    handlers, producers, dispatchers -> send/write -> one writelines a loop tick -> socket
+
+It works on asyncio's and uvloop's transports. A handler is a plain function; what has to wait runs
+as a task of `Connections`. Nothing here knows what a command means.
+
+Back-pressure. Reading stops for any of three reasons, and starts again when none is left: too many
+publishes without an answer, too much output that the client does not take, too many requests under
+way. Output that is queued stays below the high mark as long as dispatchers ask `is_writable`.
+While reading is paused a silent client is not taken for dead: its answer may be in the socket.
+
+Memory. An idle connection is this object, its decoder, state and keep-alive: no task, no timer, no
+buffer; dictionaries appear with the first producer or consumer.
+
+Source: ServerCnx, PulsarHandler in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from google.protobuf.message import DecodeError
+
+from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError, ServiceError
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSend
+from pulsar_py.server.connection.command_table import HANDLERS
+from pulsar_py.server.connection.errors import is_expected, to_service_error
+from pulsar_py.server.connection.handle_connect import send_challenge
+from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
+from pulsar_py.server.topics.in_flight import InFlightPublishes
+from pulsar_py.wire import commands
+from pulsar_py.wire.connection_state import ConnectionState, Handshake, KeepAlive, Side, State
+from pulsar_py.wire.framing import FrameDecoder
+from pulsar_py.wire.versions import Feature, allows
+
+if TYPE_CHECKING:
+    from pulsar_py.server.connection.authentication import AuthenticationState
+    from pulsar_py.server.connection.connections import Connections
+    from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
+    from pulsar_py.server.topics.consumer import Consumer
+    from pulsar_py.server.topics.producer import Producer
+    from pulsar_py.server.topics.topic import Topic
+
+logger = logging.getLogger(__name__)
+
+Buffer = bytes | bytearray | memoryview
+
+PAUSED_BY_PUBLISHES: Final = 1
+PAUSED_BY_OUTPUT: Final = 2
+PAUSED_BY_REQUESTS: Final = 4
+
+MAX_REQUESTS_UNDER_WAY: Final = 1000
+
+# How a SEND begins as every client writes it: its type, then the tag of its message.
+_SEND_START: Final = bytes((0x08, BaseCommand.SEND, BaseCommand.SEND << 3 | 2))
+_UNKNOWN_HANDSHAKE: Final = Handshake(
+    client_version="",
+    client_protocol_version=0,
+    protocol_version=0,
+    supports_auth_refresh=False,
+    supports_broker_entry_metadata=False,
+    supports_partial_producer=False,
+)
+
+
+class ServerCnx(asyncio.Protocol):
+    """Implements `ClientConnection`; made by `Connections` for each socket accepted.
+
+    Attributes for handlers: `connections` (topics, settings …), `state`, `handshake`, `producers`,
+    `consumers`, `pending_producers`, `pending_consumers`, `watchers`, `role`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_closed_before",
+        "_decoder",
+        "_in_flight",
+        "_is_closed",
+        "_is_flush_due",
+        "_is_output_paused",
+        "_loop",
+        "_out",
+        "_pause_reasons",
+        "_probe",
+        "_queued_bytes",
+        "_recently_closed",
+        "_requests_count",
+        "_transport",
+        "_writable_waiters",
+        "auth_method_name",
+        "auth_state",
+        "connections",
+        "consumer_topics",
+        "consumers",
+        "credentials_expire_at_millis",
+        "handshake",
+        "keep_alive",
+        "pending_consumers",
+        "pending_producers",
+        "producers",
+        "remote_address",
+        "role",
+        "state",
+        "watchers",
+    )
+
+    def __init__(self, connections: Connections) -> None:
+        settings = connections.settings
+        self.connections = connections
+        self.state = ConnectionState(Side.BROKER)
+        self.keep_alive = KeepAlive(
+            now=connections.clock.monotonic_seconds(),
+            interval_seconds=settings.keep_alive_interval_seconds,
+        )
+        self.handshake = _UNKNOWN_HANDSHAKE
+        self.remote_address = ""
+        self.role: str | None = None
+        self.auth_method_name = ""
+        self.auth_state: AuthenticationState | None = None
+        self.credentials_expire_at_millis: int | None = None
+        self.producers: dict[int, Producer] = {}
+        self.consumers: dict[int, Consumer] = {}
+        self.consumer_topics: dict[int, Topic] = {}  # of `consumers`
+        self.pending_producers: dict[int, PendingProducer] = {}  # being created, or waiting
+        self.pending_consumers: dict[int, PendingConsumer] = {}  # being created
+        self.watchers: dict[int, TopicListWatcher] = {}
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None  # None before the socket is there
+        self._decoder = FrameDecoder(settings.max_frame_bytes)
+        self._in_flight: InFlightPublishes | None = None  # None before the first producer
+        self._out: list[Buffer] = []  # queued in this tick
+        self._queued_bytes = 0  # ... and how much that is
+        self._is_flush_due = False
+        self._is_output_paused = False  # the transport holds more than the high mark
+        self._writable_waiters: list[Callable[[], None]] = []
+        self._pause_reasons = 0
+        self._requests_count = 0  # tasks of this connection under way
+        self._probe: asyncio.Future[bool] | None = None  # somebody asked whether the client lives
+        # Producer ids the broker closed since the last keep-alive tick, and in the interval before.
+        self._recently_closed: set[int] | None = None
+        self._closed_before: set[int] | None = None
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"ServerCnx({self.remote_address})"
+
+    # --- the socket ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is there."""
+        self._transport = cast("asyncio.Transport", transport)
+        settings = self.connections.settings
+        self._transport.set_write_buffer_limits(
+            settings.output_high_water_bytes, settings.output_low_water_bytes
+        )
+        peer = transport.get_extra_info("peername")
+        self.remote_address = f"/{peer[0]}:{peer[1]}" if peer else "/unknown:0"
+        self.connections.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Serve every command that is complete now."""
+        # Hot path: publish-1k. SENDs take no call but the producer's.
+        self.keep_alive.is_waiting = False
+        if self._probe is not None:
+            self._end_probe(is_alive=True)
+        if self._is_closed:
+            return
+        try:
+            frames = self._decoder.decode(data)
+        except RemoteProtocolError as error:
+            self.refuse(str(error))
+            return
+        command = BaseCommand()  # one for all of `data`: upb frees what it parsed only with it
+        parse = command.ParseFromString
+        producer_of = self.producers.get
+        for body, rest in frames:
+            if body[:3] == _SEND_START and rest is not None:
+                try:
+                    parse(body)
+                except DecodeError as error:
+                    self.refuse(f"SEND: {error}")
+                    return
+                send = command.send
+                producer = producer_of(send.producer_id)
+                if (
+                    producer is None
+                    or send.HasField("txnid_least_bits")
+                    or send.HasField("message_id")
+                    or not command.HasField("send")
+                ):
+                    self._on_odd_send(send)
+                    continue
+                producer.publish(
+                    send.sequence_id,
+                    send.highest_sequence_id or None,
+                    send.num_messages,
+                    send.is_chunk,
+                    send.marker,
+                    rest,
+                )
+            else:
+                self._on_command(body, rest)
+                if self._is_closed:
+                    return
+
+    def eof_received(self) -> bool:
+        """The client will send nothing more: the connection is over."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is gone."""
+        del exc
+        self._abandon()
+        self._transport = None
+        self.connections.lost(self)
+
+    def pause_writing(self) -> None:
+        """The client takes less than it is sent."""
+        self._is_output_paused = True
+
+    def resume_writing(self) -> None:
+        """What waits for the client is below the low mark."""
+        self._is_output_paused = False
+        self._resume_reading(PAUSED_BY_OUTPUT)
+        self._wake_writable_waiters()
+
+    # --- commands --------------------------------------------------------------------------
+
+    def _on_command(self, body: bytes, rest: bytes | None) -> None:
+        try:
+            command = commands.read_command(body)
+            self.state.check(command.type)
+            if command.type == BaseCommand.SEND:
+                self._on_unusual_send(command.send, rest)
+            else:
+                self._serve(command)
+        except RemoteProtocolError as error:
+            self.refuse(str(error))
+
+    def _serve(self, command: BaseCommand) -> None:
+        handler = HANDLERS.get(command.type)
+        if handler is None:
+            raise RemoteProtocolError(f"{BaseCommand.Type.Name(command.type)} is not served")
+        message = getattr(command, commands.FIELD_NAMES[command.type])
+        try:
+            handler(self, message)
+        except RemoteProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the outermost edge of a command
+            self._on_handler_failed(error, message)
+
+    def _on_unusual_send(self, send: CommandSend, rest: bytes | None) -> None:
+        """A SEND whose bytes are in another order than clients write, or without a payload."""
+        if rest is None:
+            raise RemoteProtocolError("SEND without a payload")
+        producer = self.producers.get(send.producer_id)
+        is_plain = not send.HasField("txnid_least_bits") and not send.HasField("message_id")
+        if producer is None or not is_plain:
+            self._on_odd_send(send)
+            return
+        producer.publish(
+            send.sequence_id,
+            send.highest_sequence_id or None,
+            send.num_messages,
+            send.is_chunk,
+            send.marker,
+            rest,
+        )
+
+    def _on_odd_send(self, send: CommandSend) -> None:
+        """A SEND that no producer takes, or one with what is not supported."""
+        if self._is_closed:
+            return
+        producer_id = send.producer_id
+        producer = self.producers.get(producer_id)
+        if producer is None:
+            if not self._was_recently_closed(producer_id):
+                self.refuse(f"SEND to producer {producer_id}, which does not exist")
+            return
+        what = "a transaction" if send.HasField("txnid_least_bits") else "a message id"
+        text = f"SEND with {what} is not allowed on {producer.topic.name}"
+        sequence_id = max(send.sequence_id, send.highest_sequence_id)
+        self.send(commands.send_error(producer_id, sequence_id, NotAllowedError.code, text))
+
+    def _on_handler_failed(self, error: Exception, message: object) -> None:
+        request_id = getattr(message, "request_id", None)
+        if request_id is None:
+            logger.error("handler failed", extra=self._fields(), exc_info=error)
+            self.close()
+            return
+        self.send_error(request_id, error)
+
+    def spawn(self, work: Coroutine[object, object, None], name: str) -> None:
+        """Run the rest of a command as a task; the connection reads on meanwhile."""
+        self._requests_count += 1
+        if self._requests_count >= MAX_REQUESTS_UNDER_WAY:
+            self._pause_reading(PAUSED_BY_REQUESTS)
+        task = self.connections.tasks.spawn(work, name)
+        task.add_done_callback(self._on_request_done)
+
+    def _on_request_done(self, task: asyncio.Task[object]) -> None:
+        del task
+        self._requests_count -= 1
+        if self._requests_count <= MAX_REQUESTS_UNDER_WAY // 2:
+            self._resume_reading(PAUSED_BY_REQUESTS)
+
+    def send_error(self, request_id: int, error: BaseException) -> None:
+        """Answer a request with ERROR; what is not the client's or the world's doing is logged."""
+        answer = self.explain(error)
+        self.send(commands.error(request_id, answer.code, str(answer)))
+
+    def explain(self, error: BaseException) -> ServiceError:
+        """The error to answer with; one log line."""
+        if is_expected(error):
+            logger.debug("request refused", extra=self._fields(reason=str(error)))
+        else:
+            logger.error("request failed", extra=self._fields(), exc_info=error)
+        return to_service_error(error)
+
+    def refuse(self, reason: str) -> None:
+        """Close the connection because of what the client sent; one log line."""
+        if not self._is_closed:
+            logger.warning("connection refused", extra=self._fields(reason=reason))
+            self.close()
+
+    def _fields(self, **more: object) -> dict[str, object]:
+        return {"remote_address": self.remote_address, **more}
+
+    # --- what topics and dispatchers see (ClientConnection) ----------------------------------
+
+    @property
+    def client_version(self) -> str:
+        """What the client called itself in CONNECT."""
+        return self.handshake.client_version
+
+    @property
+    def protocol_version(self) -> int:
+        """The version both sides speak."""
+        return self.handshake.protocol_version
+
+    @property
+    def supports_broker_entry_metadata(self) -> bool:
+        """The client asked for the broker's block in MESSAGE, and the broker exposes it."""
+        exposed = self.connections.settings.is_broker_entry_metadata_exposed
+        return exposed and self.handshake.supports_broker_entry_metadata
+
+    @property
+    def is_connected(self) -> bool:
+        """False once the connection is closed or closing."""
+        return not self._is_closed
+
+    @property
+    def is_writable(self) -> bool:
+        """False while more is queued than the high mark."""
+        return (
+            not self._is_output_paused
+            and self._queued_bytes < self.connections.settings.output_high_water_bytes
+        )
+
+    @property
+    def in_flight(self) -> InFlightPublishes:
+        """Where publishes without an answer are counted."""
+        if self._in_flight is None:
+            self._in_flight = InFlightPublishes(
+                self.connections.publish_buffer,
+                max_entries=self.connections.settings.max_pending_publishes_per_connection,
+                on_pause=lambda: self._pause_reading(PAUSED_BY_PUBLISHES),
+                on_resume=lambda: self._resume_reading(PAUSED_BY_PUBLISHES),
+            )
+            self._in_flight.update()
+        return self._in_flight
+
+    def send(self, frame: bytes) -> None:
+        """Queue one encoded frame; dropped when the connection is closed."""
+        # Hot path: publish-1k, a receipt each.
+        if self._is_closed:
+            return
+        self._out.append(frame)
+        self._queued_bytes += len(frame)
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Queue frames cut into pieces, in order; dropped when the connection is closed."""
+        # Hot path: tailing, a run of messages each.
+        if self._is_closed:
+            return
+        self._out += buffers
+        self._queued_bytes += sum(map(len, buffers))
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Hand everything queued in this tick to the socket."""
+        self._is_flush_due = False
+        transport = self._transport
+        if transport is None or not self._out:
+            return
+        out = self._out
+        self._out = []
+        self._queued_bytes = 0
+        transport.writelines(out)
+        if self._is_output_paused:
+            if transport.get_write_buffer_size() > self._output_limit_bytes:
+                self._pause_reading(PAUSED_BY_OUTPUT)
+        elif self._writable_waiters:
+            self._wake_writable_waiters()
+
+    @property
+    def _output_limit_bytes(self) -> int:
+        """Where answers to requests, which nobody holds back, stop the reading of requests."""
+        return 2 * self.connections.settings.output_high_water_bytes
+
+    def when_writable(self, callback: Callable[[], None]) -> None:
+        """Call back once, from the loop, when it is writable or gone."""
+        self._writable_waiters.append(callback)
+        if self.is_writable or self._is_closed:
+            self._loop.call_soon(self._wake_writable_waiters)
+
+    def _wake_writable_waiters(self) -> None:
+        if not self.is_writable and not self._is_closed:
+            return
+        waiters, self._writable_waiters = self._writable_waiters, []
+        for callback in waiters:
+            callback()
+
+    async def check_liveness(self) -> bool:
+        """Ping; without an answer in time the connection gets closed. False once it is gone."""
+        if self._is_closed:
+            return False
+        if not allows(self.protocol_version, Feature.PING):
+            return True
+        if self._probe is None:
+            self._probe = self._loop.create_future()
+            self.send(commands.ping())
+            clock = self.connections.clock
+            timeout_seconds = self.connections.settings.liveness_check_timeout_seconds
+            clock.call_later(timeout_seconds, self._on_probe_timeout)
+        return await asyncio.shield(self._probe)
+
+    def _end_probe(self, *, is_alive: bool) -> None:
+        if self._probe is not None and not self._probe.done():
+            self._probe.set_result(is_alive)
+        self._probe = None
+
+    def _on_probe_timeout(self) -> None:
+        if self._probe is None:
+            return
+        if self._pause_reasons:
+            self._end_probe(is_alive=True)
+            return
+        logger.warning("client does not answer", extra=self._fields())
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection, what is queued goes out first; its clients are removed at once."""
+        if self._is_closed:
+            return
+        self._flush()
+        self._abandon()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close without waiting for the client to take what is queued."""
+        self.close()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def producer_closed_by_broker(self, producer_id: int) -> None:
+        """Send CLOSE_PRODUCER and forget the id; below version 5, close the connection instead."""
+        if self.producers.pop(producer_id, None) is None:
+            self.pending_producers.pop(producer_id, None)
+        if not allows(self.protocol_version, Feature.CLOSE_WITHOUT_DISCONNECT):
+            self.close()
+            return
+        if self._recently_closed is None:
+            self._recently_closed = set()
+        self._recently_closed.add(producer_id)
+        self.send(commands.close_producer(producer_id))
+
+    def consumer_closed_by_broker(self, consumer_id: int) -> None:
+        """Send CLOSE_CONSUMER and forget the id; below version 5, close the connection instead."""
+        self.forget_consumer(consumer_id)
+        if not allows(self.protocol_version, Feature.CLOSE_WITHOUT_DISCONNECT):
+            self.close()
+            return
+        self.send(commands.close_consumer(consumer_id))
+
+    def forget_consumer(self, consumer_id: int) -> Consumer | None:
+        """The id is free again; returns the consumer that had it."""
+        self.consumer_topics.pop(consumer_id, None)
+        return self.consumers.pop(consumer_id, None)
+
+    # --- life ------------------------------------------------------------------------------
+
+    def on_keep_alive_tick(self) -> None:
+        """An interval has passed: ids closed long ago are unknown again."""
+        self._closed_before, self._recently_closed = self._recently_closed, None
+
+    def _was_recently_closed(self, producer_id: int) -> bool:
+        return any(
+            ids is not None and producer_id in ids
+            for ids in (self._recently_closed, self._closed_before)
+        )
+
+    def producer_is_back(self, producer_id: int) -> None:
+        """The client uses the id for a new producer."""
+        for ids in (self._recently_closed, self._closed_before):
+            if ids is not None:
+                ids.discard(producer_id)
+
+    def _abandon(self) -> None:
+        """Nothing reaches the client any more: leave all topics."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.state.on_closed()
+        self._out.clear()
+        self._queued_bytes = 0
+        if self._in_flight is not None:
+            self._in_flight.close()
+        self._end_probe(is_alive=False)
+        self._leave_topics()
+        if self._writable_waiters:
+            self._loop.call_soon(self._wake_writable_waiters)
+
+    def _leave_topics(self) -> None:
+        for pending in self.pending_producers.values():
+            pending.abandon()
+        for subscribing in self.pending_consumers.values():
+            subscribing.abandon()
+        producers, consumers = list(self.producers.values()), list(self.consumers.values())
+        watchers = list(self.watchers.values())
+        self.pending_producers.clear()
+        self.pending_consumers.clear()
+        self.producers.clear()
+        self.consumers.clear()
+        self.consumer_topics.clear()
+        self.watchers.clear()
+        for producer in producers:
+            producer.on_connection_lost()
+        for consumer in consumers:
+            consumer.close()
+        for watcher in watchers:
+            watcher.close()
+
+    def send_refresh_challenge(self) -> None:
+        """Ask for fresh credentials."""
+        send_challenge(self)
+
+    # --- reading ---------------------------------------------------------------------------
+
+    @property
+    def is_reading_paused(self) -> bool:
+        """Whether back-pressure keeps the client's bytes in the socket."""
+        return self._pause_reasons != 0
+
+    def _pause_reading(self, reason: int) -> None:
+        if not self._pause_reasons and self._transport is not None:
+            self._transport.pause_reading()
+        self._pause_reasons |= reason
+
+    def _resume_reading(self, reason: int) -> None:
+        if not self._pause_reasons & reason:
+            return
+        self._pause_reasons &= ~reason
+        if not self._pause_reasons and self._transport is not None and not self._is_closed:
+            self.keep_alive.is_waiting = False
+            self._transport.resume_reading()
+
+    @property
+    def is_handshake_done(self) -> bool:
+        """Whether CONNECTED was sent."""
+        return self.state.state is State.CONNECTED

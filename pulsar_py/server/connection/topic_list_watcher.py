@@ -1,0 +1,82 @@
+"""A client's watch on the topics of a namespace that match a pattern.
+
+The client has the list as of WATCH_TOPIC_LIST_SUCCESS; every change after it goes out as one
+WATCH_TOPIC_UPDATE, with the hash of the whole list, so that the client notices what it missed. The
+watch starts before the list is read: what changes in between is applied to it.
+
+Source: TopicListWatcher, TopicListService in Pulsar's broker; PIP-145.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.server.connection.topic_patterns import TopicPattern, topics_hash
+from pulsar_py.server.topics.registry import TopicListMode, TopicRegistry
+from pulsar_py.wire import commands
+
+if TYPE_CHECKING:
+    from pulsar_py.server.connection.server_cnx import ServerCnx
+
+
+class TopicListWatcher:
+    """One watcher id of one connection.
+
+    Invariant: `_topics` is what the client has been told, once `start` has returned.
+    """
+
+    def __init__(
+        self, cnx: ServerCnx, watcher_id: int, namespace: NamespaceName, pattern: TopicPattern
+    ) -> None:
+        self._cnx = cnx
+        self._watcher_id = watcher_id
+        self._namespace = namespace
+        self._pattern = pattern
+        self._topics: set[str] = set()
+        self._early: (
+            list[tuple[Sequence[str], Sequence[str]]] | None
+        ) = []  # before the list is here
+        self._end_watch: Callable[[], None] | None = None
+
+    async def start(self, registry: TopicRegistry) -> None:
+        """Watch, and read the list."""
+        self._end_watch = registry.watch(self._namespace, self._on_changed)
+        topics = await registry.list_topics(self._namespace, TopicListMode.PERSISTENT)
+        self._topics = set(self._pattern.filter(topics))
+        early, self._early = self._early or [], None
+        for created, deleted in early:
+            self._topics -= set(deleted)
+            self._topics |= set(self._matching(created))
+
+    @property
+    def topics(self) -> list[str]:
+        """The list, sorted."""
+        return sorted(self._topics)
+
+    def close(self) -> None:
+        """End the watch. May be called again."""
+        if self._end_watch is not None:
+            self._end_watch()
+            self._end_watch = None
+
+    def _matching(self, topics: Sequence[str]) -> list[str]:
+        return [
+            topic
+            for topic in self._pattern.filter(topics)
+            if topic.startswith("persistent://") and not TopicName.parse(topic).is_system
+        ]
+
+    def _on_changed(self, created: Sequence[str], deleted: Sequence[str]) -> None:
+        if self._early is not None:
+            self._early.append((created, deleted))
+            return
+        new = [topic for topic in self._matching(created) if topic not in self._topics]
+        gone = [topic for topic in deleted if topic in self._topics]
+        if not new and not gone:
+            return
+        self._topics |= set(new)
+        self._topics -= set(gone)
+        text_hash = topics_hash(self._topics)
+        self._cnx.send(commands.watch_topic_update(self._watcher_id, new, gone, text_hash))

@@ -1,0 +1,133 @@
+"""Where schemas are kept: the index in the metadata store, each definition in a ledger of its own.
+
+    /schemas/<tenant>/<namespace>/<encoded local name>   SchemaLocator
+        info   the newest IndexEntry: version, position (ledger, entry 0), SHA-256 of the definition
+        index  all of them, oldest first
+    ledger, entry 0                                      SchemaEntry
+        schema_data  a serialized SchemaInfo
+        index        the IndexEntries before it
+
+A version is there once the locator names it: a crash between both steps leaves a ledger that
+nobody names.
+
+Source: BookkeeperSchemaStorage in Pulsar's broker; SchemaStorageFormat.proto.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from pulsar_py.common.errors import StorageError
+from pulsar_py.common.names import url_form_encode
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
+from pulsar_py.proto.SchemaStorageFormat_pb2 import IndexEntry, SchemaEntry, SchemaLocator
+from pulsar_py.server.schema_registry.definition import (
+    StoredSchema,
+    decode_stored,
+    encode_stored,
+)
+from pulsar_py.storage.ledger_store import LedgerOptions, LedgerStore, LedgerWriter
+
+SCHEMAS_PATH = "/schemas"
+_MAX_ENTRY_BYTES = 16 * 1024 * 1024
+
+
+def locator_path(schema_id: str) -> str:
+    """Where the index of a schema id is."""
+    namespace, _, local_name = schema_id.rpartition("/")
+    return f"{SCHEMAS_PATH}/{namespace}/{url_form_encode(local_name)}"
+
+
+class SchemaStorage:
+    """Reads and appends versions; owned by the `SchemaRegistry`."""
+
+    def __init__(self, metadata: MetadataStore, ledger_store: LedgerStore) -> None:
+        self._metadata = metadata
+        self._ledger_store = ledger_store
+
+    async def load(self, schema_id: str) -> tuple[list[StoredSchema], int]:
+        """All versions, deletions too, oldest first; and the locator's version for `append`."""
+        found = await self._metadata.get(locator_path(schema_id))
+        if found is None:
+            return [], MUST_NOT_EXIST
+        locator = SchemaLocator.FromString(found.value)
+        return [await self._read(schema_id, each) for each in locator.index], found.version
+
+    async def _read(self, schema_id: str, index: IndexEntry) -> StoredSchema:
+        reader = await self._ledger_store.open(index.position.ledgerId)
+        try:
+            entry_id = index.position.entryId
+            (data,) = await reader.read(entry_id, entry_id, _MAX_ENTRY_BYTES)
+        finally:
+            await reader.close()
+        entry = SchemaEntry.FromString(data)
+        return decode_stored(entry.schema_data, index.version, schema_id)
+
+    async def append(self, schema_id: str, stored: StoredSchema, locator_version: int) -> int:
+        """Store a version durably; returns the locator's new version.
+
+        Raises:
+            MetadataBadVersionError, MetadataExistsError: Someone else was faster: load again.
+        """
+        path = locator_path(schema_id)
+        locator = SchemaLocator()
+        if locator_version != MUST_NOT_EXIST:
+            found = await self._metadata.get(path)
+            if found is not None:
+                locator.MergeFromString(found.value)
+        entry = SchemaEntry(schema_data=encode_stored(schema_id, stored), index=locator.index)
+        ledger_id = await self._write_ledger(schema_id, entry.SerializeToString())
+        new = locator.index.add(version=stored.version, hash=stored.definition.sha256)
+        new.position.ledgerId, new.position.entryId = ledger_id, 0
+        locator.info.CopyFrom(new)
+        try:
+            return await self._metadata.put(
+                path, locator.SerializeToString(), expected_version=locator_version
+            )
+        except BaseException:
+            await self._ledger_store.delete(ledger_id)
+            raise
+
+    async def _write_ledger(self, schema_id: str, data: bytes) -> int:
+        confirmed = _Confirmed()
+        options = LedgerOptions(
+            custom_metadata={
+                "application": b"pulsar",
+                "component": b"schema",
+                "pulsar/schemaId": schema_id.encode(),
+            }
+        )
+        writer: LedgerWriter = await self._ledger_store.create(confirmed, options)
+        writer.append(data)
+        await confirmed.future
+        await writer.close()
+        return writer.ledger_id
+
+    async def remove(self, schema_id: str) -> None:
+        """Delete the index, then the ledgers."""
+        path = locator_path(schema_id)
+        found = await self._metadata.get(path)
+        if found is None:
+            return
+        await self._metadata.delete(path, expected_version=found.version)
+        for index in SchemaLocator.FromString(found.value).index:
+            await self._ledger_store.delete(index.position.ledgerId)
+
+
+class _Confirmed:
+    """Waits until the one entry of a new ledger is durable."""
+
+    def __init__(self) -> None:
+        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
+        """It is durable."""
+        del ledger_id, last_add_confirmed
+        if not self.future.done():
+            self.future.set_result(None)
+
+    def on_failed(self, ledger_id: int, error: StorageError) -> None:
+        """It never will be."""
+        del ledger_id
+        if not self.future.done():
+            self.future.set_exception(error)
