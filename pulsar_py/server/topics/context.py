@@ -21,6 +21,7 @@ from pulsar_py.common.policies import (
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.schema_registry import SchemaPolicies
 from pulsar_py.wire.commands import SendReceiptEncoder
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class TopicSettings:
     )
     entry_metadata_interceptors: tuple[str, ...] = ()  # brokerEntryMetadataInterceptors
     replicator_prefix: str = "pulsar.repl"  # replicatorPrefix
+    schema: SchemaPolicies = field(default_factory=SchemaPolicies)
     dispatch: DispatchSettings = field(default_factory=DispatchSettings)
     managed_ledger: ManagedLedgerConfig = field(default_factory=ManagedLedgerConfig)
 
