@@ -17,11 +17,13 @@ from pulsar_py.common.policies import (
     DelayedDeliveryPolicy,
     PersistencePolicies,
     RetentionPolicy,
+    SchemaCompatibilityStrategy,
 )
 from pulsar_py.managed_ledger.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.server.schema_registry import SchemaPolicies
 from pulsar_py.server.topics.context import TopicSettings
 from pulsar_py.storage.ledger_store import LedgerOptions
 
@@ -84,6 +86,7 @@ def effective_settings(
             broker.deduplication_snapshot_seconds,
         ),
         inactive=_first(own.inactive_topics, ns.inactive_topics, broker.inactive),
+        schema=_schema(broker.schema, ns, own),
         dispatch=_dispatch(broker.dispatch, ns, own),
         managed_ledger=_managed_ledger(broker.managed_ledger, ns, own),
     )
@@ -113,6 +116,23 @@ def _max_delay_millis(own: TopicPolicies, ns: NamespacePolicies, broker: TopicSe
     return _first(own.delayed_delivery_max_delay_millis, inherited, broker.max_delay_millis)
 
 
+def _schema(broker: SchemaPolicies, ns: NamespacePolicies, own: TopicPolicies) -> SchemaPolicies:
+    strategies = (own.schema_compatibility_strategy, ns.schema_compatibility_strategy)
+    undefined = SchemaCompatibilityStrategy.UNDEFINED
+    defined = [each for each in strategies if each not in (None, undefined)]
+    return SchemaPolicies(
+        strategy=_first(*defined, broker.strategy),
+        is_auto_update_allowed=_first(
+            ns.is_schema_auto_update_allowed, broker.is_auto_update_allowed
+        ),
+        is_validation_enforced=bool(
+            own.is_schema_validation_enforced
+            or ns.is_schema_validation_enforced
+            or broker.is_validation_enforced
+        ),
+    )
+
+
 def _dispatch(
     broker: DispatchSettings, ns: NamespacePolicies, own: TopicPolicies
 ) -> DispatchSettings:
@@ -123,7 +143,9 @@ def _dispatch(
     types = own.subscription_types or ns.subscription_types
     enabled = broker.enabled_subscription_types
     if types:
-        enabled = frozenset(SUBSCRIPTION_TYPES[name] for name in types if name in SUBSCRIPTION_TYPES)
+        enabled = frozenset(
+            SUBSCRIPTION_TYPES[name] for name in types if name in SUBSCRIPTION_TYPES
+        )
     return replace(
         broker,
         max_consumers_per_topic=_first(
@@ -146,9 +168,7 @@ def _dispatch(
         ),
         enabled_subscription_types=enabled,
         is_delayed_delivery_enabled=_first(own.is_delayed_delivery_enabled, delayed.is_active),
-        delayed_delivery_tick_millis=_first(
-            own.delayed_delivery_tick_millis, delayed.tick_millis
-        ),
+        delayed_delivery_tick_millis=_first(own.delayed_delivery_tick_millis, delayed.tick_millis),
     )
 
 
