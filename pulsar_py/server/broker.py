@@ -1,49 +1,422 @@
-"""The broker without its sockets and HTTP: topics, namespaces, schemas and their timers.
+"""BrokerService: the broker without its sockets and HTTP (edge).
 
-`BrokerService` is given plain collaborators and a `BrokerConfig`, of which it and `standalone.py`
-are the only readers. It starts and stops everything above the storage.
+Topics, namespaces, schemas, connections and their timers, put together from plain collaborators and
+a `BrokerConfig`, of which this module and `standalone.py` are the only readers: everything below
+gets values with units in their names. It starts and stops what stands above the storage; whoever
+made the stores closes them afterwards.
+
+Order of stopping: lookups are refused, every topic is unloaded with all its cursors written, its
+bundles are given up, connections closed.
+
+Source: PulsarService, BrokerService in Pulsar's broker.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+
 from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import ConfigurationError, ServiceMetadataError
+from pulsar_py.common.policies import (
+    AutoTopicCreation,
+    BacklogQuota,
+    BacklogQuotaType,
+    InactiveTopicPolicy,
+    RetentionPolicy,
+)
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.config import MEBIBYTE, ManagedLedgerConfig
+from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata.documents import DynamicConfiguration
+from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.connection.connections import Connections
+from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
+from pulsar_py.server.schema_registry import SchemaRegistry
+from pulsar_py.server.topics import upkeep
+from pulsar_py.server.topics.context import TopicContext, TopicSettings
 from pulsar_py.server.topics.in_flight import PublishBuffer
-from pulsar_py.server.topics.registry import TopicRegistry
-from pulsar_py.storage.ledger_store import LedgerStore
+from pulsar_py.server.topics.maintenance import Chore, Maintenance
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.policies import (
+    SUBSCRIPTION_TYPES,
+    retention_seconds,
+    retention_size_bytes,
+)
+from pulsar_py.server.topics.producer_names import ProducerNames
+from pulsar_py.server.topics.registry import RegistrySettings, TopicRegistry
+from pulsar_py.server.topics.topic import Topic
+from pulsar_py.storage.ledger_store import LedgerOptions, LedgerStore
+from pulsar_py.wire.commands import SendReceiptEncoder
+
+logger = logging.getLogger(__name__)
+
+RATES_INTERVAL_SECONDS = 60.0
+"""statsUpdateFrequencyInSecs of Pulsar: over how long rates are measured."""
+
+HEALTH_PATH = "/pulsar_py/health"
 
 
 class BrokerService:
     """One broker; closing it leaves metadata store and ledger store to who made them."""
 
-    # Attributes: config, clock, resources, managed_ledgers (the opener), topics, namespaces,
-    # schemas, publish_buffer, statistics.
-    topics: TopicRegistry
-    namespaces: NamespaceService
-    publish_buffer: PublishBuffer
-
     def __init__(
         self,
-        config: object,
+        config: BrokerConfig,
         *,
         ledger_store: LedgerStore,
         metadata: MetadataStore,
         configuration_metadata: MetadataStore,
         clock: Clock,
+        chance: random.Random | None = None,
     ) -> None:
         """`metadata` is the local store, `configuration_metadata` the one clusters share."""
-        raise NotImplementedError
+        self.config = config
+        self.clock = clock
+        self._file_config = config  # without what was changed while running
+        self._metadata = metadata
+        self._tasks = TaskOwner("broker")
+        self.resources = Resources(metadata, configuration_metadata)
+        self.managed_ledgers = ManagedLedgerOpener(
+            ledger_store,
+            metadata,
+            clock,
+            chance=chance or random.Random(),  # noqa: S311 - spreads rollovers, guards nothing
+            cache_size_bytes=config.managedLedgerCacheSizeMB * MEBIBYTE,
+            cache_eviction_watermark=config.managedLedgerCacheEvictionWatermark,
+            cache_max_age_seconds=config.managedLedgerCacheEvictionTimeThresholdMillis / 1000,
+            cache_eviction_interval_seconds=config.managedLedgerCacheEvictionIntervalMs / 1000,
+        )
+        self.schemas = SchemaRegistry(metadata, ledger_store, clock)
+        self.namespaces = NamespaceService(
+            metadata, self.resources, default_bundles_count=config.defaultNumberOfNamespaceBundles
+        )
+        self.publish_buffer = PublishBuffer(config.maxMessagePublishBufferSizeInMB * MEBIBYTE)
+        self._producer_names = ProducerNames(metadata, config.clusterName)
+        self.topics = TopicRegistry(
+            managed_ledgers=self.managed_ledgers,
+            resources=self.resources,
+            ownership=self.namespaces,
+            schemas=self.schemas,
+            context=TopicContext(
+                clock=clock,
+                tasks=self._tasks,
+                new_producer_name=self._producer_names.new_name,
+                on_topic_lost=self._on_topic_lost,
+                receipts=SendReceiptEncoder(),
+            ),
+            settings=registry_settings(config),
+            tasks=self._tasks,
+        )
+        self.connections = Connections(
+            topics=self.topics,
+            namespaces=self.namespaces,
+            schemas=self.schemas,
+            publish_buffer=self.publish_buffer,
+            clock=clock,
+            settings=connection_settings(config),
+        )
+        self.maintenance = Maintenance(
+            self._chores(config), self.topics.topics.values, clock
+        )
 
-    async def start(self) -> None:
-        """Open a metadata session, start the timers; afterwards lookups and topics work."""
-        raise NotImplementedError
+    @property
+    def addresses(self) -> LocalAddresses:
+        """Where this broker answers."""
+        return self.namespaces.addresses
 
     def set_addresses(self, addresses: LocalAddresses) -> None:
         """The listeners are bound; call before the first lookup."""
-        raise NotImplementedError
+        self.namespaces.set_addresses(addresses)
+
+    async def start(self) -> None:
+        """Open a metadata session, start the timers; afterwards lookups and topics work."""
+        self.resources.dynamic_configuration.watch(lambda _, value: self._on_dynamic(value))
+        self._on_dynamic(await self.resources.dynamic_configuration.get(""))
+        await self.namespaces.start(self.topics.close_topics)
+        self._tasks.spawn(self.maintenance.run(), "maintenance")
+        self.connections.start()
+
+    def _on_topic_lost(self, topic: Topic) -> None:
+        self.topics.on_topic_lost(topic)
+
+    def _on_dynamic(self, changed: DynamicConfiguration | None) -> None:
+        """Settings were changed for all brokers: go on with those that may change."""
+        try:
+            config = self._file_config.with_texts(changed.texts if changed else {})
+        except ConfigurationError as error:
+            logger.warning("dynamic configuration ignored", extra={"error": str(error)})
+            return
+        if config != self.config:
+            self.config = config
+            self.topics.apply_settings(registry_settings(config))
+
+    async def check_health(self) -> None:
+        """Return if the metadata store takes a write and gives it back.
+
+        Raises:
+            MetadataError: It does not work.
+            ServiceMetadataError: It gave back something else.
+        """
+        value = str(self.clock.wall_time_millis()).encode()
+        await self._metadata.put(HEALTH_PATH, value)
+        stored = await self._metadata.get(HEALTH_PATH)
+        if stored is None:
+            raise ServiceMetadataError("the metadata store lost a key")
 
     async def close(self) -> None:
         """Unload every topic with everything written, give up ownership, stop the timers."""
-        raise NotImplementedError
+        timeout_seconds = self.config.brokerShutdownTimeoutMs / 1000
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self.namespaces.close()
+                await self.topics.close()
+        except TimeoutError:
+            logger.warning("topics did not close in time", extra={"seconds": timeout_seconds})
+        await self.connections.close()
+        await self._tasks.close()
+        await self.managed_ledgers.close()
+        await self.schemas.close()
+        await self.resources.close()
+
+    def _chores(self, config: BrokerConfig) -> list[Chore]:
+        """Everything periodic, with its interval."""
+        return [
+            Chore(
+                "expire messages",
+                config.messageExpiryCheckIntervalInMinutes * 60,
+                _for_persistent(upkeep.expire_messages),
+            ),
+            Chore(
+                "check backlog quotas",
+                config.backlogQuotaCheckIntervalInSeconds,
+                _for_persistent(upkeep.enforce_backlog_quota),
+            ),
+            Chore(
+                "trim ledgers",
+                config.retentionCheckIntervalInSeconds,
+                _for_persistent(_trim),
+            ),
+            Chore(
+                "delete expired subscriptions",
+                config.subscriptionExpiryCheckIntervalInMinutes * 60,
+                _for_persistent(upkeep.delete_expired_subscriptions),
+            ),
+            Chore(
+                "snapshot deduplication",
+                config.brokerDeduplicationSnapshotFrequencyInSeconds,
+                _for_persistent(_maintain_deduplication),
+            ),
+            Chore(
+                "delete inactive topics",
+                config.brokerDeleteInactiveTopicsFrequencySeconds,
+                self._delete_if_inactive,
+            ),
+            Chore("measure rates", RATES_INTERVAL_SECONDS, _roll_rates),
+        ]
+
+    async def _delete_if_inactive(self, topic: Topic) -> None:
+        if not upkeep.is_inactive(topic):
+            return
+        logger.info("inactive topic deleted", extra={"topic": str(topic.name)})
+        await self.topics.delete(topic.name)
+        if self.config.brokerDeleteInactivePartitionedTopicMetadataEnabled:
+            await self.topics.forget_if_empty(topic.name.base)
+
+
+def _for_persistent(
+    run: Callable[[PersistentTopic], Awaitable[None]],
+) -> Callable[[Topic], Awaitable[None]]:
+    """A chore that leaves non-persistent topics alone."""
+
+    async def run_if_persistent(topic: Topic) -> None:
+        if isinstance(topic, PersistentTopic):
+            await run(topic)
+
+    return run_if_persistent
+
+
+async def _trim(topic: PersistentTopic) -> None:
+    await topic.ledger.trim()
+
+
+async def _maintain_deduplication(topic: PersistentTopic) -> None:
+    if topic.deduplication is not None:
+        topic.deduplication.maintain(topic.settings)
+
+
+async def _roll_rates(topic: Topic) -> None:
+    topic.roll_rates(RATES_INTERVAL_SECONDS)
+
+
+def connection_settings(config: BrokerConfig) -> ConnectionSettings:
+    """What connections need to know."""
+    return ConnectionSettings(
+        cluster=config.clusterName,
+        max_message_bytes=config.maxMessageSize,
+        keep_alive_interval_seconds=float(config.keepAliveIntervalSeconds),
+        liveness_check_timeout_seconds=config.connectionLivenessCheckTimeoutMillis / 1000,
+        max_connections=config.brokerMaxConnections,
+        max_connections_per_ip=config.brokerMaxConnectionsPerIp,
+        max_pending_publishes_per_connection=config.maxPendingPublishRequestsPerConnection,
+        max_publish_buffer_bytes=config.maxMessagePublishBufferSizeInMB * MEBIBYTE,
+        max_pending_lookups=config.maxConcurrentLookupRequest,
+        max_pending_non_persistent_publishes=(
+            config.maxConcurrentNonPersistentMessagePerConnection
+        ),
+        is_topic_list_watcher_enabled=config.enableBrokerTopicListWatcher,
+        is_pattern_evaluation_enabled=config.enableBrokerSideSubscriptionPatternEvaluation,
+        subscription_pattern_max_length=config.subscriptionPatternMaxLength,
+        max_consumer_metadata_bytes=config.maxConsumerMetadataSize,
+        authentication_refresh_check_seconds=float(config.authenticationRefreshCheckSeconds),
+        is_transaction_coordinator_enabled=config.transactionCoordinatorEnabled,
+        is_broker_entry_metadata_exposed=config.exposingBrokerEntryMetadataToClientEnabled,
+    )
+
+
+def registry_settings(config: BrokerConfig) -> RegistrySettings:
+    """What the registry needs to know, topics' settings without any policy included."""
+    return RegistrySettings(
+        topic=topic_settings(config),
+        auto_creation=AutoTopicCreation(
+            is_allowed=config.allowAutoTopicCreation,
+            topic_type=config.allowAutoTopicCreationType,
+            default_partitions_count=config.defaultNumPartitions,
+        ),
+        max_topics_per_namespace=config.maxTopicsPerNamespace,
+        max_partitions=config.maxNumPartitionsPerPartitionedTopic,
+        load_timeout_seconds=float(config.topicLoadTimeoutSeconds),
+        max_concurrent_loads=config.maxConcurrentTopicLoadRequest,
+        serves_persistent=config.enablePersistentTopics,
+        serves_non_persistent=config.enableNonPersistentTopics,
+        has_topic_policies=config.topicLevelPoliciesEnabled,
+    )
+
+
+def topic_settings(config: BrokerConfig) -> TopicSettings:
+    """A topic's settings where no policy says otherwise."""
+    max_inactive = config.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds
+    inactive = InactiveTopicPolicy(
+        delete_mode=config.brokerDeleteInactiveTopicsMode,
+        max_inactive_seconds=(
+            config.brokerDeleteInactiveTopicsFrequencySeconds
+            if max_inactive is None
+            else max_inactive
+        ),
+        is_deletion_enabled=config.brokerDeleteInactiveTopicsEnabled,
+    )
+    return TopicSettings(
+        max_producers=config.maxProducersPerTopic,
+        max_same_address_producers=config.maxSameAddressProducersPerTopic,
+        max_subscriptions=config.maxSubscriptionsPerTopic,
+        max_delay_millis=config.delayedDeliveryMaxDelayInMillis,
+        allows_subscription_creation=config.allowAutoSubscriptionCreation,
+        is_encryption_required=config.encryptionRequireOnProducer,
+        message_ttl_seconds=config.ttlDurationDefaultInSeconds,
+        subscription_expiration_minutes=config.subscriptionExpirationTimeMinutes,
+        backlog_quotas=_backlog_quotas(config),
+        is_backlog_quota_checked=config.backlogQuotaCheckEnabled,
+        is_age_quota_precise=config.preciseTimeBasedBacklogQuotaCheck,
+        is_deduplication_enabled=config.brokerDeduplicationEnabled,
+        deduplication_snapshot_entries=config.brokerDeduplicationEntriesInterval,
+        deduplication_snapshot_seconds=config.brokerDeduplicationSnapshotIntervalSeconds,
+        deduplication_max_producers=config.brokerDeduplicationMaxNumberOfProducers,
+        deduplication_inactivity_seconds=(
+            config.brokerDeduplicationProducerInactivityTimeoutMinutes * 60.0
+        ),
+        inactive=inactive,
+        entry_metadata_interceptors=tuple(sorted(config.brokerEntryMetadataInterceptors)),
+        dispatch=dispatch_settings(config),
+        managed_ledger=managed_ledger_config(config),
+    )
+
+
+def _backlog_quotas(config: BrokerConfig) -> dict[BacklogQuotaType, BacklogQuota]:
+    action = config.backlogQuotaDefaultRetentionPolicy
+    limit_bytes = config.backlogQuotaDefaultLimitBytes
+    limit_seconds = config.backlogQuotaDefaultLimitSecond
+    quotas = {}
+    if limit_bytes > 0:
+        quota = BacklogQuota(limit_bytes, -1, action)
+        quotas[BacklogQuotaType.DESTINATION_STORAGE] = quota
+    if limit_seconds > 0:
+        quotas[BacklogQuotaType.MESSAGE_AGE] = BacklogQuota(-1, limit_seconds, action)
+    return quotas
+
+
+def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
+    """What subscriptions are tuned with where no policy says otherwise."""
+    types = {SUBSCRIPTION_TYPES[name] for name in config.subscriptionTypesEnabled}
+    if not config.subscriptionKeySharedEnable:
+        types.discard(SubscriptionType.KEY_SHARED)
+    return DispatchSettings(
+        max_read_batch_entries=config.dispatcherMaxReadBatchSize,
+        min_read_batch_entries=config.dispatcherMinReadBatchSize,
+        max_read_bytes=config.dispatcherMaxReadSizeBytes,
+        max_round_robin_batch_entries=config.dispatcherMaxRoundRobinBatchSize,
+        read_failure_backoff_initial_millis=config.dispatcherReadFailureBackoffInitialTimeInMs,
+        read_failure_backoff_max_millis=config.dispatcherReadFailureBackoffMaxTimeInMs,
+        is_precise_flow_control=config.preciseDispatcherFlowControl,
+        max_consumers_per_topic=config.maxConsumersPerTopic,
+        max_same_address_consumers_per_topic=config.maxSameAddressConsumersPerTopic,
+        max_consumers_per_subscription=config.maxConsumersPerSubscription,
+        max_unacked_messages_per_consumer=config.maxUnackedMessagesPerConsumer,
+        max_unacked_messages_per_subscription=config.maxUnackedMessagesPerSubscription,
+        enabled_subscription_types=frozenset(types),
+        is_redelivery_tracked=config.subscriptionRedeliveryTrackerEnabled,
+        is_batch_index_ack_enabled=config.acknowledgmentAtBatchIndexLevelEnabled,
+        failover_delay_millis=config.activeConsumerFailoverDelayTimeMillis,
+        uses_failover_ring=config.activeConsumerFailoverConsistentHashing,
+        uses_consistent_hashing=config.subscriptionKeySharedUseConsistentHashing,
+        hashing_replica_points=config.subscriptionKeySharedConsistentHashingReplicaPoints,
+        look_ahead_per_consumer=config.keySharedLookAheadMsgInReplayThresholdPerConsumer,
+        look_ahead_per_subscription=config.keySharedLookAheadMsgInReplayThresholdPerSubscription,
+        unblocking_interval_millis=config.keySharedUnblockingIntervalMs,
+        is_delayed_delivery_enabled=config.delayedDeliveryEnabled,
+        delayed_delivery_tick_millis=config.delayedDeliveryTickTimeMillis,
+        is_delayed_delivery_strict=config.isDelayedDeliveryDeliverAtTimeStrict,
+        delayed_delivery_look_ahead=config.delayedDeliveryFixedDelayDetectionLookahead,
+    )
+
+
+def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
+    """How topics are stored where no policy says otherwise."""
+    retention = RetentionPolicy(
+        config.defaultRetentionTimeInMinutes, config.defaultRetentionSizeInMB
+    )
+    writes_per_second = config.managedLedgerDefaultMarkDeleteRateLimit
+    return ManagedLedgerConfig(
+        max_entries_per_ledger=config.managedLedgerMaxEntriesPerLedger,
+        max_size_per_ledger_bytes=config.managedLedgerMaxSizePerLedgerMbytes * MEBIBYTE,
+        minimum_rollover_seconds=config.managedLedgerMinLedgerRolloverTimeMinutes * 60.0,
+        maximum_rollover_seconds=config.managedLedgerMaxLedgerRolloverTimeMinutes * 60.0,
+        inactive_ledger_rollover_seconds=float(
+            config.managedLedgerInactiveLedgerRolloverTimeSeconds
+        ),
+        retention_seconds=retention_seconds(retention),
+        retention_size_bytes=retention_size_bytes(retention),
+        is_batch_index_ack_enabled=config.acknowledgmentAtBatchIndexLevelEnabled,
+        cursor_persist_interval_seconds=1 / writes_per_second if writes_per_second > 0 else 1.0,
+        cursor_max_entries_per_ledger=config.managedLedgerCursorMaxEntriesPerLedger,
+        cursor_rollover_seconds=float(config.managedLedgerCursorRolloverTimeInSeconds),
+        max_unacked_ranges_to_persist=config.managedLedgerMaxUnackedRangesToPersist,
+        max_unacked_ranges_to_persist_in_metadata=(
+            config.managedLedgerMaxUnackedRangesToPersistInMetadataStore
+        ),
+        max_batch_deleted_indexes_to_persist=config.managedLedgerMaxBatchDeletedIndexToPersist,
+        cursor_backlogged_threshold_entries=config.managedLedgerCursorBackloggedThreshold,
+        skips_non_recoverable_data=config.autoSkipNonRecoverableData,
+        ledger_options=LedgerOptions(
+            ensemble_size=config.managedLedgerDefaultEnsembleSize,
+            write_quorum_size=config.managedLedgerDefaultWriteQuorum,
+            ack_quorum_size=config.managedLedgerDefaultAckQuorum,
+        ),
+    )

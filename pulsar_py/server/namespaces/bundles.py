@@ -12,6 +12,7 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 
 FULL_UPPER = 0xFFFFFFFF
 
@@ -34,7 +35,7 @@ class Bundles:
             ValueError: They don't ascend from 0 to 2^32-1.
         """
         numbers = self.boundaries
-        ascends = all(a < b for a, b in zip(numbers, numbers[1:], strict=False))
+        ascends = all(a < b for a, b in pairwise(numbers))
         covers = len(numbers) > 1 and numbers[0] == 0 and numbers[-1] == FULL_UPPER
         if not (ascends and covers):
             raise ValueError(f"bundle boundaries {numbers} do not cover the hash space")
@@ -43,9 +44,7 @@ class Bundles:
     def names(self) -> list[str]:
         """All bundles, `0x00000000_0x40000000` first."""
         numbers = self.boundaries
-        return [
-            _name(lower, upper) for lower, upper in zip(numbers, numbers[1:], strict=False)
-        ]
+        return [_name(lower, upper) for lower, upper in pairwise(numbers)]
 
     def bundle_of(self, full_name: str) -> str:
         """The bundle of a topic."""

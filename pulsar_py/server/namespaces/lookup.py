@@ -43,7 +43,7 @@ class LookupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalAddresses:
-    """This broker's addresses, set when its listeners are bound; more by listener name.
+    """The broker's own addresses, set when its listeners are bound; more by listener name.
 
     `is_loopback`: nobody else can reach it, so clients are told to stay with the service URL they
     came by (a port forwarded from a container, for example).

@@ -1,4 +1,4 @@
-"""BundleOwnership: which bundles this broker owns, as ephemeral records in the metadata store (edge).
+"""BundleOwnership: the bundles this broker owns, as ephemeral records in the metadata store (edge).
 
 A record `/namespace/<tenant>/<namespace>/<range>` names the owner's addresses. Whoever creates it
 owns the bundle until its session ends. While a bundle is being unloaded its record says `disabled`,
@@ -77,9 +77,7 @@ def _encode_addresses(
     return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
 
 
-def _decode_addresses(
-    record: dict[str, str], keys: tuple[str, str, str, str]
-) -> BrokerAddresses:
+def _decode_addresses(record: dict[str, str], keys: tuple[str, str, str, str]) -> BrokerAddresses:
     broker_url, broker_url_tls, http_url, http_url_tls = (record.get(key) for key in keys)
     return BrokerAddresses(
         broker_url=broker_url,
@@ -106,7 +104,9 @@ class BundleOwnership:
         record = self._owned.get((namespace, bundle))
         return record is not None and not record.is_disabled
 
-    def owned_bundles(self, namespace: NamespaceName | None = None) -> list[tuple[NamespaceName, str]]:
+    def owned_bundles(
+        self, namespace: NamespaceName | None = None
+    ) -> list[tuple[NamespaceName, str]]:
         """All bundles that are ours, those being unloaded too."""
         return [key for key in self._owned if namespace is None or key[0] == namespace]
 

@@ -1,8 +1,8 @@
 """NamespaceService: owns bundles for this broker and answers lookups (edge).
 
-A topic is served here only while its bundle is owned, also when there is no other broker: the first
-LOOKUP takes the ownership, an unload gives it back. `is_owned` never waits, since every PRODUCER and
-SUBSCRIBE asks it.
+A topic is served only while its bundle is owned, also when there is no other broker: the first
+LOOKUP takes the ownership, an unload gives it back. `is_owned` never waits: every PRODUCER and
+every SUBSCRIBE asks it.
 
 Source: NamespaceService, TopicLookupBase in Pulsar's broker.
 """
@@ -57,6 +57,7 @@ class NamespaceService:
         self._bundles: dict[NamespaceName, Bundles] = {}  # of namespaces looked up
         self._addresses = LocalAddresses(default=BrokerAddresses(broker_url=None))
         self._close_bundle: CloseBundle | None = None
+        self._is_closing = False
 
     async def start(self, close_bundle: CloseBundle) -> None:
         """Open the session; `close_bundle` closes the topics of a bundle before it is given up."""
@@ -85,6 +86,8 @@ class NamespaceService:
             MetadataError: Ownership can't be read or written.
         """
         del authoritative
+        if self._is_closing:
+            raise ServiceNotReadyError("the broker is shutting down")
         namespace = name.namespace_name
         if await self._resources.namespaces.get(namespace) is None:
             raise TopicNotFoundError("Namespace not found")
@@ -129,7 +132,7 @@ class NamespaceService:
         """How a namespace is cut; how it would be, if it does not exist."""
         if (known := self._bundles.get(namespace)) is not None:
             return known
-        local = await self._resources.namespaces.get_local(namespace)
+        local = await self._resources.local_policies.get(namespace)
         if local is None or local.boundaries is None:
             return Bundles(equal_boundaries(self._default_bundles_count))
         return Bundles(local.boundaries)
@@ -175,7 +178,8 @@ class NamespaceService:
         self._bundles.pop(namespace, None)
 
     async def close(self) -> None:
-        """Unload everything, then end the session."""
+        """Refuse lookups, unload everything, then end the session."""
+        self._is_closing = True
         for namespace, bundle in self._ownership.owned_bundles():
             try:
                 await self.unload_bundle(namespace, bundle)

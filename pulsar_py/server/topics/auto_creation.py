@@ -44,7 +44,9 @@ def may_create(facts: NameFacts, policy: AutoTopicCreation, *, is_wanted: bool) 
             raise NotAllowedError(f"Found partitioned metadata for non-partitioned topic: {name}")
         return is_wanted and (policy.is_allowed or name.is_system)
     if not facts.partitions_count:
-        raise NotAllowedError(f"Partition metadata not found for the partitioned topic: {name.base}")
+        raise NotAllowedError(
+            f"Partition metadata not found for the partitioned topic: {name.base}"
+        )
     if name.partition_index >= facts.partitions_count:
         raise TopicNotFoundError(f"Topic {name} does not exist")
     return True

@@ -53,9 +53,8 @@ def exceeded_quotas(
         found.append(ExceededQuota(BacklogQuotaType.DESTINATION_STORAGE, size))
     age = quotas.get(BacklogQuotaType.MESSAGE_AGE)
     oldest = backlog.oldest_age_seconds
-    if age is not None and age.limit_seconds > 0 and oldest is not None:
-        if oldest > age.limit_seconds:
-            found.append(ExceededQuota(BacklogQuotaType.MESSAGE_AGE, age))
+    if age is not None and oldest is not None and 0 < age.limit_seconds < oldest:
+        found.append(ExceededQuota(BacklogQuotaType.MESSAGE_AGE, age))
     return found
 
 

@@ -88,9 +88,7 @@ class Deduplication:
     def forget_inactive(self, now: float, inactivity_seconds: float) -> bool:
         """Drop producers gone for longer; True if that changed anything."""
         gone = [
-            name
-            for name, since in self.inactive_since.items()
-            if now - since > inactivity_seconds
+            name for name, since in self.inactive_since.items() if now - since > inactivity_seconds
         ]
         for name in gone:
             del self.inactive_since[name]

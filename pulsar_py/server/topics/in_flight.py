@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-
 NO_LIMIT = 1 << 62
 
 

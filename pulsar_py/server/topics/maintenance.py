@@ -41,7 +41,9 @@ class Maintenance:
         self._clock = clock
         now = clock.monotonic_seconds()
         # Chores with the time they are due.
-        self._due = [(now + each.interval_seconds, each) for each in chores if each.interval_seconds > 0]
+        self._due = [
+            (now + each.interval_seconds, each) for each in chores if each.interval_seconds > 0
+        ]
 
     async def run(self) -> None:
         """Run chores as they fall due, until cancelled."""

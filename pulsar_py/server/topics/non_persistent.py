@@ -146,7 +146,9 @@ class NonPersistentTopic(Topic):
 
     async def delete(self, *, force: bool = False) -> None:
         """Delete; nothing is stored."""
-        self._check_deletable(force=force)
+        self._check_open()
+        if not force:
+            self.check_deletable()
         await self.close()
 
     async def terminate(self) -> Position:

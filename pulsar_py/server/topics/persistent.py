@@ -170,10 +170,12 @@ class PersistentTopic(Topic):
             raise NotAllowedError("Exceed maximum message size")
         longest = settings.max_delay_millis
         if longest > 0 and metadata is not None and metadata.HasField("deliver_at_time"):
-            if metadata.deliver_at_time - metadata.publish_time > longest:
-                raise NotAllowedError(
-                    f"Exceeds max allowed delivery delay of {longest} milliseconds"
-                )
+            self._check_delay(metadata.deliver_at_time - metadata.publish_time)
+
+    def _check_delay(self, delay_millis: int) -> None:
+        longest = self._settings.max_delay_millis
+        if delay_millis > longest:
+            raise NotAllowedError(f"Exceeds max allowed delivery delay of {longest} milliseconds")
 
     def on_appended(
         self, ledger_id: int, first_entry_id: int, contexts: Sequence[PublishContext]
@@ -221,9 +223,7 @@ class PersistentTopic(Topic):
             producer.send_publish_error(sequence_id, highest, reason)
             producer.count_out(1, size)
         if self.state is TopicState.OPEN and not self.ledger.is_terminated:
-            logger.warning(
-                "topic fenced", extra={"topic": str(self.name), "error": str(error)}
-            )
+            logger.warning("topic fenced", extra={"topic": str(self.name), "error": str(error)})
             self.state = TopicState.FENCED
             self._failing = list(self._producers.values())
             self.disconnect_producers()
@@ -332,9 +332,7 @@ class PersistentTopic(Topic):
         return subscription
 
     def _new_reader_cursor(self, request: SubscribeRequest) -> ManagedCursor:
-        initial = (
-            InitialPosition.EARLIEST if request.starts_at_earliest else InitialPosition.LATEST
-        )
+        initial = InitialPosition.EARLIEST if request.starts_at_earliest else InitialPosition.LATEST
         start: Position | InitialPosition = initial
         if request.start_position == EARLIEST:
             start = InitialPosition.EARLIEST
@@ -438,7 +436,9 @@ class PersistentTopic(Topic):
 
     async def delete(self, *, force: bool = False) -> None:
         """Delete subscriptions and ledger for good; a failure leaves the topic as it was."""
-        self._check_deletable(force=force)
+        self._check_open()
+        if not force:
+            self.check_deletable()
         self.state = TopicState.CLOSING
         try:
             self.disconnect_producers()
@@ -540,7 +540,7 @@ def _is_chunk_part(data: bytes) -> bool:
 
 
 async def _last_index(ledger: ManagedLedger[PublishContext]) -> int:
-    """The index of the newest message: in the newest stamped entry, or as saved at the last close."""
+    """The index of the newest message: of the newest stamped entry, or as saved when it closed."""
     saved = int(ledger.properties.get(_INDEX_PROPERTY, "-1"))
     position = ledger.last_confirmed_entry
     if position.entry_id < 0 or not ledger.contains(position):

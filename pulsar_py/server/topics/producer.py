@@ -50,7 +50,7 @@ _WRONG = ChecksumStatus.WRONG
 
 Append = Callable[[bytes, "PublishContext"], None]
 
-# Hot path: a plain tuple an entry. Producer, sequence id, highest sequence id, size, messages, kind.
+# Hot path: a plain tuple an entry. Producer, sequence id, highest one, size, messages, kind.
 PublishContext = tuple["Producer", int, int | None, int, int, int]
 
 
@@ -126,12 +126,12 @@ class Producer:
         """It left its topic."""
         return self.state not in (ProducerState.READY, ProducerState.WAITING)
 
-    def publish(
+    def publish(  # noqa: PLR0917 - hot path: positional
         self,
         sequence_id: int,
         highest_sequence_id: int | None,
         messages_count: int,
-        is_chunk: bool,  # noqa: FBT001 - hot path: positional
+        is_chunk: bool,  # noqa: FBT001
         is_marker: bool,  # noqa: FBT001
         headers_and_payload: bytes,
     ) -> None:
@@ -211,9 +211,7 @@ class Producer:
         """SEND_ERROR; it names the highest sequence id of the batch."""
         highest = sequence_id if highest_sequence_id is None else highest_sequence_id
         self.connection.send(
-            commands.send_error(
-                self.producer_id, max(sequence_id, highest), error.code, str(error)
-            )
+            commands.send_error(self.producer_id, max(sequence_id, highest), error.code, str(error))
         )
 
     def _refuse(self, sequence_id: int, highest_sequence_id: int | None) -> None:
@@ -313,4 +311,3 @@ def _as_send_error(error: PulsarError) -> ServiceError:
     if isinstance(error, _SEND_ERRORS):
         return error
     return PersistenceError(str(error))
-

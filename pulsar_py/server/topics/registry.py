@@ -1,14 +1,53 @@
-"""All topics of a broker: load, create, list, unload, delete; partitions."""
+"""TopicRegistry: all topics of a broker: load, create, list, unload, delete; partitions (edge).
+
+A topic is in memory from its first use until it is unloaded or deleted; while it is being closed it
+is still here, so that nobody loads it twice, and is answered `ServiceNotReady`. What is decided
+about names that do not exist stands in `auto_creation`.
+
+Source: BrokerService in Pulsar's broker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
+from typing import Protocol
 
+from pulsar_py.common.errors import (
+    ManagedLedgerError,
+    MetadataNotFoundError,
+    NotAllowedError,
+    PersistenceError,
+    PulsarError,
+    ServiceNotReadyError,
+    StorageError,
+    TopicExistsError,
+    TopicFencedError,
+    TopicNotFoundError,
+)
 from pulsar_py.common.names import NamespaceName, TopicName
-from pulsar_py.server.topics.topic import Topic
+from pulsar_py.common.policies import AutoTopicCreation, TopicType
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
+from pulsar_py.metadata.resources import Resources
+from pulsar_py.server.topics.auto_creation import NameFacts, answer_partitions, may_create
+from pulsar_py.server.topics.context import TopicContext, TopicSettings
+from pulsar_py.server.topics.non_persistent import NonPersistentTopic
+from pulsar_py.server.topics.partitions import Partitions
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.policies import effective_auto_creation, effective_settings
+from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.topics.topic_loads import TopicLoads, all_or_first_error
+from pulsar_py.server.topics.topic_watch import OnTopicsChanged, TopicWatch
 
-OnTopicsChanged = Callable[[Sequence[str], Sequence[str]], None]
+logger = logging.getLogger(__name__)
+
+MAX_CONCURRENT_CLOSES = 100
 
 
 class TopicListMode(Enum):
@@ -19,17 +58,95 @@ class TopicListMode(Enum):
     ALL = "all"
 
 
+class TopicOwnership(Protocol):
+    """What the registry asks of the namespaces."""
+
+    def is_owned(self, name: TopicName) -> bool:
+        """Whether the topic's bundle is served here."""
+
+    async def ensure_owned(self, name: TopicName) -> None:
+        """Become its owner if there is none."""
+
+    async def not_owned_error(self, name: TopicName) -> ServiceNotReadyError:
+        """What to tell who asked for a topic that is not."""
+
+
+class SchemaStore(Protocol):
+    """What the registry asks of the schemas."""
+
+    async def purge(self, schema_id: str) -> None:
+        """Remove all versions: the topic is deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistrySettings:
+    """The broker's settings for all topics; comments name them."""
+
+    topic: TopicSettings = field(default_factory=TopicSettings)
+    auto_creation: AutoTopicCreation = field(
+        default_factory=lambda: AutoTopicCreation(
+            is_allowed=True, topic_type=TopicType.NON_PARTITIONED, default_partitions_count=1
+        )
+    )  # allowAutoTopicCreation, allowAutoTopicCreationType, defaultNumPartitions
+    max_topics_per_namespace: int = 0  # maxTopicsPerNamespace
+    max_partitions: int = 0  # maxNumPartitionsPerPartitionedTopic
+    load_timeout_seconds: float = 60.0  # topicLoadTimeoutSeconds
+    max_concurrent_loads: int = 5000  # maxConcurrentTopicLoadRequest
+    serves_persistent: bool = True  # enablePersistentTopics
+    serves_non_persistent: bool = True  # enableNonPersistentTopics
+    has_topic_policies: bool = True  # topicLevelPoliciesEnabled
+
+
 class TopicRegistry:
-    """The topics this broker has loaded, and those it could load."""
+    """The topics this broker has loaded, and those it could load. One a broker."""
+
+    def __init__(
+        self,
+        *,
+        managed_ledgers: ManagedLedgerOpener,
+        resources: Resources,
+        ownership: TopicOwnership,
+        schemas: SchemaStore,
+        context: TopicContext,
+        settings: RegistrySettings,
+        tasks: TaskOwner,
+    ) -> None:
+        """`context.on_topic_lost` has to lead to this registry's method of that name."""
+        self.settings = settings
+        self._managed_ledgers = managed_ledgers
+        self._resources = resources
+        self._ownership = ownership
+        self._schemas = schemas
+        self._context = context
+        self._tasks = tasks
+        self._topics: dict[str, Topic] = {}
+        self._loads = TopicLoads(
+            tasks,
+            timeout_seconds=settings.load_timeout_seconds,
+            max_concurrent_loads=settings.max_concurrent_loads,
+        )
+        self._partitions = Partitions(resources.local, resources)
+        self._watch = TopicWatch(resources.local)
+        self._watch_cancels = [
+            resources.namespaces.watch(self._on_namespace_changed),
+            resources.topic_policies.watch(self._on_topic_policies_changed),
+            resources.global_topic_policies.watch(self._on_topic_policies_changed),
+        ]
+        self._is_closed = False
+
+    # --- what is loaded ----------------------------------------------------------------------
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """Loaded topics by full name."""
-        raise NotImplementedError
+        """Loaded topics by full name, those being closed included."""
+        return self._topics
 
     def loaded(self, name: TopicName) -> Topic | None:
         """The topic if it is in memory and serving."""
-        raise NotImplementedError
+        topic = self._topics.get(str(name))
+        if topic is None or topic.state in (TopicState.CLOSING, TopicState.CLOSED):
+            return None
+        return topic
 
     async def get_or_load(self, name: TopicName, *, create_if_missing: bool) -> Topic:
         """The topic, loaded once however many ask; created if wanted and auto-creation allows.
@@ -40,13 +157,156 @@ class TopicRegistry:
             TopicNotFoundError: It is missing and may not be created, or its partition index is
                 beyond the partitioned topic.
             NotAllowedError: It is the name of a partitioned topic, or of a partition of nothing;
-                or the namespace is full.
+                or the namespace is full, or takes no such topics.
+            PersistenceError: What is stored can't be read.
         """
-        raise NotImplementedError
+        if not self._ownership.is_owned(name):
+            raise await self._ownership.not_owned_error(name)
+        text = str(name)
+        topic = self._topics.get(text)
+        if topic is not None:
+            if topic.state in (TopicState.CLOSING, TopicState.CLOSED):
+                raise TopicFencedError(f"Topic {name} is being unloaded")
+            return topic
+        joins = self._loads.is_loading(text)
+        try:
+            return await self._loads.load(
+                text, partial(self._load, name, creates=create_if_missing)
+            )
+        except TopicNotFoundError:
+            if not (joins and create_if_missing):
+                raise
+        # The load this one joined was not allowed to create the topic.
+        return await self._loads.load(text, partial(self._load, name, creates=True))
+
+    async def _load(self, name: TopicName, *, creates: bool) -> Topic:
+        self._check_served(name)
+        facts = await self._facts(name)
+        namespace = await self._resources.namespaces.get(name.namespace_name)
+        policy = effective_auto_creation(self.settings.auto_creation, namespace)
+        creates = may_create(facts, policy, is_wanted=creates)
+        if not facts.exists:
+            if not creates:
+                raise TopicNotFoundError(f"Topic {name} does not exist")
+            if not name.is_partition:
+                await self._check_topics_limit(name.namespace_name, namespace, 1)
+        return await self._open(name, creates=creates)
+
+    async def _open(self, name: TopicName, *, creates: bool) -> Topic:
+        """Open a topic that may be there, or may be created."""
+        topic_settings = await self._settings_of(name)
+        topic: Topic
+        if name.is_persistent:
+            topic = await self._open_persistent(name, topic_settings, creates=creates)
+        else:
+            topic = NonPersistentTopic(name, topic_settings, self._context)
+        if self._is_closed or not self._ownership.is_owned(name):
+            await topic.close()
+            raise ServiceNotReadyError(f"Topic {name} is not served here any more")
+        self._topics[str(name)] = topic
+        if not name.is_persistent:
+            self._watch.on_created(name)
+        logger.info("topic loaded", extra={"topic": str(name)})
+        newer = await self._settings_of(name)
+        if newer != topic_settings:  # changed while it was loading
+            await topic.apply_settings(newer)
+        return topic
+
+    async def _open_persistent(
+        self, name: TopicName, settings: TopicSettings, *, creates: bool
+    ) -> PersistentTopic:
+        try:
+            ledger = await self._managed_ledgers.open(
+                name.managed_ledger_name, settings.managed_ledger, create_if_missing=creates
+            )
+        except MetadataNotFoundError:
+            raise TopicNotFoundError(f"Topic {name} does not exist") from None
+        except (ManagedLedgerError, StorageError) as error:
+            raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
+        try:
+            return await PersistentTopic.open(name, ledger, settings, self._context)
+        except BaseException as error:
+            await ledger.close()
+            if isinstance(error, (ManagedLedgerError, StorageError)):
+                raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
+            raise
+
+    def _check_served(self, name: TopicName) -> None:
+        if self._is_closed:
+            raise ServiceNotReadyError("the broker is shutting down")
+        serves = (
+            self.settings.serves_persistent
+            if name.is_persistent
+            else self.settings.serves_non_persistent
+        )
+        if not serves:
+            raise NotAllowedError(f"Broker is not serving {name.domain} topics")
+
+    async def _facts(self, name: TopicName) -> NameFacts:
+        exists = str(name) in self._topics or await self._partitions.is_stored(name)
+        partitions_count = 0 if exists else await self._partitions.count(name.base)
+        return NameFacts(name=name, exists=exists, partitions_count=partitions_count)
+
+    async def _check_topics_limit(
+        self, namespace: NamespaceName, policies: NamespacePolicies | None, added_count: int
+    ) -> None:
+        """Raise if the namespace may not have that many more topics."""
+        limit = self.settings.max_topics_per_namespace
+        if policies is not None and policies.max_topics_per_namespace is not None:
+            limit = policies.max_topics_per_namespace
+        if limit <= 0 or namespace.is_system:
+            return
+        stored = await self._partitions.stored_topics(namespace)
+        if sum(not each.is_system for each in stored) + added_count > limit:
+            raise NotAllowedError("Exceed maximum number of topics in namespace.")
+
+    # --- settings ----------------------------------------------------------------------------
+
+    async def _settings_of(self, name: TopicName) -> TopicSettings:
+        namespace = await self._resources.namespaces.get(name.namespace_name)
+        own = await self._topic_policies_of(name) if self.settings.has_topic_policies else None
+        return effective_settings(self.settings.topic, namespace, own)
+
+    async def _topic_policies_of(self, name: TopicName) -> TopicPolicies | None:
+        """The cluster's own policies of the topic over those for all clusters."""
+        local = await self._resources.topic_policies.get(name.base)
+        shared = await self._resources.global_topic_policies.get(name.base)
+        if local is None or shared is None:
+            return local or shared
+        return TopicPolicies({**shared.json, **local.json})
+
+    def apply_settings(self, settings: RegistrySettings) -> None:
+        """The broker's settings changed: running topics go on with what holds now."""
+        self.settings = settings
+        self._reapply(lambda _: True)
+
+    def _on_namespace_changed(self, namespace: NamespaceName, _: object) -> None:
+        self._reapply(lambda name: name.namespace_name == namespace)
+
+    def _on_topic_policies_changed(self, changed: TopicName, _: object) -> None:
+        self._reapply(lambda name: name.base == changed)
+
+    def _reapply(self, concerns: Callable[[TopicName], bool]) -> None:
+        topics = [topic for topic in self._topics.values() if concerns(topic.name)]
+        if topics and not self._is_closed:
+            self._tasks.spawn(self._reapply_to(topics), "apply settings")
+
+    async def _reapply_to(self, topics: list[Topic]) -> None:
+        for topic in topics:
+            try:
+                settings = await self._settings_of(topic.name)
+                if topic.state is TopicState.OPEN and settings != topic.settings:
+                    await topic.apply_settings(settings)
+            except PulsarError as error:
+                logger.warning(
+                    "settings not applied", extra={"topic": str(topic.name), "error": str(error)}
+                )
+
+    # --- partitions --------------------------------------------------------------------------
 
     async def partitions_of(self, name: TopicName) -> int:
         """Number of partitions, 0 when the topic is not partitioned or does not exist."""
-        raise NotImplementedError
+        return await self._partitions.count(name)
 
     async def fetch_partitions(self, name: TopicName, *, auto_create: bool) -> int:
         """Answer to PARTITIONED_METADATA; may create partitioned metadata by policy.
@@ -54,21 +314,19 @@ class TopicRegistry:
         Raises:
             TopicNotFoundError: Missing and not creatable, or a missing namespace.
         """
-        raise NotImplementedError
-
-    async def exists(self, name: TopicName) -> bool:
-        """Whether the (non-partitioned) topic is stored or loaded."""
-        raise NotImplementedError
-
-    async def create_topic(
-        self, name: TopicName, *, properties: Mapping[str, str] | None = None
-    ) -> Topic:
-        """Create a topic without partitions, whatever auto-creation says; properties go to its ledger.
-
-        Raises:
-            TopicExistsError, NotAllowedError, TopicNotFoundError
-        """
-        raise NotImplementedError
+        namespace = await self._resources.namespaces.get(name.namespace_name)
+        if namespace is None:
+            raise TopicNotFoundError("Namespace not found")
+        policy = effective_auto_creation(self.settings.auto_creation, namespace)
+        answer = answer_partitions(await self._facts(name), policy, auto_create=auto_create)
+        if not answer.creates:
+            return answer.partitions_count
+        await self._check_topics_limit(name.namespace_name, namespace, answer.partitions_count)
+        try:
+            await self._partitions.put_count(name, answer.partitions_count)
+        except TopicExistsError:
+            return await self._partitions.count(name)  # somebody else was quicker
+        return answer.partitions_count
 
     async def create_partitioned(
         self,
@@ -78,28 +336,167 @@ class TopicRegistry:
         properties: Mapping[str, str] | None = None,
         is_local_only: bool = False,
     ) -> None:
-        """Create metadata and partitions.
+        """Create metadata and partitions. `is_local_only` matters to replicated namespaces only.
 
         Raises:
-            TopicExistsError, NotAllowedError
+            TopicExistsError: A topic of that name, partitioned or not.
+            NotAllowedError: Too many, or none, or the name is a partition's.
+            TopicNotFoundError: There is no such namespace.
         """
-        raise NotImplementedError
+        del is_local_only
+        limit = self.settings.max_partitions
+        if name.is_partition or partitions_count <= 0 or 0 < limit < partitions_count:
+            raise NotAllowedError(f"{name} can't have {partitions_count} partitions")
+        namespace = await self._resources.namespaces.get(name.namespace_name)
+        if namespace is None:
+            raise TopicNotFoundError("Namespace not found")
+        if await self.exists(name):
+            raise TopicExistsError(f"{name} exists and is not partitioned")
+        await self._check_topics_limit(name.namespace_name, namespace, partitions_count)
+        await self._partitions.put_count(name, partitions_count, properties)
+        if name.is_persistent:
+            await self._partitions.create_stored(map(name.partition, range(partitions_count)))
 
     async def update_partitions(self, name: TopicName, partitions_count: int) -> None:
-        """Grow; existing subscriptions appear on the new partitions at Earliest."""
-        raise NotImplementedError
-
-    async def delete(self, name: TopicName, *, force: bool = False) -> None:
-        """Delete a topic, loaded or not.
+        """Grow; existing subscriptions appear on the new partitions at Earliest.
 
         Raises:
-            TopicNotFoundError, TopicBusyError
+            TopicNotFoundError: The topic is not partitioned.
+            NotAllowedError: There are more already, or there may not be so many.
         """
-        raise NotImplementedError
+        limit = self.settings.max_partitions
+        if 0 < limit < partitions_count:
+            raise NotAllowedError(f"{name} can't have {partitions_count} partitions")
+        current = await self._partitions.count(name)
+        await self._partitions.grow(name, partitions_count)
+        if not name.is_persistent or current >= partitions_count:
+            return
+        added = [name.partition(index) for index in range(current, partitions_count)]
+        await self._partitions.create_stored(added)
+        subscriptions: set[str] = set()
+        prefix = self.settings.topic.replicator_prefix
+        for index in range(current):
+            subscriptions.update(
+                await self._partitions.stored_subscriptions(name.partition(index), prefix)
+            )
+        if subscriptions:
+            works = [self._create_subscriptions(each, subscriptions) for each in added]
+            await all_or_first_error(works)
+
+    async def _create_subscriptions(self, name: TopicName, subscriptions: set[str]) -> None:
+        await self._ownership.ensure_owned(name)
+        topic = await self.get_or_load(name, create_if_missing=True)
+        for subscription in sorted(subscriptions):
+            await topic.create_subscription(subscription, starts_at_earliest=True)
+
+    # --- create and delete -------------------------------------------------------------------
+
+    async def exists(self, name: TopicName) -> bool:
+        """Whether the (non-partitioned) topic is stored or loaded."""
+        return str(name) in self._topics or await self._partitions.is_stored(name)
+
+    async def create_topic(
+        self, name: TopicName, *, properties: Mapping[str, str] | None = None
+    ) -> Topic:
+        """Create a topic without partitions, whatever auto-creation says.
+
+        `properties` are kept with the list of its ledgers.
+
+        Raises:
+            TopicExistsError: It is there already, or is a partitioned topic's name.
+            TopicNotFoundError: There is no such namespace, or the partition is beyond the last one.
+            NotAllowedError: The namespace is full, or it is a partition of nothing.
+        """
+        await self._ownership.ensure_owned(name)
+        self._check_served(name)
+        facts = await self._facts(name)
+        if facts.exists or (facts.partitions_count and not name.is_partition):
+            raise TopicExistsError(f"Topic {name} exists already")
+        allows = AutoTopicCreation(
+            is_allowed=True, topic_type=TopicType.NON_PARTITIONED, default_partitions_count=1
+        )
+        may_create(facts, allows, is_wanted=True)
+        namespace = await self._resources.namespaces.get(name.namespace_name)
+        if not name.is_partition:
+            await self._check_topics_limit(name.namespace_name, namespace, 1)
+        topic = await self._loads.load(str(name), partial(self._open, name, creates=True))
+        if isinstance(topic, PersistentTopic):
+            for key, value in (properties or {}).items():
+                await topic.ledger.set_property(key, value)
+        return topic
+
+    async def delete(self, name: TopicName, *, force: bool = False) -> None:
+        """Delete a topic, loaded or not, with what is known of it.
+
+        Raises:
+            TopicNotFoundError: There is none.
+            TopicBusyError: It has clients, and it is not forced.
+            NotAllowedError: It is a partitioned topic.
+        """
+        if await self._partitions.count(name):
+            raise NotAllowedError(f"{name} is a partitioned topic")
+        await self._delete(name, force=force)
+        if not name.is_partition:
+            await self._forget(name)
+
+    async def _delete(self, name: TopicName, *, force: bool) -> None:
+        await self._loads.settled(str(name))
+        topic = self._topics.get(str(name))
+        if topic is not None:
+            await topic.delete(force=force)
+            self._drop(topic)
+            if not name.is_persistent:
+                self._watch.on_deleted(name)
+            logger.info("topic deleted", extra={"topic": str(name)})
+            return
+        if not name.is_persistent:
+            raise TopicNotFoundError(f"Topic {name} not found")
+        try:
+            await self._managed_ledgers.delete(name.managed_ledger_name)
+        except MetadataNotFoundError:
+            raise TopicNotFoundError(f"Topic {name} not found") from None
+
+    async def _forget(self, name: TopicName) -> None:
+        """Remove what belongs to a whole topic: its policies and schemas."""
+        await self._resources.topic_policies.delete(name)
+        await self._resources.global_topic_policies.delete(name)
+        await self._schemas.purge(name.schema_id)
 
     async def delete_partitioned(self, name: TopicName, *, force: bool = False) -> None:
-        """Delete all partitions, then the metadata."""
-        raise NotImplementedError
+        """Delete all partitions, then the metadata.
+
+        Raises:
+            TopicNotFoundError: The topic is not partitioned.
+            TopicBusyError: A partition has clients, and it is not forced.
+        """
+        partitions_count = await self._partitions.count(name)
+        if not partitions_count:
+            raise TopicNotFoundError(f"Partitioned topic {name} not found")
+        names = [name.partition(index) for index in range(partitions_count)]
+        if not force:
+            for topic in filter(None, map(self.loaded, names)):
+                topic.check_deletable()
+        await all_or_first_error([self._delete_if_there(each, force=force) for each in names])
+        await self._partitions.forget(name)
+        await self._forget(name)
+
+    async def forget_if_empty(self, name: TopicName) -> None:
+        """Remove a partitioned topic's metadata when none of its partitions is left."""
+        partitions_count = await self._partitions.count(name)
+        for index in range(partitions_count):
+            if await self.exists(name.partition(index)):
+                return
+        if partitions_count:
+            await self._partitions.forget(name)
+            await self._forget(name)
+
+    async def _delete_if_there(self, name: TopicName, *, force: bool) -> None:
+        try:
+            await self._delete(name, force=force)
+        except TopicNotFoundError:
+            return
+
+    # --- unload ------------------------------------------------------------------------------
 
     async def unload(self, name: TopicName) -> None:
         """Close one topic; its clients look it up again.
@@ -107,7 +504,51 @@ class TopicRegistry:
         Raises:
             TopicNotFoundError: It is not loaded.
         """
-        raise NotImplementedError
+        topic = self._topics.get(str(name))
+        if topic is None:
+            raise TopicNotFoundError(f"Topic {name} is not loaded")
+        await self._close_topic(topic)
+
+    async def close_topics(
+        self, namespace: NamespaceName, concerns: Callable[[TopicName], bool]
+    ) -> None:
+        """Close the topics of a namespace for which `concerns` holds, many at a time."""
+        topics = [
+            topic
+            for topic in self._topics.values()
+            if topic.name.namespace_name == namespace and concerns(topic.name)
+        ]
+        slots = asyncio.Semaphore(MAX_CONCURRENT_CLOSES)
+
+        async def close(topic: Topic) -> None:
+            async with slots:
+                await self._close_topic(topic)
+
+        works: list[Awaitable[object]] = [close(topic) for topic in topics]
+        await all_or_first_error(works)
+
+    async def _close_topic(self, topic: Topic) -> None:
+        """Close a topic; it leaves memory whatever happens, so that it can be loaded anew."""
+        try:
+            await topic.close()
+        except (ManagedLedgerError, StorageError) as error:
+            logger.warning(
+                "topic not closed cleanly", extra={"topic": str(topic.name), "error": str(error)}
+            )
+        finally:
+            self._drop(topic)
+        logger.info("topic unloaded", extra={"topic": str(topic.name)})
+
+    def on_topic_lost(self, topic: Topic) -> None:
+        """Another owner has the topic: close it here."""
+        if self._topics.get(str(topic.name)) is topic and not self._is_closed:
+            self._tasks.spawn(self._close_topic(topic), f"give up {topic.name}")
+
+    def _drop(self, topic: Topic) -> None:
+        if self._topics.get(str(topic.name)) is topic:
+            del self._topics[str(topic.name)]
+
+    # --- lists -------------------------------------------------------------------------------
 
     async def list_topics(
         self,
@@ -117,12 +558,30 @@ class TopicRegistry:
         includes_system: bool = False,
     ) -> list[str]:
         """Full names, sorted; partitions one by one; system topics left out by default."""
-        raise NotImplementedError
+        names: list[TopicName] = []
+        if mode is not TopicListMode.NON_PERSISTENT:
+            names += await self._partitions.stored_topics(namespace)
+        if mode is not TopicListMode.PERSISTENT:
+            names += [
+                topic.name
+                for topic in self._topics.values()
+                if not topic.name.is_persistent and topic.name.namespace_name == namespace
+            ]
+        return sorted(str(name) for name in names if includes_system or not name.is_system)
 
     async def list_partitioned(self, namespace: NamespaceName) -> list[str]:
         """Full names of partitioned topics (without `-partition-N`), sorted."""
-        raise NotImplementedError
+        return sorted(map(str, await self._partitions.partitioned_topics(namespace)))
 
     def watch(self, namespace: NamespaceName, callback: OnTopicsChanged) -> Callable[[], None]:
         """Tell of created and deleted topics (full names); returns what ends the watch."""
-        raise NotImplementedError
+        return self._watch.watch(namespace, callback)
+
+    async def close(self) -> None:
+        """Load nothing any more, and close what is left."""
+        self._is_closed = True
+        for cancel in self._watch_cancels:
+            cancel()
+        self._watch.close()
+        for topic in list(self._topics.values()):
+            await self._close_topic(topic)

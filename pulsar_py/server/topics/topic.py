@@ -258,9 +258,7 @@ class Topic(ABC):
             host_of(each.connection.remote_address) == host for each in self._producers.values()
         )
         if same >= limit:
-            raise ProducerBusyError(
-                f"Topic '{self.name}' reached max same address producers limit"
-            )
+            raise ProducerBusyError(f"Topic '{self.name}' reached max same address producers limit")
 
     def remove_producer(self, producer: Producer) -> None:
         """The producer left; called by itself. The next that waits is promoted."""
@@ -419,16 +417,16 @@ class Topic(ABC):
         del producer_name
         return NO_SEQUENCE_ID
 
-    def _on_producer_added(self, producer: Producer) -> None:
+    def _on_producer_added(self, producer: Producer) -> None:  # noqa: B027 - nothing to do
         """A producer may publish."""
 
-    def _on_producer_removed(self, producer: Producer) -> None:
+    def _on_producer_removed(self, producer: Producer) -> None:  # noqa: B027 - nothing to do
         """A producer that was let in is gone."""
 
-    async def _check_backlog_quota(self) -> None:
+    async def _check_backlog_quota(self) -> None:  # noqa: B027 - nothing to do
         """Raise if the backlog refuses producers."""
 
-    async def _store_topic_epoch(self, topic_epoch: int) -> None:
+    async def _store_topic_epoch(self, topic_epoch: int) -> None:  # noqa: B027 - nothing to do
         """Write the epoch down before its producer may publish."""
 
     @abstractmethod
@@ -502,10 +500,12 @@ class Topic(ABC):
         for subscription in self.subscriptions.values():
             subscription.roll_rates(seconds)
 
-    def _check_deletable(self, *, force: bool) -> None:
-        self._check_open()
-        if force:
-            return
+    def check_deletable(self) -> None:
+        """Return if nobody is connected.
+
+        Raises:
+            TopicBusyError: Somebody is.
+        """
         producers, consumers = len(self._producers), self.consumers_count
         if producers or consumers:
             raise TopicBusyError(
@@ -527,8 +527,7 @@ class Topic(ABC):
             "bytes_out_rate": sum(each.bytes_out_rate for each in out),
             "messages_in_count": self._messages_in_gone
             + sum(each.messages_in_count for each in producers),
-            "bytes_in_count": self._bytes_in_gone
-            + sum(each.bytes_in_count for each in producers),
+            "bytes_in_count": self._bytes_in_gone + sum(each.bytes_in_count for each in producers),
             "messages_out_count": self._messages_out_gone
             + sum(each.messages_out_count for each in out),
             "bytes_out_count": self._bytes_out_gone + sum(each.bytes_out_count for each in out),

@@ -34,7 +34,9 @@ logger = logging.getLogger(__name__)
 
 def persistent_subscriptions(topic: PersistentTopic) -> list[PersistentSubscription]:
     """The topic's subscriptions, typed."""
-    return [each for each in topic.subscriptions.values() if isinstance(each, PersistentSubscription)]
+    return [
+        each for each in topic.subscriptions.values() if isinstance(each, PersistentSubscription)
+    ]
 
 
 async def expire_messages(topic: PersistentTopic) -> None:
@@ -61,7 +63,9 @@ async def expire_subscription(
         return False
     now_millis = topic.context.clock.wall_time_millis()
     if subscription.consumers and backlog < expiry.CAUGHT_UP_BACKLOG:
-        oldest = await _published(topic, topic.ledger.next_valid_position(cursor.mark_delete_position))
+        oldest = await _published(
+            topic, topic.ledger.next_valid_position(cursor.mark_delete_position)
+        )
         if oldest is None or not expiry.is_message_expired(
             oldest, ttl_seconds=ttl_seconds, now_millis=now_millis
         ):
@@ -177,9 +181,7 @@ def is_inactive(topic: Topic) -> bool:
     has_backlog = False
     if isinstance(topic, PersistentTopic):
         retention_seconds = topic.settings.managed_ledger.retention_seconds
-        has_backlog = any(
-            each.cursor.backlog_count() for each in persistent_subscriptions(topic)
-        )
+        has_backlog = any(each.cursor.backlog_count() for each in persistent_subscriptions(topic))
     clients_count = len(topic.producers) + topic.waiting_producers_count + topic.consumers_count
     use = TopicUse(
         clients_count=clients_count,

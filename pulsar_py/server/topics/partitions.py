@@ -1,0 +1,112 @@
+"""Partitions: the metadata of partitioned topics, and of the topics stored (edge).
+
+A partitioned topic is a number in the metadata store; its partitions are topics like others. Here
+is what can be done without loading any of them.
+
+Source: PartitionedTopicResources, TopicResources in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pulsar_py.common.errors import (
+    MetadataExistsError,
+    NotAllowedError,
+    TopicExistsError,
+    TopicNotFoundError,
+)
+from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
+from pulsar_py.metadata import paths
+from pulsar_py.metadata.documents import PartitionedTopicMetadata
+from pulsar_py.metadata.resources import Resources
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
+from pulsar_py.server.topics.deduplication import CURSOR_NAME
+from pulsar_py.server.topics.topic_loads import all_or_first_error
+
+
+class Partitions:
+    """One a broker; owned by its `TopicRegistry`."""
+
+    def __init__(self, metadata: MetadataStore, resources: Resources) -> None:
+        self._metadata = metadata
+        self._resources = resources
+
+    async def count(self, name: TopicName) -> int:
+        """Number of partitions, 0 for what is not partitioned."""
+        metadata = await self._resources.partitioned_topics.get(name)
+        return (metadata.partitions_count or 0) if metadata is not None else 0
+
+    async def is_stored(self, name: TopicName) -> bool:
+        """Whether a persistent topic exists."""
+        if not name.is_persistent:
+            return False
+        return await self._metadata.exists(paths.managed_ledger(name.managed_ledger_name))
+
+    async def stored_topics(self, namespace: NamespaceName) -> list[TopicName]:
+        """The persistent topics of a namespace, sorted, partitions one by one."""
+        names = await self._metadata.children(paths.managed_ledgers(namespace))
+        return sorted(namespace.topic(url_form_decode(name)) for name in names)
+
+    async def partitioned_topics(self, namespace: NamespaceName) -> list[TopicName]:
+        """The partitioned topics of a namespace, of both domains."""
+        return await self._resources.partitioned_topics.list(namespace)
+
+    async def put_count(
+        self, name: TopicName, partitions_count: int, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Make a topic partitioned.
+
+        Raises:
+            TopicExistsError: It is already.
+        """
+        metadata = PartitionedTopicMetadata(partitions_count=partitions_count)
+        if properties:
+            metadata = metadata.replace(properties=properties)
+        try:
+            await self._resources.partitioned_topics.create(name, metadata)
+        except MetadataExistsError:
+            raise TopicExistsError(f"{name} is partitioned already") from None
+
+    async def grow(self, name: TopicName, partitions_count: int) -> None:
+        """Change the number of partitions.
+
+        Raises:
+            TopicNotFoundError: The topic is not partitioned.
+            NotAllowedError: There are more already.
+        """
+        if not await self.count(name):
+            raise TopicNotFoundError(f"{name} is not a partitioned topic")
+
+        def change(metadata: PartitionedTopicMetadata) -> PartitionedTopicMetadata:
+            current = metadata.partitions_count or 0
+            if partitions_count < current:
+                raise NotAllowedError(
+                    f"{name} has {current} partitions, and can't have {partitions_count}"
+                )
+            return metadata.replace(partitions_count=partitions_count)
+
+        await self._resources.partitioned_topics.update(name, change)
+
+    async def forget(self, name: TopicName) -> None:
+        """Remove the number of partitions."""
+        await self._resources.partitioned_topics.delete(name)
+
+    async def create_stored(self, names: Iterable[TopicName]) -> None:
+        """Make persistent topics exist, without ledgers so far; fine where they do."""
+        await all_or_first_error([self._create_stored(name) for name in names])
+
+    async def _create_stored(self, name: TopicName) -> None:
+        path = paths.managed_ledger(name.managed_ledger_name)
+        try:
+            await self._metadata.put(path, b"", expected_version=MUST_NOT_EXIST)
+        except MetadataExistsError:
+            return
+
+    async def stored_subscriptions(self, name: TopicName, replicator_prefix: str) -> list[str]:
+        """Names of a persistent topic's durable subscriptions."""
+        path = paths.managed_ledger(name.managed_ledger_name)
+        names = map(url_form_decode, await self._metadata.children(path))
+        return [
+            each for each in names if each != CURSOR_NAME and not each.startswith(replicator_prefix)
+        ]

@@ -1,0 +1,71 @@
+"""TopicLoads: each topic is loaded once, however many ask, and not too many at a time (edge).
+
+A load runs as a task of its own: who gave up waiting does not stop it for the others.
+
+Source: BrokerService.getTopic, loadOrCreatePersistentTopic in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+from pulsar_py.common.errors import ServiceNotReadyError
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.server.topics.topic import Topic
+
+Load = Callable[[], Coroutine[Any, Any, Topic]]  # Any: the send type of a coroutine
+
+
+class TopicLoads:
+    """Owned by the `TopicRegistry`."""
+
+    def __init__(
+        self, tasks: TaskOwner, *, timeout_seconds: float, max_concurrent_loads: int
+    ) -> None:
+        self._tasks = tasks
+        self._timeout_seconds = timeout_seconds
+        self._slots = asyncio.Semaphore(max_concurrent_loads)
+        self._loads: dict[str, asyncio.Task[Topic]] = {}
+
+    def is_loading(self, name: str) -> bool:
+        """Whether the topic is being loaded now."""
+        return name in self._loads
+
+    async def load(self, name: str, load: Load) -> Topic:
+        """What `load` returns, or what the load already under way does.
+
+        Raises:
+            ServiceNotReadyError: It took too long; it may still succeed later.
+        """
+        task = self._loads.get(name)
+        if task is None:
+            task = self._tasks.spawn(self._run(name, load), f"load {name}")
+            self._loads[name] = task
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            raise ServiceNotReadyError(
+                f"topic {name} was not loaded within {self._timeout_seconds:g} s"
+            ) from None
+
+    async def _run(self, name: str, load: Load) -> Topic:
+        try:
+            async with self._slots:
+                return await load()
+        finally:
+            del self._loads[name]
+
+    async def settled(self, name: str) -> None:
+        """Return when no load of the topic is under way."""
+        while (task := self._loads.get(name)) is not None:
+            await asyncio.wait([task])
+
+
+async def all_or_first_error(works: Sequence[Awaitable[object]]) -> None:
+    """Await all, then raise the first error there was: nothing is left running."""
+    for result in await asyncio.gather(*works, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
