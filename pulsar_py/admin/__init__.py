@@ -1,4 +1,4 @@
 """The administration of a broker by HTTP: a small server, a router, and resources.
 
-May import: h11.
+Third-party packages it may import: h11.
 """

@@ -1,1 +1,4 @@
-"""admin_client."""
+"""Typed calls of the administration, for the command line and for tests.
+
+Third-party packages it may import: none.
+"""

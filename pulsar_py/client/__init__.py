@@ -1,1 +1,4 @@
-"""client."""
+"""The asyncio client: producers, consumers, readers.
+
+Third-party packages it may import: protobuf, sortedcontainers, cryptography.
+"""

@@ -1,1 +1,4 @@
-"""managed_ledger."""
+"""Managed ledgers and their cursors: positions, acknowledgements, trimming; never the wire.
+
+Third-party packages it may import: protobuf, pyroaring, sortedcontainers.
+"""

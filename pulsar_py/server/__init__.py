@@ -1,1 +1,4 @@
-"""server."""
+"""The broker: listeners, connections, topics, subscriptions, dispatch.
+
+Third-party packages it may import: protobuf, pyroaring, sortedcontainers, google-re2, cryptography.
+"""

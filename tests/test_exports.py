@@ -1,0 +1,50 @@
+"""The public names are there, and cost nothing before they are used."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import pulsar_py
+from tests.package_source import modules
+
+PACKAGES = [module for module in modules() if module.is_package]
+
+
+@pytest.mark.parametrize("name", pulsar_py.__all__)
+def test_public_names_can_be_had(name: str) -> None:
+    assert getattr(pulsar_py, name).__name__ == name
+    assert name in dir(pulsar_py)
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = pulsar_py.Nothing
+
+
+def test_the_checker_sees_what_is_loaded_on_first_use() -> None:
+    tree = next(module.tree for module in PACKAGES if module.name == "pulsar_py")
+    checked = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pulsar_py.")
+        for alias in node.names
+    }
+    assert checked == set(pulsar_py.__all__) == set(pulsar_py._HOMES)
+
+
+@pytest.mark.parametrize("name", [module.name for module in PACKAGES])
+def test_what_a_package_exports_is_there(name: str) -> None:
+    package = importlib.import_module(name)
+    for exported in getattr(package, "__all__", ()):
+        assert hasattr(package, exported)
+
+
+def test_importing_the_package_loads_nothing_else_of_ours() -> None:
+    code = "import sys, pulsar_py; print([m for m in sys.modules if m.startswith('pulsar_py.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

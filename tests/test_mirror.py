@@ -1,0 +1,47 @@
+"""Each module has its own test module, at the same place under `tests/unit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.package_source import PACKAGE, ROOT, modules
+
+UNIT = ROOT / "tests" / "unit"
+
+COVERED_ELSEWHERE = {
+    "common/clock.py": "an edge of three lines; virtual time stands in for it everywhere",
+    "common/disk.py": "an interface; tests/contracts has one suite for all implementations",
+    "metadata/store.py": "an interface; tests/contracts has one suite for all implementations",
+    "storage/ledger_store.py": "an interface; tests/contracts has one suite for it",
+    "server/dispatch/client_connection.py": "an interface",
+}
+"""Modules without a test module of their own, and why; what gets one has to leave the list."""
+
+
+def expected(path: Path) -> Path:
+    relative = path.relative_to(PACKAGE)
+    return UNIT / relative.parent / f"test_{relative.stem}.py"
+
+
+def mirrored() -> list[Path]:
+    return [
+        module.path
+        for module in modules()
+        if not module.is_package and "proto" not in module.path.relative_to(PACKAGE).parts
+    ]
+
+
+def test_each_module_has_its_test_module() -> None:
+    missing = [
+        name
+        for path in mirrored()
+        if not expected(path).exists()
+        and (name := str(path.relative_to(PACKAGE))) not in COVERED_ELSEWHERE
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_the_exceptions_are_needed() -> None:
+    for name in COVERED_ELSEWHERE:
+        assert (PACKAGE / name).exists(), name
+        assert not expected(PACKAGE / name).exists(), f"{name} has a test module now"
