@@ -11,8 +11,6 @@ global: any number of brokers can run in one process. Beside `server.broker` thi
 of `BrokerConfig`.
 
 On disk a data directory holds `metadata.sqlite` and `ledgers/`; one process owns it.
-
-May import: nothing beyond the standard library.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""connection."""
+"""Connections of clients: bytes to commands to handlers, and back."""

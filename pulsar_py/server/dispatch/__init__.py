@@ -1,1 +1,1 @@
-"""dispatch."""
+"""Which consumer gets which message, and when."""

@@ -1,1 +1,1 @@
-"""namespaces."""
+"""Namespaces: bundles, ownership, lookup."""

@@ -1,1 +1,1 @@
-"""topics."""
+"""Topics, their producers and subscriptions."""
