@@ -138,6 +138,11 @@ class DispatchHost(Protocol):
     def acknowledge_filtered(self, positions: list[Position]) -> None:
         """Acknowledge entries that are never delivered."""
 
+    is_read_in_flight: bool  # A task reads from storage, be it for a dispatcher replaced since.
+
+    def on_read_finished(self) -> None:
+        """The read of a closed dispatcher is back: the one in use may read."""
+
 
 class Dispatcher(ABC):
     """What a subscription asks of its dispatcher, persistent or not."""
@@ -190,6 +195,12 @@ class Dispatcher(ABC):
         Positions with an ack set were acknowledged in part, if at all.
         """
 
+    def on_mark_delete_moved(self, position: Position) -> None:  # noqa: B027 - not all care
+        """Entries up to here were expired, skipped or cleared: nobody owes them any more."""
+
+    def on_cursor_reset(self) -> None:  # noqa: B027 - not all care
+        """The cursor was moved by SEEK while consumers stayed connected."""
+
     def close(self) -> None:  # noqa: B027 - not all have what to stop
         """Stop; nothing is sent after this."""
 
@@ -201,7 +212,6 @@ class PersistentDispatcher(Dispatcher):
         self._host = host
         self._cursor = host.cursor
         self._is_reading = False  # Inside read_more; what is called from there may call it again.
-        self._is_read_in_flight = False  # A task reads from storage.
         self._epoch = 0  # Reads begun in an earlier one are dropped.
         self._is_closed = False
         self._read_batch_entries = host.settings.max_read_batch_entries
@@ -220,7 +230,7 @@ class PersistentDispatcher(Dispatcher):
     def read_more(self) -> None:
         """Read and send while there are entries and permits. Never sends after `close`."""
         # Hot path: tailing consume.
-        if self._is_reading or self._is_read_in_flight or self._is_closed or self._retry:
+        if self._is_reading or self._is_closed or self._retry or self._host.is_read_in_flight:
             return
         self._is_reading = True
         try:
@@ -255,6 +265,11 @@ class PersistentDispatcher(Dispatcher):
         self._epoch += 1
         self._cursor.cancel_wait()
         self._cursor.rewind()
+
+    def on_cursor_reset(self) -> None:
+        """Drop what is being read, and go on where the cursor stands now."""
+        self._epoch += 1
+        self.read_more()
 
     def close(self) -> None:
         """Stop reading."""
@@ -308,7 +323,7 @@ class PersistentDispatcher(Dispatcher):
         is_empty_news: bool = False,
     ) -> None:
         """Await `read` in a task, then hand over what it brought (nothing only if that is news)."""
-        self._is_read_in_flight = True
+        self._host.is_read_in_flight = True
         self._host.tasks.spawn(
             self._read_from_storage(read, on_read, is_empty_news=is_empty_news), "read"
         )
@@ -326,10 +341,12 @@ class PersistentDispatcher(Dispatcher):
         except CursorClosedError:
             return
         except (StorageError, ManagedLedgerError) as error:
-            self._is_read_in_flight = False
             self._on_read_failed(error)
             return
-        self._is_read_in_flight = False
+        finally:
+            self._host.is_read_in_flight = False
+            if self._is_closed:
+                self._host.on_read_finished()
         if self._is_closed:
             return
         self._backoff_millis //= 2

@@ -250,6 +250,11 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         if not delta:
             return
         self.unacked_messages += delta
+        self._block_at_limit()
+        if self._broker_limit is not None:
+            self._broker_limit.add(self, delta)
+
+    def _block_at_limit(self) -> None:
         limit = self._host.settings.max_unacked_messages_per_subscription
         if not limit or not self._host.cursor.is_durable:
             self.is_blocked_by_subscription = False
@@ -257,8 +262,12 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self.is_blocked_by_subscription = True
         elif self.unacked_messages < limit // 2:
             self.is_blocked_by_subscription = False
-        if self._broker_limit is not None:
-            self._broker_limit.add(self, delta)
+
+    def on_limits_changed(self) -> None:
+        """Limits of unacknowledged messages were changed."""
+        self._block_at_limit()
+        self._may_replay = True
+        self.read_more()
 
     def block_for_broker(self) -> None:
         """The broker's limit is reached."""

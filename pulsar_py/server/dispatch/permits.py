@@ -76,6 +76,12 @@ class ConsumerPermits:
         assert self.unacked_messages >= 0, f"{self.unacked_messages} unacknowledged messages"
         return self.unblock()
 
+    def set_limit(self, max_unacked_messages: int) -> None:
+        """The limit was changed; 0 is none."""
+        self.max_unacked_messages = max_unacked_messages
+        if not max_unacked_messages or self.unacked_messages < max_unacked_messages:
+            self.unblock()
+
     def unblock(self) -> bool:
         """Let parked permits count; returns whether the consumer had been blocked."""
         was_blocked = self.is_blocked
