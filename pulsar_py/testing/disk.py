@@ -1,0 +1,413 @@
+"""SimulatedDisk: a Disk that behaves as badly as a real one may, and replays exactly from a seed.
+
+What was written is there for its readers at once, and durable only after its sync: a crash leaves
+of each unsynced write nothing, all, a beginning, or some of its sectors, and of unsynced names the
+older ones at most. Each step at which a crash makes a difference is counted, so that a test can
+crash at each of them. Syncs can be left out by name, to show that a test would notice; reads and
+writes can be made to fail, stored bits be flipped, room be limited, and syncs take time.
+
+A crash ends the life of the process in front: calls never return and callbacks never come. Then
+`after_crash` is the disk that the next process finds. Call `bury` first, when the first process's
+tasks get cancelled: from then on its calls raise.
+
+Names of syncs: `data:<directory>` for file contents, `names:<directory>` for directories (the root
+is ``), `replace-data:<path>` and `replace-name:<path>` for the two inside `replace`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import random
+from collections.abc import Callable, Collection, Sequence
+
+from pulsar_py.common.disk import AppendFile, Buffer, Disk, OnSynced, ReadFile
+from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
+
+SECTOR_BYTES = 512
+"""What a disk writes as a whole or not at all."""
+
+
+class SimulatedDisk(Disk):
+    """A directory tree in memory with a durable and a volatile side."""
+
+    def __init__(
+        self,
+        chance: random.Random,
+        *,
+        crash_at: int | None = None,
+        ignored_syncs: Collection[str] = (),
+        capacity_bytes: int | None = None,
+        sync_seconds: float = 0.0,
+    ) -> None:
+        """Make an empty disk.
+
+        Args:
+            chance: Decides what survives a crash; owned by the disk.
+            crash_at: The write point at which to crash, counted from 1; None for never.
+            ignored_syncs: Names of syncs that do nothing.
+            capacity_bytes: Room for contents and reservations; None for no limit.
+            sync_seconds: How long each `append_and_sync` takes, on the running loop.
+        """
+        self._chance = chance
+        self.crash_at = crash_at
+        self.ignored_syncs = frozenset(ignored_syncs)
+        self.capacity_bytes = capacity_bytes
+        self.sync_seconds = sync_seconds
+        self.write_points_count = 0
+        self.syncs_seen: set[str] = set()
+        # Asked before each write with its path; an error to raise, or None.
+        self.fault: Callable[[str, str], BaseException | None] | None = None
+        # Called once, when the crash happens.
+        self.on_crash: Callable[[], None] | None = None
+        self.is_crashed = False
+        self._is_buried = False
+        self._is_locked = False
+        self._names: dict[str, _Inode] = {}
+        self._durable_names: dict[str, _Inode] = {}
+        self._directories = {""}
+        self._durable_directories = {""}
+        # Changes of names that are not durable: directory, path, inode or None for a removal.
+        self._pending_names: list[tuple[str, str, _Inode | None]] = []
+
+    def after_crash(self) -> SimulatedDisk:
+        """The disk as the next process finds it; nothing on it is volatile."""
+        survivor = SimulatedDisk(self._chance, capacity_bytes=self.capacity_bytes)
+        survivor._durable_directories = set(self._durable_directories)
+        survivor._directories = set(self._durable_directories)
+        names = dict(self._durable_names)
+        for _, path, inode in _prefix(self._chance, self._pending_names):
+            if inode is None:
+                names.pop(path, None)
+            else:
+                names[path] = inode
+        names = {
+            path: inode
+            for path, inode in names.items()
+            if posixpath.dirname(path) in self._durable_directories
+        }
+        left = {id(inode): inode.after_crash(self._chance) for inode in names.values()}
+        survivor._names = {path: left[id(inode)] for path, inode in names.items()}
+        survivor._durable_names = dict(survivor._names)
+        return survivor
+
+    def crash(self) -> None:
+        """Crash now."""
+        if not self.is_crashed:
+            self.is_crashed = True
+            if self.on_crash is not None:
+                self.on_crash()
+
+    def bury(self) -> None:
+        """Let calls of the dead process raise instead of wait, so that its tasks can be ended."""
+        self.is_crashed = True
+        self._is_buried = True
+
+    def flip_bit(self, path: str, offset: int, bit: int = 0) -> None:
+        """Change one stored bit, durably."""
+        inode = self._names[path]
+        inode.data[offset] ^= 1 << bit
+        inode.durable[:] = inode.data
+        inode.unsynced.clear()
+
+    def paths(self) -> list[str]:
+        """All files, sorted."""
+        return sorted(self._names)
+
+    async def make_directory(self, path: str) -> None:
+        """Create a directory and its parents; durable after a sync of the parent."""
+        await self.write_point("make_directory", path)
+        while path not in self._directories:
+            self._directories.add(path)
+            path = posixpath.dirname(path)
+
+    async def list_directory(self, path: str) -> list[str]:
+        """Sorted names of the files in a directory."""
+        await self.alive()
+        return sorted(
+            posixpath.basename(name) for name in self._names if posixpath.dirname(name) == path
+        )
+
+    async def create(self, path: str, *, reserve_bytes: int = 0) -> AppendFile:
+        """Create an empty file; its name is durable after `sync_directory`."""
+        await self.write_point("create", path)
+        if path in self._names:
+            raise StorageError(f"{path}: exists already")
+        if posixpath.dirname(path) not in self._directories:
+            raise StorageError(f"{path}: no such directory")
+        self.claim(reserve_bytes)
+        inode = _Inode(reserve_bytes)
+        self._set_name(path, inode)
+        return _SimulatedAppendFile(self, path, inode)
+
+    async def open_read(self, path: str) -> ReadFile:
+        """Open a file for reading."""
+        await self.alive()
+        return _SimulatedReadFile(self, path, self._inode(path))
+
+    async def read_whole(self, path: str) -> bytes:
+        """All bytes of a file."""
+        await self.alive()
+        return bytes(self._inode(path).data)
+
+    async def replace(self, path: str, data: Buffer) -> None:
+        """Put a whole file in place: write aside, sync, rename, sync the directory."""
+        await self.write_point("replace", path)
+        inode = _Inode(0)
+        self.claim(len(data))
+        inode.append([data])
+        if self.takes_sync(f"replace-data:{path}"):
+            inode.sync()
+        await self.write_point("rename", path)
+        self._set_name(path, inode)
+        await self.write_point("sync_directory", path)
+        if self.takes_sync(f"replace-name:{path}"):
+            self._sync_names(posixpath.dirname(path))
+        await self.write_point("replaced", path)
+
+    async def truncate(self, path: str, length: int) -> None:
+        """Cut a file, durably."""
+        await self.write_point("truncate", path)
+        inode = self._inode(path)
+        inode.sync()
+        del inode.data[length:]
+        inode.sync()
+
+    async def remove(self, path: str) -> None:
+        """Remove a file's name; durable after `sync_directory`."""
+        await self.write_point("remove", path)
+        if self._names.pop(path, None) is not None:
+            self._pending_names.append((posixpath.dirname(path), path, None))
+
+    async def sync_directory(self, path: str) -> None:
+        """Make creations and removals in a directory durable."""
+        await self.write_point("sync_directory", path)
+        if self.takes_sync(f"names:{path}"):
+            self._sync_names(path)
+
+    async def free_bytes(self) -> int:
+        """Room left."""
+        await self.alive()
+        return (1 << 40) if self.capacity_bytes is None else self.capacity_bytes - self._used()
+
+    async def lock(self) -> None:
+        """Take the tree."""
+        await self.alive()
+        if self._is_locked:
+            raise DirectoryLockedError("the simulated disk is in use")
+        self._is_locked = True
+
+    async def close(self) -> None:
+        """Give up the lock."""
+        await self.alive()
+        self._is_locked = False
+
+    async def alive(self) -> None:
+        """Wait a moment, or for ever once the process is dead.
+
+        Raises:
+            StorageError: It was buried.
+        """
+        if self._is_buried:
+            raise StorageError("the simulated machine has crashed")
+        if self.is_crashed:
+            await asyncio.get_running_loop().create_future()
+        await asyncio.sleep(0)
+
+    async def write_point(self, kind: str, path: str) -> None:
+        """A step of an operation: it may fail, and the disk may crash before it."""
+        await self.alive()
+        self.raise_fault(kind, path)
+        if self.count_write_point():
+            await self.alive()
+
+    def count_write_point(self) -> bool:
+        """Count a step; whether the disk crashed at it (or before)."""
+        if not self.is_crashed:
+            self.write_points_count += 1
+            if self.write_points_count == self.crash_at:
+                self.crash()
+        return self.is_crashed
+
+    def raise_fault(self, kind: str, path: str) -> None:
+        """Raise what `fault` wants raised."""
+        error = self.fault(kind, path) if self.fault is not None else None
+        if error is not None:
+            raise error
+
+    def takes_sync(self, name: str) -> bool:
+        """Whether the sync of that name is to be done."""
+        self.syncs_seen.add(name)
+        return name not in self.ignored_syncs
+
+    def _set_name(self, path: str, inode: _Inode) -> None:
+        self._names[path] = inode
+        self._pending_names.append((posixpath.dirname(path), path, inode))
+
+    def _sync_names(self, directory: str) -> None:
+        for _, path, inode in (found for found in self._pending_names if found[0] == directory):
+            if inode is None:
+                self._durable_names.pop(path, None)
+            else:
+                self._durable_names[path] = inode
+        self._pending_names = [found for found in self._pending_names if found[0] != directory]
+        self._durable_directories |= {
+            name for name in self._directories if posixpath.dirname(name) == directory
+        }
+
+    def _inode(self, path: str) -> _Inode:
+        try:
+            return self._names[path]
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+    def _used(self) -> int:
+        return sum(len(inode.data) for inode in self._names.values())
+
+    def claim(self, size_bytes: int) -> None:
+        """Refuse what there is no room for.
+
+        Raises:
+            DiskFullError: There is none.
+        """
+        if self.capacity_bytes is not None and self._used() + size_bytes > self.capacity_bytes:
+            raise DiskFullError(f"{self._used()} of {self.capacity_bytes} bytes are used")
+
+
+class _Inode:
+    """A file's content: what readers see, what is durable, and the writes in between."""
+
+    def __init__(self, reserve_bytes: int) -> None:
+        self.data = bytearray(reserve_bytes)
+        self.durable = bytearray(reserve_bytes)
+        self.unsynced: list[tuple[int, bytes]] = []
+        self.end = 0
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        data = b"".join(buffers)
+        self.unsynced.append((self.end, data))
+        self.data[self.end : self.end + len(data)] = data
+        self.end += len(data)
+
+    def sync(self) -> None:
+        self.durable[:] = self.data
+        self.unsynced.clear()
+
+    def after_crash(self, chance: random.Random) -> _Inode:
+        content = bytearray(self.durable)
+        for offset, data in self.unsynced:
+            for start, end in _surviving(chance, offset, len(data)):
+                if len(content) < offset + end:
+                    content.extend(bytes(offset + end - len(content)))
+                content[offset + start : offset + end] = data[start:end]
+        left = _Inode(0)
+        left.data[:] = content
+        left.durable[:] = content
+        left.end = len(content)
+        return left
+
+
+class _SimulatedAppendFile(AppendFile):
+    def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode) -> None:
+        self.path = path
+        self._disk = disk
+        self._inode = inode
+
+    @property
+    def size_bytes(self) -> int:
+        return self._inode.end
+
+    def append_and_sync(self, buffers: Sequence[Buffer], on_synced: OnSynced) -> None:
+        disk = self._disk
+        loop = asyncio.get_running_loop()
+        try:
+            disk.raise_fault("append", self.path)
+            if disk.count_write_point():
+                return
+            self._write(buffers)
+        except (StorageError, OSError) as error:
+            loop.call_soon(on_synced, error)
+            return
+        if disk.sync_seconds:
+            loop.call_later(disk.sync_seconds, self._sync_and_report, on_synced)
+        else:
+            loop.call_soon(self._sync_and_report, on_synced)
+
+    def _sync_and_report(self, on_synced: OnSynced) -> None:
+        disk = self._disk
+        try:
+            disk.raise_fault("sync", self.path)
+        except (StorageError, OSError) as error:
+            on_synced(error)
+            return
+        if disk.count_write_point():
+            return
+        self._sync()
+        if not disk.count_write_point():
+            on_synced(None)
+
+    async def append(self, buffers: Sequence[Buffer]) -> None:
+        await self._disk.write_point("append", self.path)
+        self._write(buffers)
+
+    def _write(self, buffers: Sequence[Buffer]) -> None:
+        end = self._inode.end + sum(map(len, buffers))
+        self._disk.claim(max(end - len(self._inode.data), 0))
+        self._inode.append(buffers)
+
+    async def sync(self) -> None:
+        await self._disk.write_point("sync", self.path)
+        self._sync()
+        await self._disk.write_point("synced", self.path)
+
+    def _sync(self) -> None:
+        if self._disk.takes_sync(f"data:{posixpath.dirname(self.path)}"):
+            self._inode.sync()
+
+    async def close(self) -> None:
+        await self._disk.alive()
+
+
+class _SimulatedReadFile(ReadFile):
+    def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode) -> None:
+        self.path = path
+        self._disk = disk
+        self._inode = inode
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self._inode.data)
+
+    async def read_at(self, offset: int, length: int) -> bytes:
+        await self._disk.alive()
+        self._disk.raise_fault("read", self.path)
+        return bytes(self._inode.data[offset : offset + length])
+
+    async def close(self) -> None:
+        await self._disk.alive()
+
+
+def _prefix(
+    chance: random.Random, pending: list[tuple[str, str, _Inode | None]]
+) -> list[tuple[str, str, _Inode | None]]:
+    """Names change in order, so a beginning of the changes survives: often none of them."""
+    kept = chance.choice((0, 0, len(pending), chance.randint(0, len(pending))))
+    return pending[:kept]
+
+
+def _surviving(chance: random.Random, offset: int, length: int) -> list[tuple[int, int]]:
+    """Which parts of an unsynced write are on disk: whole sectors, in any choice."""
+    fate = chance.choice(("nothing", "all", "beginning", "sectors"))
+    if fate == "nothing":
+        return []
+    if fate == "all":
+        return [(0, length)]
+    parts = []
+    start = 0
+    while start < length:
+        end = min(length, (offset + start) // SECTOR_BYTES * SECTOR_BYTES + SECTOR_BYTES - offset)
+        parts.append((start, end))
+        start = end
+    if fate == "beginning":
+        return parts[: chance.randint(0, len(parts))]
+    return [part for part in parts if chance.random() < 0.5]  # noqa: PLR2004 - a fair coin
