@@ -14,7 +14,7 @@ so it imports nothing of ours before a fixture is used.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -40,9 +40,10 @@ async def _async_pulsar_broker() -> AsyncIterator[Broker]:
         yield broker
 
 
+_fixture: Any  # Any: pytest's decorator or that of pytest-asyncio, with different overloads
 try:
-    from pytest_asyncio import fixture as _asyncio_fixture
+    from pytest_asyncio import fixture as _fixture
 except ImportError:
-    _asyncio_fixture = pytest.fixture  # The test then fails with pytest's own words on coroutines.
+    _fixture = pytest.fixture  # The test then fails with pytest's own words on coroutines.
 
-async_pulsar_broker = _asyncio_fixture(_async_pulsar_broker, name="async_pulsar_broker")
+async_pulsar_broker = _fixture(_async_pulsar_broker, name="async_pulsar_broker")

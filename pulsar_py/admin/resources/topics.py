@@ -183,8 +183,8 @@ class Topics:
             return json_response(
                 {
                     "partitions": metadata.partitions_count,
-                    "deleted": metadata.is_deleted,
-                    "properties": dict(metadata.properties) or None,
+                    "deleted": bool(metadata.is_deleted),
+                    "properties": metadata.properties or None,
                 }
             )
         partitions_count = 0
