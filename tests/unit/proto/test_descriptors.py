@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, FileDescriptor
-
-from pulsar_py.proto.pool import POOL
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 TYPES = {
@@ -176,27 +174,3 @@ def test_module_level_enum_values_and_messages_are_there() -> None:
     assert api.CompressionType.Value("ZSTD") == api.ZSTD == 3
     assert api.CommandSubscribe.Key_Shared == 3
     assert api.BaseCommand.DESCRIPTOR.full_name == "pulsar.proto.BaseCommand"
-
-
-def test_our_pool_is_apart_from_the_process_wide_one() -> None:
-    """A program may load a `PulsarApi.proto` of its own, as the official Python client does."""
-    own = file_descriptor("PulsarApi.proto")
-    other = descriptor_pb2.FileDescriptorProto(name="PulsarApi.proto", package="pulsar.proto")
-    message = other.message_type.add(name="BaseCommand")
-    message.field.add(
-        name="something_else",
-        number=1,
-        type=descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
-        label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
-    )
-    default_pool = descriptor_pool.Default()
-
-    default_pool.AddSerializedFile(other.SerializeToString())
-
-    theirs = message_factory.GetMessageClass(
-        default_pool.FindMessageTypeByName("pulsar.proto.BaseCommand")
-    )
-    assert [field.name for field in theirs.DESCRIPTOR.fields] == ["something_else"]
-    ours = POOL.FindMessageTypeByName("pulsar.proto.BaseCommand")
-    assert ours.file.serialized_pb == own.serialized_pb
-    assert "type" in ours.fields_by_name
