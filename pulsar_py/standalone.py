@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -40,6 +41,7 @@ from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.listeners import Listener
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
 from pulsar_py.storage.bookie import Bookie, BookieSettings
+from pulsar_py.storage.settings import MIB
 
 logger = logging.getLogger(__name__)
 
@@ -169,7 +171,7 @@ class Broker:
             self._disk(),
             clock=clock,
             ledger_ids=LedgerIds(metadata).next,
-            settings=self._bookie_settings(),
+            settings=bookie_settings(self._config, is_volatile=self._data_dir is None),
         )
         self._stack.push_async_callback(ledger_store.close)
         service = BrokerService(
@@ -196,9 +198,6 @@ class Broker:
 
     def _disk(self) -> Disk:
         return MemoryDisk() if self._data_dir is None else LocalDisk(self._data_dir / "ledgers")
-
-    def _bookie_settings(self) -> BookieSettings:
-        return BookieSettings(is_volatile=self._data_dir is None)
 
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take both ports, write down what a new cluster holds, and only then let anybody in."""
@@ -234,3 +233,22 @@ class Broker:
             return self._config.advertisedAddress
         host = "localhost" if self._host in _WILDCARD_HOSTS else self._host
         return f"[{host}]" if ":" in host else host
+
+
+def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSettings:
+    """What the storage engine needs to know; an interval of 0 is never."""
+    write_cache_bytes = config.dbStorage_writeCacheMaxSizeMb * MIB
+    return BookieSettings(
+        is_volatile=is_volatile,
+        write_cache_bytes=write_cache_bytes,
+        append_limit_bytes=3 * write_cache_bytes,
+        read_cache_bytes=config.dbStorage_readAheadCacheMaxSizeMb * MIB,
+        journal_file_bytes=config.journalMaxSizeMB * MIB,
+        flush_interval_seconds=config.flushInterval / 1000,
+        entry_log_bytes=config.logSizeLimit,
+        garbage_interval_seconds=config.gcWaitTime / 1000,
+        minor_compaction_threshold=config.minorCompactionThreshold,
+        minor_compaction_interval_seconds=config.minorCompactionInterval or math.inf,
+        major_compaction_threshold=config.majorCompactionThreshold,
+        major_compaction_interval_seconds=config.majorCompactionInterval or math.inf,
+    )
