@@ -99,11 +99,16 @@ class Resource(Generic[K, V]):
         return await self.update_or_create(key, change_existing)
 
     async def update_or_create(self, key: K, change: Callable[[V | None], V]) -> V:
-        """Change an object, or make it: `change` gets None if there is none."""
+        """Change an object, or make it: `change` gets None if there is none.
+
+        What it leaves as it is is not written.
+        """
         path = self._path_of(key)
         while True:
             known = await self._cache.get_versioned(path)
             value = change(known.value)
+            if value == known.value:
+                return value
             expected = MUST_NOT_EXIST if known.version == MISSING else known.version
             try:
                 version = await self._store.put(path, value.to_bytes(), expected_version=expected)

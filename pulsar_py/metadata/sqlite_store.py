@@ -48,6 +48,15 @@ MAX_OPERATIONS_PER_COMMIT: Final = 4096
 """Changes that share a transaction at most, so that none waits for a very long one."""
 
 
+_REFUSED_ALONE: Final = (
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+)
+"""Errors of one statement that leave the transaction as it was."""
+
+
 class _Operation(NamedTuple):
     """What the thread has to do, and who waits for it."""
 
@@ -286,7 +295,7 @@ def _carry_out_one(file: SqliteFile, operation: _Operation) -> _Outcome:
     try:
         return _Outcome(operation.future, operation.work(file), None)
     except sqlite3.Error as error:
-        if operation.is_change:
+        if operation.is_change and not isinstance(error, _REFUSED_ALONE):
             raise  # the whole group is in doubt
         return _Outcome(operation.future, None, MetadataError(str(error)))
     except Exception as error:  # noqa: BLE001 - the caller's, who gets it

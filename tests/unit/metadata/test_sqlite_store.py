@@ -1,0 +1,214 @@
+"""SqliteMetadataStore: groups, restarts, locks, failures; the rest is in the contract suite."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.errors import (
+    CorruptDataError,
+    DirectoryLockedError,
+    MetadataError,
+    MetadataExistsError,
+)
+from pulsar_py.metadata import sqlite_store
+from pulsar_py.metadata.sqlite_file import SqliteFile
+from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
+from pulsar_py.metadata.store import MUST_NOT_EXIST
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "metadata.sqlite"
+
+
+async def test_everything_but_ephemeral_keys_survives_a_restart(path: Path) -> None:
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    session = await store.open_session()
+    await store.put("/a", b"1")
+    await store.put("/a", b"2")
+    await store.put("/e", b"", session=session)
+    await store.next_in_sequence("/s", 7)
+    before = await store.get("/a")
+    await store.close()
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    assert await store.get("/a") == before
+    assert await store.children("/") == ["a"]
+    assert await store.next_in_sequence("/s") == 7
+    await store.close()
+
+
+async def test_ephemeral_keys_that_a_crash_left_go_at_the_next_start(path: Path) -> None:
+    file = SqliteFile(path)
+    file.begin()
+    file.put("/e", b"", None, "a session", 0)
+    file.put("/a", b"", None, None, 0)
+    file.commit()
+    file.close()  # without ending the session
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    assert await store.children("/") == ["a"]
+    await store.close()
+
+
+async def test_session_ids_differ_over_restarts(path: Path) -> None:
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    first = (await store.open_session()).session_id
+    await store.close()
+    await asyncio.sleep(0.002)
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    assert (await store.open_session()).session_id != first
+    await store.close()
+
+
+async def test_a_second_store_on_the_same_file_is_refused(path: Path) -> None:
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    with pytest.raises(DirectoryLockedError, match=r"metadata\.sqlite is in use"):
+        await SqliteMetadataStore.open(path, SystemClock())
+    await store.put("/a", b"")
+    await store.close()
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    await store.close()
+
+
+async def test_a_file_of_something_else_is_refused(path: Path) -> None:
+    _write(path, b"not a database, but long enough to have a header" * 100)
+    with pytest.raises(CorruptDataError, match=r"metadata\.sqlite"):
+        await SqliteMetadataStore.open(path, SystemClock())
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+async def test_a_database_of_something_else_is_refused(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 1")
+    connection.execute("CREATE TABLE keys (a)")
+    connection.close()
+    with pytest.raises(CorruptDataError, match="no metadata of ours"):
+        await SqliteMetadataStore.open(path, SystemClock())
+
+
+async def test_a_newer_format_is_refused(path: Path) -> None:
+    await (await SqliteMetadataStore.open(path, SystemClock())).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(MetadataError, match="format 99"):
+        await SqliteMetadataStore.open(path, SystemClock())
+
+
+async def test_a_directory_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(MetadataError, match="no"):
+        await SqliteMetadataStore.open(tmp_path / "no" / "metadata.sqlite", SystemClock())
+
+
+async def test_a_thousand_concurrent_puts_are_one_commit(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = _count_commits(monkeypatch)
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    await asyncio.gather(*(store.put(f"/k{number}", b"") for number in range(1000)))
+    assert len(commits) == 1
+    await store.close()
+
+
+async def test_a_group_has_an_upper_bound(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commits = _count_commits(monkeypatch)
+    monkeypatch.setattr(sqlite_store, "MAX_OPERATIONS_PER_COMMIT", 10)
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    await asyncio.gather(*(store.put(f"/k{number}", b"") for number in range(25)))
+    assert len(commits) == 3
+    await store.close()
+
+
+def _count_commits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    commits: list[None] = []
+    commit = SqliteFile.commit
+
+    def counted(file: SqliteFile) -> None:
+        commits.append(None)
+        commit(file)
+
+    monkeypatch.setattr(SqliteFile, "commit", counted)
+    return commits
+
+
+async def test_one_that_fails_leaves_the_others_of_its_group(path: Path) -> None:
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    await store.put("/taken", b"")
+    good, bad, also_good = await asyncio.gather(
+        store.put("/a", b""),
+        store.put("/taken", b"", expected_version=MUST_NOT_EXIST),
+        store.put("/b", b""),
+        return_exceptions=True,
+    )
+    assert (good, also_good) == (0, 0)
+    assert isinstance(bad, MetadataExistsError)
+    await store.close()
+
+
+async def test_a_value_that_cannot_be_bound_fails_alone(path: Path) -> None:
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    good, bad = await asyncio.gather(
+        store.put("/a", b""),
+        store.put("/b", object()),  # type: ignore[arg-type]
+        return_exceptions=True,
+    )
+    assert good == 0
+    assert isinstance(bad, Exception)
+    assert await store.children("/") == ["a"]
+    await store.close()
+
+
+async def test_a_failed_commit_fails_the_whole_group_and_no_other(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    heard: list[str] = []
+    store.watch("/", lambda each: heard.append(each.path))
+    with monkeypatch.context() as patch:
+
+        def fail(_: SqliteFile) -> None:
+            raise MetadataError("database or disk is full")
+
+        patch.setattr(SqliteFile, "commit", fail)
+        results = await asyncio.gather(
+            store.put("/a", b""), store.put("/b", b""), return_exceptions=True
+        )
+    assert [str(result) for result in results] == ["database or disk is full"] * 2
+    assert heard == []
+    assert "metadata not written" in caplog.text
+    assert await store.put("/a", b"") == 0
+    assert heard == ["/a"]
+    await store.close()
+
+
+async def test_a_full_disk_is_an_error_and_reads_go_on(path: Path) -> None:
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    await store.put("/a", b"1")
+    await store._submit(
+        lambda file: file._connection.execute("PRAGMA max_page_count = 10").fetchone(),
+        is_change=False,
+    )
+    with pytest.raises(MetadataError, match="full"):
+        await store.put("/b", bytes(100_000))
+    found = await store.get("/a")
+    assert found is not None
+    assert await store.put("/a", b"2") == 1
+    await store.close()
+
+
+async def test_what_is_queued_when_it_closes_is_written(path: Path) -> None:
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    queued = asyncio.gather(*(store.put(f"/k{number}", b"") for number in range(10)))
+    await asyncio.sleep(0)
+    await store.close()
+    assert await queued == [0] * 10
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    assert len(await store.children("/")) == 10
+    await store.close()
