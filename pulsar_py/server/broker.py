@@ -40,7 +40,7 @@ from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
-from pulsar_py.server.schema_registry import SchemaRegistry
+from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
 from pulsar_py.server.topics import upkeep
 from pulsar_py.server.topics.context import TopicContext, TopicSettings
 from pulsar_py.server.topics.in_flight import PublishBuffer
@@ -124,9 +124,7 @@ class BrokerService:
             clock=clock,
             settings=connection_settings(config),
         )
-        self.maintenance = Maintenance(
-            self._chores(config), self.topics.topics.values, clock
-        )
+        self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
     @property
     def addresses(self) -> LocalAddresses:
@@ -333,6 +331,11 @@ def topic_settings(config: BrokerConfig) -> TopicSettings:
             config.brokerDeduplicationProducerInactivityTimeoutMinutes * 60.0
         ),
         inactive=inactive,
+        schema=SchemaPolicies(
+            strategy=config.schemaCompatibilityStrategy,
+            is_auto_update_allowed=config.isAllowAutoUpdateSchemaEnabled,
+            is_validation_enforced=config.isSchemaValidationEnforced,
+        ),
         entry_metadata_interceptors=tuple(sorted(config.brokerEntryMetadataInterceptors)),
         dispatch=dispatch_settings(config),
         managed_ledger=managed_ledger_config(config),

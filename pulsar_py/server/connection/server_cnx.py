@@ -370,6 +370,7 @@ class ServerCnx(asyncio.Protocol):
             self._in_flight = InFlightPublishes(
                 self.connections.publish_buffer,
                 max_entries=self.connections.settings.max_pending_publishes_per_connection,
+                max_non_persistent=self.connections.settings.max_pending_non_persistent_publishes,
                 on_pause=lambda: self._pause_reading(PAUSED_BY_PUBLISHES),
                 on_resume=lambda: self._resume_reading(PAUSED_BY_PUBLISHES),
             )

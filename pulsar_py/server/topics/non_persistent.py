@@ -44,7 +44,8 @@ class NonPersistentTopic(Topic):
         """Subscriptions by name."""
         return self._subscriptions
 
-    def _append_function(self) -> Append:
+    def append_function(self) -> Append:
+        """Into this turn's group."""
         return self._append
 
     def _append(self, data: bytes, context: PublishContext) -> None:

@@ -19,11 +19,9 @@ from typing import Any
 from pulsar_py.common.errors import (
     ManagedLedgerError,
     MetadataNotFoundError,
-    NotAllowedError,
     PersistenceError,
     PulsarError,
     RemoteProtocolError,
-    ServiceMetadataError,
     StorageError,
     SubscriptionBusyError,
     SubscriptionNotFoundError,
@@ -42,10 +40,17 @@ from pulsar_py.managed_ledger.managed_ledger import (
 )
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.topics.access_modes import TOPIC_EPOCH_PROPERTY
+from pulsar_py.server.topics.backlog import measure_backlog
 from pulsar_py.server.topics.backlog_quota import Backlog, exceeded_quotas, refusal
 from pulsar_py.server.topics.context import TopicContext, TopicSettings
 from pulsar_py.server.topics.deduplication import CURSOR_NAME, DuplicateStatus
 from pulsar_py.server.topics.entry_metadata import EntryStamper
+from pulsar_py.server.topics.message_checks import (
+    check_message,
+    is_chunk_part,
+    looks_at_messages,
+    published_millis,
+)
 from pulsar_py.server.topics.message_deduplication import MessageDeduplication
 from pulsar_py.server.topics.producer import (
     CHUNK,
@@ -55,10 +60,11 @@ from pulsar_py.server.topics.producer import (
     Producer,
     PublishContext,
 )
+from pulsar_py.server.topics.producers import NO_SEQUENCE_ID
 from pulsar_py.server.topics.stats import TopicStats
 from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
-from pulsar_py.server.topics.topic import NO_SEQUENCE_ID, Topic, TopicState
-from pulsar_py.wire.payload import parse_broker_entry_metadata, parse_metadata
+from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.wire.payload import parse_broker_entry_metadata
 
 logger = logging.getLogger(__name__)
 
@@ -119,13 +125,10 @@ class PersistentTopic(Topic):
 
     # --- publishing --------------------------------------------------------------------------
 
-    def _append_function(self) -> Append:
+    def append_function(self) -> Append:
         """Straight into the ledger, unless something has to be looked at before."""
-        settings = self._settings
         looks = (
-            settings.is_encryption_required
-            or settings.max_message_bytes > 0
-            or settings.max_delay_millis > 0
+            looks_at_messages(self._settings)
             or self.deduplication is not None
             or self._stamper.is_needed
         )
@@ -135,9 +138,9 @@ class PersistentTopic(Topic):
         """Check what the topic's settings forbid, then deduplicate, stamp and append."""
         producer, sequence_id, highest, size, messages_count, kind = context
         if kind != MARKER and not self.is_system:
-            self._check_message(data)
+            check_message(data, self._settings)
         if self.deduplication is not None and kind != MARKER:
-            if kind == CHUNK and _is_chunk_part(data):
+            if kind == CHUNK and is_chunk_part(data):
                 context = (producer, sequence_id, highest, size, messages_count, CHUNK_PART)
             else:
                 status = self.deduplication.decide(producer.name, sequence_id, highest)
@@ -151,31 +154,6 @@ class PersistentTopic(Topic):
             now_millis = self.context.clock.wall_time_millis()
             data = self._stamper.stamp(data, messages_count, now_millis)
         self.ledger.append(data, context)
-
-    def _check_message(self, data: bytes) -> None:
-        settings = self._settings
-        if not (
-            settings.is_encryption_required
-            or settings.max_message_bytes > 0
-            or settings.max_delay_millis > 0
-        ):
-            return
-        try:
-            metadata = parse_metadata(data)
-        except RemoteProtocolError:
-            metadata = None  # stored all the same where nothing has to be known of it
-        if settings.is_encryption_required and (metadata is None or not metadata.encryption_keys):
-            raise ServiceMetadataError("Messages must be encrypted")
-        if 0 < settings.max_message_bytes < len(data):
-            raise NotAllowedError("Exceed maximum message size")
-        longest = settings.max_delay_millis
-        if longest > 0 and metadata is not None and metadata.HasField("deliver_at_time"):
-            self._check_delay(metadata.deliver_at_time - metadata.publish_time)
-
-    def _check_delay(self, delay_millis: int) -> None:
-        longest = self._settings.max_delay_millis
-        if delay_millis > longest:
-            raise NotAllowedError(f"Exceeds max allowed delivery delay of {longest} milliseconds")
 
     def on_appended(
         self, ledger_id: int, first_entry_id: int, contexts: Sequence[PublishContext]
@@ -225,7 +203,7 @@ class PersistentTopic(Topic):
         if self.state is TopicState.OPEN and not self.ledger.is_terminated:
             logger.warning("topic fenced", extra={"topic": str(self.name), "error": str(error)})
             self.state = TopicState.FENCED
-            self._failing = list(self._producers.values())
+            self._failing = list(self.producers.values())
             self.disconnect_producers()
         self._maybe_unfence()
 
@@ -248,26 +226,32 @@ class PersistentTopic(Topic):
 
     # --- producers ---------------------------------------------------------------------------
 
-    def _check_open_for_producers(self) -> None:
+    def check_takes_producers(self) -> None:
+        """Raise unless the topic takes producers."""
         if self.ledger.is_terminated:
             raise TopicTerminatedError(f"Topic {self.name} was already terminated")
-        super()._check_open_for_producers()
+        super().check_takes_producers()
 
-    def _last_sequence_id(self, producer_name: str) -> int:
+    def last_sequence_id(self, producer_name: str) -> int:
+        """The highest sequence id known of a producer, -1 without deduplication."""
         if self.deduplication is None:
             return NO_SEQUENCE_ID
         return self.deduplication.state.last_sequence_id(producer_name)
 
-    def _on_producer_added(self, producer: Producer) -> None:
+    def on_producer_added(self, producer: Producer) -> None:
+        """A producer may publish."""
         if self.deduplication is not None:
             self.deduplication.state.on_producer_added(producer.name)
 
-    def _on_producer_removed(self, producer: Producer) -> None:
+    def on_producer_removed(self, producer: Producer) -> None:
+        """A producer that was let in is gone."""
+        super().on_producer_removed(producer)
         if self.deduplication is not None:
             now = self.context.clock.monotonic_seconds()
             self.deduplication.state.on_producer_removed(producer.name, now)
 
-    async def _store_topic_epoch(self, topic_epoch: int) -> None:
+    async def store_topic_epoch(self, topic_epoch: int) -> None:
+        """Write the epoch down before its producer may publish."""
         await self.ledger.set_property(TOPIC_EPOCH_PROPERTY, str(topic_epoch))
 
     async def _check_backlog_quota(self) -> None:
@@ -281,29 +265,9 @@ class PersistentTopic(Topic):
 
     async def backlog(self) -> Backlog:
         """How far the slowest durable cursor is behind, as quotas measure it."""
-        slowest = self.ledger.slowest_durable_cursor()
-        if slowest is None or not slowest.backlog_count():
-            return Backlog(0, None)
-        age = None
-        quota = self._settings.backlog_quotas.get(BacklogQuotaType.MESSAGE_AGE)
-        if quota is not None and quota.limit_seconds > 0:
-            age = await self._oldest_age_seconds(slowest)
-        return Backlog(self.ledger.backlog_size_bytes(), age)
-
-    async def _oldest_age_seconds(self, cursor: ManagedCursor) -> float | None:
-        """Age of a cursor's oldest unacknowledged entry; coarse: when its ledger was closed."""
-        oldest = self.ledger.next_valid_position(cursor.mark_delete_position)
-        now_millis = self.context.clock.wall_time_millis()
-        if self._settings.is_age_quota_precise:
-            try:
-                entry = await self.ledger.read_entry(oldest)
-                return (now_millis - published_millis(entry)) / 1000
-            except (StorageError, ManagedLedgerError):
-                return None
-        for ledger in self.ledger.ledgers_info():
-            if ledger.ledger_id == oldest.ledger_id and ledger.closed_millis > 0:
-                return (now_millis - ledger.closed_millis) / 1000
-        return None
+        return await measure_backlog(
+            self.ledger, self._settings, self.context.clock.wall_time_millis()
+        )
 
     # --- subscriptions -----------------------------------------------------------------------
 
@@ -391,9 +355,7 @@ class PersistentTopic(Topic):
         if settings.managed_ledger != before.managed_ledger:
             self.ledger.set_config(settings.managed_ledger)
         await self._switch_deduplication()
-        append = self._append_function()
-        for producer in self._producers.values():
-            producer.set_append(append)
+        self._producers.set_append(self.append_function())
         if settings.dispatch != before.dispatch:
             for subscription in self._subscriptions.values():
                 assert isinstance(subscription, PersistentSubscription)
@@ -514,29 +476,6 @@ class PersistentTopic(Topic):
 
 
 _INDEX_PROPERTY = "pulsar_py.last-message-index"
-
-
-def published_millis(entry: Entry) -> int:
-    """When an entry was published: the broker's time if it was stamped, else the client's.
-
-    0 when nobody can tell.
-    """
-    try:
-        stamp = parse_broker_entry_metadata(entry.data)
-        if stamp is not None and stamp.HasField("broker_timestamp"):
-            return stamp.broker_timestamp
-        return parse_metadata(entry.data).publish_time
-    except RemoteProtocolError:
-        return 0
-
-
-def _is_chunk_part(data: bytes) -> bool:
-    """Whether a chunk is not the last one of its message."""
-    try:
-        metadata = parse_metadata(data)
-    except RemoteProtocolError:
-        return False
-    return metadata.chunk_id < metadata.num_chunks_from_msg - 1
 
 
 async def _last_index(ledger: ManagedLedger[PublishContext]) -> int:

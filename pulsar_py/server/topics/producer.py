@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pulsar_py.common.errors import (
     ChecksumError,
@@ -30,13 +30,14 @@ from pulsar_py.common.errors import (
     ServiceMetadataError,
     TopicTerminatedError,
 )
+from pulsar_py.common.names import TopicName
 from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
 from pulsar_py.server.topics.stats import ProducerStats
 from pulsar_py.wire import commands
 from pulsar_py.wire.payload import ChecksumStatus, verify_checksum
 
 if TYPE_CHECKING:
-    from pulsar_py.server.topics.topic import Topic
+    from pulsar_py.server.topics.context import TopicContext
 
 # What a SEND is, beside a message: the last item of its context.
 MESSAGE: Final = 0
@@ -52,6 +53,21 @@ Append = Callable[[bytes, "PublishContext"], None]
 
 # Hot path: a plain tuple an entry. Producer, sequence id, highest one, size, messages, kind.
 PublishContext = tuple["Producer", int, int | None, int, int, int]
+
+
+class ProducerTopic(Protocol):
+    """What a producer needs of its topic."""
+
+    @property
+    def name(self) -> TopicName:
+        """The topic's name."""
+
+    @property
+    def context(self) -> TopicContext:
+        """What all topics share."""
+
+    def remove_producer(self, producer: Producer) -> None:
+        """The producer left."""
 
 
 class ProducerState(Enum):
@@ -90,7 +106,7 @@ class Producer:
 
     def __init__(
         self,
-        topic: Topic,
+        topic: ProducerTopic,
         request: ProducerRequest,
         name: str,
         append: Append,

@@ -1,7 +1,6 @@
 """Topic: what persistent and non-persistent topics share.
 
-Producers with their names, access modes and limits; subscribing; fencing and unloading. Who may
-produce is decided by `AccessModes`; this edge awaits what the decision needs and obeys it.
+Subscribing with its limits, fencing and unloading, statistics; the producers are `TopicProducers`.
 
     OPEN ──write failed──> FENCED ──all answered──> OPEN
       └──close, delete, lost──> CLOSING ──> CLOSED          (a failed delete goes back to OPEN)
@@ -20,14 +19,8 @@ from typing import ClassVar
 
 from pulsar_py.common.errors import (
     ConsumerBusyError,
-    ManagedLedgerError,
-    MetadataError,
     NamingError,
     NotAllowedError,
-    PersistenceError,
-    ProducerBusyError,
-    ProducerFencedError,
-    ServiceError,
     ServiceMetadataError,
     SubscriptionNotFoundError,
     TopicBusyError,
@@ -37,16 +30,14 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
-from pulsar_py.server.topics.access_modes import AccessModes, Exclusive, Refused, Waiting
 from pulsar_py.server.topics.consumer import Consumer
 from pulsar_py.server.topics.context import TopicContext, TopicSettings
 from pulsar_py.server.topics.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
 from pulsar_py.server.topics.producer import Append, Producer
+from pulsar_py.server.topics.producers import NO_SEQUENCE_ID, TopicProducers, host_of
 from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
 from pulsar_py.server.topics.stats import TopicStats
 from pulsar_py.server.topics.subscription import Subscription
-
-NO_SEQUENCE_ID = -1
 
 
 class TopicState(Enum):
@@ -81,10 +72,7 @@ class Topic(ABC):
         self.last_published_millis = 0
         self.last_active_seconds = context.clock.monotonic_seconds()
         self._settings = settings
-        self._producers: dict[str, Producer] = {}
-        self._access: AccessModes[Producer] = AccessModes(topic_epoch)
-        self._messages_in_gone = 0  # of producers that left
-        self._bytes_in_gone = 0
+        self._producers = TopicProducers(self, topic_epoch=topic_epoch)
         self._messages_out_gone = 0  # of subscriptions that are gone
         self._bytes_out_gone = 0
 
@@ -103,17 +91,17 @@ class Topic(ABC):
     @property
     def producers(self) -> Mapping[str, Producer]:
         """Connected producers by name; those that wait for exclusive access are not among them."""
-        return self._producers
+        return self._producers.by_name
 
     @property
     def topic_epoch(self) -> int | None:
         """How many exclusive producers there were, None before the first."""
-        return self._access.topic_epoch
+        return self._producers.topic_epoch
 
     @property
     def waiting_producers_count(self) -> int:
         """Producers that wait for exclusive access."""
-        return len(self._access.waiting)
+        return self._producers.waiting_count
 
     @property
     @abstractmethod
@@ -162,152 +150,24 @@ class Topic(ABC):
             ProducerFencedError: Exclusive access is refused.
             TopicTerminatedError, TopicFencedError, NotAllowedError
         """
-        self._check_open_for_producers()
+        self.check_takes_producers()
         if request.initial_subscription_name:
             await self._create_initial_subscription(request.initial_subscription_name)
-        name = request.name
-        if name is None:
-            name = await self.context.new_producer_name()
-        await self._wait_for_name(name, request)
-        self._check_open_for_producers()
-        self._check_producer_limits(request)
-        producer = Producer(
-            self,
-            request,
-            name,
-            self._append_function(),
-            now_millis=self.context.clock.wall_time_millis(),
-        )
-        return await self._let_in(producer)
-
-    async def _let_in(self, producer: Producer) -> ProducerGrant:
-        request = producer.request
-        exclusive = self._access.exclusive
-        decision = self._access.request(
-            producer,
-            request.access_mode,
-            request.topic_epoch,
-            name_of_exclusive=exclusive.name if exclusive else "",
-        )
-        for fenced in decision.fenced:
-            self._throw_out(fenced)
-        if isinstance(decision.outcome, Refused):
-            raise decision.outcome.error
-        if isinstance(decision.outcome, Waiting):
-            return ProducerGrant(producer, producer.name, NO_SEQUENCE_ID, None, is_ready=False)
-        self._producers[producer.name] = producer
-        return await self._grant(producer, decision.outcome)
-
-    async def _grant(self, producer: Producer, outcome: object) -> ProducerGrant:
-        if isinstance(outcome, Exclusive):
-            try:
-                await self._store_topic_epoch(outcome.topic_epoch)
-            except BaseException:
-                self.remove_producer(producer)
-                raise
-            if producer.is_closed or self._producers.get(producer.name) is not producer:
-                self.remove_producer(producer)
-                raise TopicFencedError(f"{self.name} was closed, or the producer, meanwhile")
-        producer.become_ready()
-        self._on_producer_added(producer)
-        return ProducerGrant(
-            producer,
-            producer.name,
-            self._last_sequence_id(producer.name),
-            self.topic_epoch,
-            is_ready=True,
-        )
-
-    def _throw_out(self, producer: Producer) -> None:
-        was_waiting = producer.name not in self._producers
-        producer.fence()
-        if self._producers.get(producer.name) is producer:
-            self._drop(producer)
-        elif was_waiting:
-            producer.tell_ready(ProducerFencedError("Fenced out"))
-
-    async def _wait_for_name(self, name: str, request: ProducerRequest) -> None:
-        """Return once the name is free; its holder is probed if it may be dead."""
-        while (holder := self._producers.get(name)) is not None:
-            is_same = (
-                holder.connection is request.connection
-                and holder.producer_id == request.producer_id
-            )
-            if is_same and holder.epoch < request.epoch:
-                holder.replace()
-                return
-            is_other = holder.connection is not request.connection
-            if not is_other or await holder.connection.check_liveness():
-                raise NamingError(
-                    f"Producer with name '{name}' is already connected to topic '{self.name}'"
-                )
-            if self._producers.get(name) is holder:
-                holder.on_connection_lost()
-
-    def _check_producer_limits(self, request: ProducerRequest) -> None:
-        if self.is_system:
-            return
-        limit = self._settings.max_producers
-        if 0 < limit <= len(self._producers):
-            raise ProducerBusyError(f"Topic '{self.name}' reached max producers limit")
-        limit = self._settings.max_same_address_producers
-        if limit <= 0:
-            return
-        host = host_of(request.connection.remote_address)
-        same = sum(
-            host_of(each.connection.remote_address) == host for each in self._producers.values()
-        )
-        if same >= limit:
-            raise ProducerBusyError(f"Topic '{self.name}' reached max same address producers limit")
+        return await self._producers.add(request)
 
     def remove_producer(self, producer: Producer) -> None:
-        """The producer left; called by itself. The next that waits is promoted."""
-        self._drop(producer)
-        promoted = self._access.leave(producer)
-        if promoted is not None and self.state is TopicState.OPEN:
-            self._promote(promoted)
-
-    def _drop(self, producer: Producer) -> None:
-        if self._producers.get(producer.name) is not producer:
-            return
-        del self._producers[producer.name]
-        self._messages_in_gone += producer.messages_in_count
-        self._bytes_in_gone += producer.bytes_in_count
-        self.last_active_seconds = self.context.clock.monotonic_seconds()
-        self._on_producer_removed(producer)
-
-    def _promote(self, producer: Producer) -> None:
-        """Make the one that waited longest exclusive, at once: nobody may come in between."""
-        outcome = self._access.promote(producer, producer.request.topic_epoch)
-        if isinstance(outcome, Refused):
-            producer.fence()
-            producer.tell_ready(outcome.error)
-            self.remove_producer(producer)
-            return
-        self._producers[producer.name] = producer
-        self.context.tasks.spawn(
-            self._finish_promotion(producer, outcome), f"promote {producer.name}"
-        )
-
-    async def _finish_promotion(self, producer: Producer, outcome: Exclusive) -> None:
-        try:
-            grant = await self._grant(producer, outcome)
-        except (ServiceError, MetadataError, ManagedLedgerError) as error:
-            producer.fence()
-            producer.tell_ready(
-                error if isinstance(error, ServiceError) else PersistenceError(str(error))
-            )
-        else:
-            producer.tell_ready(grant)
+        """The producer left; called by itself."""
+        self._producers.remove(producer)
 
     def disconnect_producers(self) -> None:
-        """CLOSE_PRODUCER to all, those that wait included."""
-        for waiting in list(self._access.waiting):
-            waiting.disconnect()
-        for producer in list(self._producers.values()):
-            producer.disconnect()
+        """CLOSE_PRODUCER to all, those that wait for exclusive access included."""
+        self._producers.disconnect_all()
 
-    def _check_open_for_producers(self) -> None:
+    def takes_producers(self) -> bool:
+        """Whether the topic is open."""
+        return self.state is TopicState.OPEN
+
+    def check_takes_producers(self) -> None:
         """Raise unless the topic takes producers.
 
         Raises:
@@ -409,24 +269,27 @@ class Topic(ABC):
 
     # --- for the kinds ---------------------------------------------------------------------
 
-    def _append_function(self) -> Append:
+    def append_function(self) -> Append:
         """Where producers hand entries to; replaced on all of them when settings change."""
         raise NotImplementedError
 
-    def _last_sequence_id(self, producer_name: str) -> int:
+    def last_sequence_id(self, producer_name: str) -> int:
+        """The highest sequence id known of a producer, -1 if none is kept."""
         del producer_name
         return NO_SEQUENCE_ID
 
-    def _on_producer_added(self, producer: Producer) -> None:  # noqa: B027 - nothing to do
+    def on_producer_added(self, producer: Producer) -> None:  # noqa: B027 - nothing to do
         """A producer may publish."""
 
-    def _on_producer_removed(self, producer: Producer) -> None:  # noqa: B027 - nothing to do
+    def on_producer_removed(self, producer: Producer) -> None:
         """A producer that was let in is gone."""
+        del producer
+        self.last_active_seconds = self.context.clock.monotonic_seconds()
 
     async def _check_backlog_quota(self) -> None:  # noqa: B027 - nothing to do
         """Raise if the backlog refuses producers."""
 
-    async def _store_topic_epoch(self, topic_epoch: int) -> None:  # noqa: B027 - nothing to do
+    async def store_topic_epoch(self, topic_epoch: int) -> None:  # noqa: B027 - nothing to do
         """Write the epoch down before its producer may publish."""
 
     @abstractmethod
@@ -495,8 +358,7 @@ class Topic(ABC):
 
     def roll_rates(self, seconds: float) -> None:
         """Start a new window of rates; the last one was this long."""
-        for producer in self._producers.values():
-            producer.roll_rates(seconds)
+        self._producers.roll_rates(seconds)
         for subscription in self.subscriptions.values():
             subscription.roll_rates(seconds)
 
@@ -506,7 +368,7 @@ class Topic(ABC):
         Raises:
             TopicBusyError: Somebody is.
         """
-        producers, consumers = len(self._producers), self.consumers_count
+        producers, consumers = len(self.producers), self.consumers_count
         if producers or consumers:
             raise TopicBusyError(
                 f"Topic has {producers + consumers} client connected Including {consumers} "
@@ -515,7 +377,7 @@ class Topic(ABC):
 
     def _common_stats(self) -> dict[str, object]:
         """The fields of TopicStats that both kinds fill the same way."""
-        producers = tuple(each.stats() for each in self._producers.values())
+        producers = tuple(each.stats() for each in self.producers.values())
         subscriptions = {name: each.stats() for name, each in self.subscriptions.items()}
         message_rate = sum(each.message_in_rate for each in producers)
         bytes_rate = sum(each.bytes_in_rate for each in producers)
@@ -525,14 +387,15 @@ class Topic(ABC):
             "bytes_in_rate": bytes_rate,
             "message_out_rate": sum(each.message_out_rate for each in out),
             "bytes_out_rate": sum(each.bytes_out_rate for each in out),
-            "messages_in_count": self._messages_in_gone
+            "messages_in_count": self._producers.messages_gone_count
             + sum(each.messages_in_count for each in producers),
-            "bytes_in_count": self._bytes_in_gone + sum(each.bytes_in_count for each in producers),
+            "bytes_in_count": self._producers.bytes_gone_count
+            + sum(each.bytes_in_count for each in producers),
             "messages_out_count": self._messages_out_gone
             + sum(each.messages_out_count for each in out),
             "bytes_out_count": self._bytes_out_gone + sum(each.bytes_out_count for each in out),
             "average_message_bytes": bytes_rate / message_rate if message_rate else 0.0,
-            "is_chunked": any(each.is_chunked for each in self._producers.values()),
+            "is_chunked": any(each.is_chunked for each in self.producers.values()),
             "topic_epoch": self.topic_epoch,
             "waiting_producers_count": self.waiting_producers_count,
             "created_millis": self.created_millis,
@@ -540,8 +403,3 @@ class Topic(ABC):
             "producers": producers,
             "subscriptions": subscriptions,
         }
-
-
-def host_of(remote_address: str) -> str:
-    """The host of `/host:port`."""
-    return remote_address.lstrip("/").rpartition(":")[0]

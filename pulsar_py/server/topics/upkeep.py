@@ -25,7 +25,8 @@ from pulsar_py.server.topics.backlog_quota import (
 )
 from pulsar_py.server.topics.deduplication import CURSOR_NAME
 from pulsar_py.server.topics.expiry import COMPACTION_CURSOR, TopicUse
-from pulsar_py.server.topics.persistent import PersistentTopic, published_millis
+from pulsar_py.server.topics.message_checks import published_millis
+from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.subscription import PersistentSubscription
 from pulsar_py.server.topics.topic import Topic, TopicState
 
