@@ -26,7 +26,6 @@ from pulsar_py.metadata.cache import MISSING, MetadataCache
 from pulsar_py.metadata.documents import (
     ClusterData,
     DynamicConfiguration,
-    JsonDocument,
     LocalPolicies,
     NamespacePolicies,
     PartitionedTopicMetadata,
@@ -34,6 +33,7 @@ from pulsar_py.metadata.documents import (
     TopicPolicies,
     equal_boundaries,
 )
+from pulsar_py.metadata.json_document import JsonDocument
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 
 K = TypeVar("K")
