@@ -1,17 +1,54 @@
-"""ManagedLedgerOpener: one ManagedLedger a name, and what all of them share (edge)."""
+"""ManagedLedgerOpener: one ManagedLedger a name, and what all of them share (edge).
+
+Opening reads the list of ledgers; if the last one was not closed, its former owner died or lives
+on: it is recovered, which fences that owner, and the list is compared and set. A managed ledger
+that was closed cleanly costs only reads. The next ledger is created at the first append; only a new
+managed ledger gets its first one at once, so that every position has a ledger.
+
+What always holds: two opens of one name give the same object; a name that is being closed is opened
+anew only after that.
+
+Source: ManagedLedgerFactoryImpl and ManagedLedgerImpl.initialize in Pulsar's managed-ledger.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    LedgerNotFoundError,
+    ManagedLedgerClosedError,
+    ManagedLedgerError,
+    MetadataError,
+    MetadataNotFoundError,
+    StorageError,
+)
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
+from pulsar_py.managed_ledger.cursor_format import NO_LEDGER, decode_cursor_record
+from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
+from pulsar_py.managed_ledger.ledger_format import (
+    ROOT,
+    LedgerList,
+    decode_ledger_list,
+    decode_name,
+    ledger_path,
+)
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
-from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 from pulsar_py.storage.ledger_store import LedgerStore
 
+logger = logging.getLogger(__name__)
+
 DEFAULT_CACHE_SIZE_BYTES = 64 * 1024 * 1024
+
+Ledger = ManagedLedger[Any]  # Any: the type of contexts belongs to who sets the listener
 
 
 class ManagedLedgerOpener:
@@ -36,7 +73,26 @@ class ManagedLedgerOpener:
 
         `chance` spreads the rollover times.
         """
-        raise NotImplementedError
+        self.ledger_store = ledger_store
+        self.metadata = metadata
+        self.clock = clock
+        self.chance = chance
+        self.flusher = CursorFlusher(clock)
+        self.cache_manager = EntryCacheManager(
+            clock,
+            budget_bytes=cache_size_bytes,
+            watermark=cache_eviction_watermark,
+            max_age_seconds=cache_max_age_seconds,
+            eviction_interval_seconds=cache_eviction_interval_seconds,
+        )
+        self._ledgers: dict[str, Ledger] = {}  # open ones, and those being closed
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}  # names being opened; waiting ones
+        self._is_closed = False
+
+    @property
+    def ledgers(self) -> list[Ledger]:
+        """All that are open now."""
+        return list(self._ledgers.values())
 
     async def open(
         self,
@@ -44,7 +100,7 @@ class ManagedLedgerOpener:
         config: ManagedLedgerConfig,
         *,
         create_if_missing: bool = True,
-    ) -> ManagedLedger[Any]:  # Any: the context type belongs to who sets the listener
+    ) -> Ledger:
         """The managed ledger `tenant/namespace/persistent/local`; the same object while it is open.
 
         Raises:
@@ -52,7 +108,88 @@ class ManagedLedgerOpener:
             ManagedLedgerFencedError: Another owner opened it at the same time.
             StorageError, MetadataError: It could not be opened; trying again may help.
         """
-        raise NotImplementedError
+        async with self._locked(name):
+            ledger = self._ledgers.get(name)
+            if ledger is not None and not ledger.is_closed:
+                return ledger
+            if ledger is not None:
+                await ledger.wait_closed()
+            self._raise_if_closed()
+            ledger = await self._load(name, config, create_if_missing=create_if_missing)
+            self._ledgers[name] = ledger
+            return ledger
+
+    @asynccontextmanager
+    async def _locked(self, name: str) -> AsyncIterator[None]:
+        """One at a time for each name."""
+        lock, users = self._locks.get(name, (asyncio.Lock(), 0))
+        self._locks[name] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            _, users = self._locks[name]
+            if users == 1:
+                del self._locks[name]
+            else:
+                self._locks[name] = (lock, users - 1)
+
+    async def _load(
+        self, name: str, config: ManagedLedgerConfig, *, create_if_missing: bool
+    ) -> Ledger:
+        path = ledger_path(name)
+        found = await self.metadata.get(path)
+        if found is None:
+            if not create_if_missing:
+                raise MetadataNotFoundError(f"managed ledger {name} does not exist")
+            if await self.metadata.children(path):
+                await self.metadata.delete_recursive(path)  # cursors of a deletion cut short
+            ledger: Ledger = ManagedLedger(name, config, self, LedgerList(), version=MUST_NOT_EXIST)
+            await ledger.create_first_ledger()
+            return ledger
+        stored = decode_ledger_list(found.value)
+        was_closed = await self._end_last_ledger(stored, config)
+        ledger = ManagedLedger(name, config, self, stored, version=found.version)
+        if not was_closed:
+            async with ledger.change_lock:
+                await ledger.write_ledger_list(stored)
+        if not stored.ledgers:
+            await ledger.create_first_ledger()
+        names = await self.metadata.children(path)
+        async with asyncio.TaskGroup() as group:
+            for segment in names:
+                group.create_task(ledger.recover_cursor(decode_name(segment)))
+        return ledger
+
+    async def _end_last_ledger(self, stored: LedgerList, config: ManagedLedgerConfig) -> bool:
+        """Recover the last ledger if nobody closed it; False if that changed the list."""
+        if not stored.ledgers or stored.ledgers[-1].is_closed:
+            return True
+        record = stored.ledgers[-1]
+        try:
+            reader = await self.ledger_store.recover(
+                record.ledger_id, password=config.ledger_options.password
+            )
+        except LedgerNotFoundError:
+            if not config.skips_non_recoverable_data:
+                raise
+            stored.ledgers.pop()
+            return False
+        record.entries_count = reader.last_add_confirmed + 1
+        record.size_bytes = reader.length_bytes
+        record.closed_millis = self.clock.wall_time_millis()
+        record.is_closed = True
+        await reader.close()
+        logger.info(
+            "ledger recovered",
+            extra={"ledger_id": record.ledger_id, "entries": record.entries_count},
+        )
+        return False
+
+    def on_ledger_closed(self, ledger: Ledger) -> None:
+        """It is closed or deleted, and may be opened anew."""
+        if self._ledgers.get(ledger.name) is ledger:
+            del self._ledgers[ledger.name]
 
     async def delete(self, name: str) -> None:
         """Delete a managed ledger for good, open or not.
@@ -60,20 +197,68 @@ class ManagedLedgerOpener:
         Raises:
             MetadataNotFoundError: There is none.
         """
-        raise NotImplementedError
+        ledger = await self.open(name, ManagedLedgerConfig(), create_if_missing=False)
+        await ledger.delete()
 
     async def exists(self, name: str) -> bool:
         """Whether it exists."""
-        raise NotImplementedError
+        return await self.metadata.exists(ledger_path(name))
 
     async def list_names(self, prefix: str) -> list[str]:
         """Full names of those directly below `tenant/namespace/persistent`, sorted."""
-        raise NotImplementedError
+        children = await self.metadata.children(ledger_path(prefix))
+        return [f"{prefix}/{child}" for child in children]
 
     async def named_ledgers(self) -> set[int]:
         """Ids of all ledgers that metadata names, for a collector to compare with the store's."""
-        raise NotImplementedError
+        named: set[int] = set()
+        await self._collect_names(ROOT, 0, named)
+        return named
+
+    async def _collect_names(self, path: str, depth: int, named: set[int]) -> None:
+        """Walk tenants, namespaces, domains, managed ledgers and cursors below `path`."""
+        for child in await self.metadata.children(path):
+            child_path = f"{path}/{child}"
+            found = await self.metadata.get(child_path)
+            if found is not None and depth == _LEDGER_DEPTH:
+                stored = decode_ledger_list(found.value)
+                named.update(record.ledger_id for record in stored.ledgers)
+            if found is not None and depth == _LEDGER_DEPTH + 1:
+                record = decode_cursor_record(found.value)
+                if record.cursor_ledger_id != NO_LEDGER:
+                    named.add(record.cursor_ledger_id)
+            if depth <= _LEDGER_DEPTH:
+                await self._collect_names(child_path, depth + 1, named)
+
+    async def check_ledgers(self) -> None:
+        """Roll and trim what time alone makes due; to be called at intervals."""
+        for ledger in self.ledgers:
+            try:
+                if not ledger.is_closed and not ledger.is_fenced:
+                    await ledger.roll_if_due()
+                    await ledger.trim()
+            except (ManagedLedgerError, MetadataError, StorageError) as error:
+                logger.warning(
+                    "managed ledger not checked",
+                    extra={"topic": ledger.name, "error": str(error)},
+                )
 
     async def close(self) -> None:
         """Close all managed ledgers; refuses to open any more."""
-        raise NotImplementedError
+        self._is_closed = True
+        results = await asyncio.gather(
+            *(ledger.close() for ledger in self.ledgers), return_exceptions=True
+        )
+        self.flusher.close()
+        self.cache_manager.close()
+        for result in results:
+            if isinstance(result, Exception):
+                logger.warning("managed ledger not closed cleanly", exc_info=result)
+
+    def _raise_if_closed(self) -> None:
+        if self._is_closed:
+            raise ManagedLedgerClosedError("no managed ledger can be opened any more")
+
+
+# Path segments below the root before a managed ledger's own: tenant, namespace, domain.
+_LEDGER_DEPTH = 3

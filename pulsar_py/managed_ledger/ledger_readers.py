@@ -1,0 +1,80 @@
+"""LedgerReaders: the handles with which a managed ledger reads its closed ledgers (edge).
+
+A handle is opened at its first read and shared by all cursors; the least recently used one that
+nobody is reading from goes when there are too many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from pulsar_py.common.errors import ManagedLedgerClosedError
+from pulsar_py.storage.ledger_store import LedgerReader, LedgerStore
+
+MAX_OPEN_READERS = 32
+
+
+class LedgerReaders:
+    """Open readers by ledger id. Owned by a ManagedLedger."""
+
+    def __init__(self, store: LedgerStore, password: bytes) -> None:
+        self._store = store
+        self._password = password
+        self._open: OrderedDict[int, LedgerReader] = OrderedDict()  # last used last
+        self._reads: dict[int, int] = {}  # ledger id -> reads under way
+        self._opening = asyncio.Lock()  # one opening at a time
+        self._is_closed = False
+
+    def read_cached(
+        self, ledger_id: int, first: int, last: int, max_bytes: int
+    ) -> Sequence[bytes] | None:
+        """What `read` would return, if it is in memory now; else None."""
+        reader = self._open.get(ledger_id)
+        return None if reader is None else reader.read_cached(first, last, max_bytes)
+
+    async def read(self, ledger_id: int, first: int, last: int, max_bytes: int) -> Sequence[bytes]:
+        """Entries of one ledger, as LedgerReader.read gives them.
+
+        Raises:
+            StorageError: The ledger or the entry can't be read.
+        """
+        reader = self._open.get(ledger_id) or await self._opened(ledger_id)
+        self._reads[ledger_id] = self._reads.get(ledger_id, 0) + 1
+        try:
+            return await reader.read(first, last, max_bytes)
+        finally:
+            self._reads[ledger_id] -= 1
+            if not self._reads[ledger_id]:
+                del self._reads[ledger_id]
+            if ledger_id in self._open:
+                self._open.move_to_end(ledger_id)
+
+    async def _opened(self, ledger_id: int) -> LedgerReader:
+        async with self._opening:
+            if self._is_closed:
+                raise ManagedLedgerClosedError("the managed ledger is closed")
+            reader = self._open.get(ledger_id)
+            if reader is None:
+                await self._make_room()
+                reader = await self._store.open(ledger_id, password=self._password)
+                self._open[ledger_id] = reader
+            return reader
+
+    async def _make_room(self) -> None:
+        idle = [ledger_id for ledger_id in self._open if ledger_id not in self._reads]
+        for ledger_id in idle[: max(0, len(self._open) - MAX_OPEN_READERS + 1)]:
+            await self._open.pop(ledger_id).close()
+
+    async def forget(self, ledger_ids: Sequence[int]) -> None:
+        """Close the handles of ledgers that are about to be deleted."""
+        for ledger_id in ledger_ids:
+            if (reader := self._open.pop(ledger_id, None)) is not None:
+                await reader.close()
+
+    async def close(self) -> None:
+        """Close all handles; nothing is opened any more."""
+        async with self._opening:
+            self._is_closed = True
+            await self.forget(list(self._open))
