@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pulsar_py.managed_ledger.managed_ledger import CursorStats, ManagedLedgerStats
+from pulsar_py.managed_ledger.stats import CursorStats, ManagedLedgerStats
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 from pulsar_py.server.topics.stats import ProducerStats, TopicStats
 from pulsar_py.server.topics.subscription_stats import ConsumerStats, SubscriptionStats
@@ -267,7 +267,7 @@ def _cursor_json(stats: CursorStats) -> Json:
         "active": stats.is_waiting,
         "numberOfEntriesSinceFirstNotAckedMessage": stats.backlog_count,
         "totalNonContiguousDeletedMessagesRange": ranges.count("]") - 1,
-        "subscriptionHavePendingRead": stats.subscription_has_pending_read,
+        "subscriptionHavePendingRead": stats.pending_reads_count > 0,
         "subscriptionHavePendingReplayRead": False,
         "properties": dict(stats.properties),
     }
