@@ -104,7 +104,7 @@ def read_command(data: bytes) -> BaseCommand:
         RemoteProtocolError: It can't be parsed, its type is unknown, the sub-message of its type is
             missing, or a required field is.
     """
-    # Hot path: publish in benchmarks/micro.
+    # Hot path: read_command in benchmarks/micro.
     try:
         command = BaseCommand.FromString(data)
     except DecodeError as error:
@@ -155,7 +155,7 @@ class SendReceiptEncoder:
 
         `highest_sequence_id` repeats that of the SEND, and stays away where that had none.
         """
-        # Hot path: publish in benchmarks/micro.
+        # Hot path: SEND_RECEIPT in benchmarks/micro.
         message = self._message
         message.producer_id = producer_id
         message.sequence_id = sequence_id
@@ -201,7 +201,7 @@ class MessageEncoder:
 
         `ack_set` are the words of the indexes to deliver; None or none means all.
         """
-        # Hot path: dispatch in benchmarks/micro.
+        # Hot path: MESSAGE in benchmarks/micro.
         message_id = self._message_id
         message_id.ledgerId = ledger_id
         message_id.entryId = entry_id
