@@ -38,6 +38,7 @@ from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
@@ -112,6 +113,10 @@ class BrokerService:
                 new_producer_name=self._producer_names.new_name,
                 on_topic_lost=self._on_topic_lost,
                 receipts=SendReceiptEncoder(),
+                unacked_limit=BrokerUnackedLimit(
+                    max_unacked_messages=config.maxUnackedMessagesPerBroker,
+                    blocked_share=config.maxUnackedMessagesPerSubscriptionOnBrokerBlocked,
+                ),
             ),
             settings=registry_settings(config),
             tasks=self._tasks,

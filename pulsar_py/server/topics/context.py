@@ -21,14 +21,12 @@ from pulsar_py.common.policies import (
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.server.schema_registry import SchemaPolicies
 from pulsar_py.wire.commands import SendReceiptEncoder
 
 if TYPE_CHECKING:
     from pulsar_py.server.topics.topic import Topic
-
-INDEX_INTERCEPTOR = "AppendIndexMetadataInterceptor"
-TIMESTAMP_INTERCEPTOR = "AppendBrokerTimestampMetadataInterceptor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +71,7 @@ class TopicContext:
         new_producer_name: A name no producer of the cluster ever had.
         on_topic_lost: Another owner has the topic: forget it, without writing anything.
         receipts: Builds SEND_RECEIPT frames in one reused message.
+        unacked_limit: Counts the unacknowledged messages of all topics; None for no limit.
     """
 
     clock: Clock
@@ -80,3 +79,4 @@ class TopicContext:
     new_producer_name: Callable[[], Awaitable[str]]
     on_topic_lost: Callable[[Topic], None]
     receipts: SendReceiptEncoder
+    unacked_limit: BrokerUnackedLimit | None = None

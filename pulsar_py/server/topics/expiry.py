@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pulsar_py.common.policies import InactiveTopicDeleteMode, InactiveTopicPolicy
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.managed_ledger import LedgerStats
+from pulsar_py.managed_ledger.stats import LedgerStats
 
 CAUGHT_UP_BACKLOG = 1000
 """With consumers connected and less backlog than this, TTL looks at the oldest message first."""

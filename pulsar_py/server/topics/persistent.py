@@ -33,11 +33,8 @@ from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
-from pulsar_py.managed_ledger.managed_ledger import (
-    InitialPosition,
-    ManagedLedger,
-    ManagedLedgerStats,
-)
+from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedger
+from pulsar_py.managed_ledger.stats import ManagedLedgerStats
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.topics.access_modes import TOPIC_EPOCH_PROPERTY
 from pulsar_py.server.topics.backlog import measure_backlog
@@ -275,7 +272,13 @@ class PersistentTopic(Topic):
         self, name: str, cursor: ManagedCursor, properties: Mapping[str, str] | None = None
     ) -> PersistentSubscription:
         subscription = PersistentSubscription(
-            self, name, self.ledger, cursor, clock=self.context.clock, properties=properties
+            self,
+            name,
+            self.ledger,
+            cursor,
+            clock=self.context.clock,
+            properties=properties,
+            broker_unacked_limit=self.context.unacked_limit,
         )
         self._subscriptions[name] = subscription
         return subscription
