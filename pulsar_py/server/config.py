@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _SECRET_WORDS: Final = ("password", "secret", "parameters")
 _GIBIBYTE: Final = 1024**3
+_LEAST_LIKENESS: Final = 0.5  # of a name that is worth proposing, of 1
+_PREFERENCE: Final = 0.1  # for names that have an effect
 
 
 def _gigabytes_to_bytes(text: str) -> str:
@@ -137,22 +139,28 @@ class BrokerConfig(StorageSettings, TopicSettings, ServerSettings):
         return cls(**values)
 
     def with_texts(self, texts: Mapping[str, str]) -> Self:
-        """The same settings with some of them changed, as the dynamic configuration does.
+        """The same settings with some of them changed, as the dynamic configuration has them.
 
-        Raises:
-            ConfigurationError: A name is unknown or not dynamic, or a value not allowed.
+        What is unknown, not dynamic, or no value of its setting is logged and left out: others
+        may have stored it, and the rest has to count.
         """
         changes: dict[str, Any] = {}  # Any: each text is parsed by its setting
         for name, text in texts.items():
-            declaration = self._declared.get(name)
-            if declaration is None:
-                if name in ignored_settings():
-                    continue
-                raise ConfigurationError(unknown_name_message(name))
-            if not declaration.is_dynamic:
-                raise ConfigurationError(f"{name} can't be changed while the broker runs")
-            changes[name] = declaration.parse(text)
+            try:
+                changes.update(self._dynamic_change(name, text))
+            except ConfigurationError as error:
+                logger.warning("dynamic setting ignored", extra={"error": str(error)})
         return self.replace(**changes)
+
+    def _dynamic_change(self, name: str, text: str) -> Mapping[str, object]:
+        declaration = self._declared.get(name)
+        if declaration is None:
+            if name in ignored_settings():
+                return {}
+            raise ConfigurationError(unknown_name_message(name))
+        if not declaration.is_dynamic:
+            raise ConfigurationError(f"{name} can't be changed while the broker runs")
+        return {name: declaration.parse(text)}
 
     @classmethod
     def settings_without_effect(cls) -> Mapping[str, IgnoredSetting]:
@@ -188,12 +196,16 @@ def environment_texts(environment: Mapping[str, str], places: Iterable[str]) -> 
 
 def unknown_name_message(name: str) -> str:
     """What to tell somebody who misspelt a setting."""
-    from difflib import get_close_matches  # noqa: PLC0415 - needed for errors only
+    from difflib import SequenceMatcher  # noqa: PLC0415 - needed for errors only
 
-    known = [*BrokerConfig.declared(), *RENAMED, *ignored_settings()]
-    by_lower_case = {each.lower(): each for each in known}
-    nearest = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.5)
-    hint = f"; did you mean {by_lower_case[nearest[0]]}?" if nearest else ""
+    matcher = SequenceMatcher(b=name.lower())
+    best_likeness, nearest = 0.0, ""
+    for known in (*BrokerConfig.declared(), *RENAMED, *ignored_settings()):
+        matcher.set_seq1(known.lower())
+        likeness = matcher.ratio() + (_PREFERENCE if known in BrokerConfig.declared() else 0)
+        if likeness > best_likeness:
+            best_likeness, nearest = likeness, known
+    hint = f"; did you mean {nearest}?" if best_likeness >= _LEAST_LIKENESS else ""
     return f"unknown setting {name}{hint}"
 
 

@@ -1,0 +1,241 @@
+"""BrokerConfig: names of broker.conf, where values come from, what is refused."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+import pulsar_py
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.policies import BacklogQuotaAction, TopicType
+from pulsar_py.server.config import (
+    RENAMED,
+    BrokerConfig,
+    environment_texts,
+    is_secret,
+    unknown_name_message,
+)
+
+PACKAGE = Path(pulsar_py.__file__).parent
+
+
+def test_defaults_are_those_of_a_standalone() -> None:
+    config = BrokerConfig()
+    assert config.clusterName == "standalone"
+    assert (config.brokerServicePort, config.webServicePort) == (6650, 8080)
+    assert config.maxMessageSize == 5242880
+    assert config.allowAutoTopicCreationType is TopicType.NON_PARTITIONED
+    assert config.backlogQuotaDefaultRetentionPolicy is BacklogQuotaAction.PRODUCER_REQUEST_HOLD
+    assert config.acknowledgmentAtBatchIndexLevelEnabled
+    assert config.subscriptionTypesEnabled == {"Exclusive", "Shared", "Failover", "Key_Shared"}
+    assert not config.transactionCoordinatorEnabled
+
+
+def test_later_sources_go_before_earlier_ones() -> None:
+    config = BrokerConfig.load(
+        properties_text="maxProducersPerTopic=1\nmaxConsumersPerTopic=1\nmaxTenants=1\n",
+        environment={"PULSAR_PREFIX_maxConsumersPerTopic": "2", "maxTenants": "2"},
+        overrides=["maxTenants=3"],
+    )
+    assert config.maxProducersPerTopic == 1
+    assert config.maxConsumersPerTopic == 2
+    assert config.maxTenants == 3
+
+
+def test_a_bare_variable_counts_only_for_names_in_the_file() -> None:
+    environment = {"maxMessageSize": "7", "maxTenants": "7", "clusterName": "c"}
+    config = BrokerConfig.load(
+        properties_text="maxMessageSize=1\n#maxTenants=0\n", environment=environment
+    )
+    assert (config.maxMessageSize, config.maxTenants) == (7, 7)
+    assert config.clusterName == "standalone"
+
+
+def test_a_variable_with_the_prefix_goes_before_a_bare_one() -> None:
+    texts = environment_texts({"a": "1", "PULSAR_PREFIX_a": "2", "b": "3"}, ["a"])
+    assert texts == {"a": "2"}
+
+
+def test_other_variables_do_not_matter() -> None:
+    assert BrokerConfig.load(environment={"PATH": "/bin", "HOME": "/"}) == BrokerConfig()
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("maxMesageSize", "maxMessageSize"),
+        ("MAXMESSAGESIZE", "maxMessageSize"),
+        ("brokerPort", "brokerServicePort"),
+        ("managedLedgerMaxUnackedRangesToPersistInZookeper", "managedLedgerMaxUnackedRangesToPersistIn"),
+        ("numIoThread", "numIOThreads"),
+    ],
+)  # fmt: skip
+def test_an_unknown_name_is_an_error_that_proposes_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=f"^unknown setting {name}; did you mean {nearest}"
+    ):
+        BrokerConfig.load(overrides=[f"{name}=1"])
+    with pytest.raises(ConfigurationError, match=f"unknown setting {name}"):
+        BrokerConfig.load(properties_text=f"{name}=1")
+    with pytest.raises(ConfigurationError, match=f"unknown setting {name}"):
+        BrokerConfig.load(environment={f"PULSAR_PREFIX_{name}": "1"})
+
+
+def test_a_name_like_no_other_has_no_proposal() -> None:
+    assert unknown_name_message("qqqqqqq") == "unknown setting qqqqqqq"
+
+
+@pytest.mark.parametrize("override", ["", "=1", "maxTenants", " =2"])
+def test_an_override_is_a_name_and_a_value(override: str) -> None:
+    with pytest.raises(ConfigurationError, match="expected NAME=VALUE"):
+        BrokerConfig.load(overrides=[override])
+
+
+def test_a_wrong_value_names_setting_value_and_bounds() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"^keepAliveIntervalSeconds=0: must be at least 1$"
+    ):
+        BrokerConfig.load(overrides=["keepAliveIntervalSeconds=0"])
+
+
+@pytest.mark.parametrize(
+    ("old", "text", "new", "value"),
+    [
+        (
+            "managedLedgerMaxUnackedRangesToPersistInZooKeeper", "7",
+            "managedLedgerMaxUnackedRangesToPersistInMetadataStore", 7,
+        ),
+        ("backlogQuotaDefaultLimitGB", "10", "backlogQuotaDefaultLimitBytes", 10 * 1024**3),
+        ("backlogQuotaDefaultLimitGB", "0.5", "backlogQuotaDefaultLimitBytes", 1024**3 // 2),
+        ("backlogQuotaDefaultLimitGB", "-1", "backlogQuotaDefaultLimitBytes", -1),
+        ("managedLedgerCacheEvictionFrequency", "100.0", "managedLedgerCacheEvictionIntervalMs", 10),
+        (
+            "brokerServicePurgeInactiveFrequencyInSeconds", "5",
+            "brokerDeleteInactiveTopicsFrequencySeconds", 5,
+        ),
+    ],
+)  # fmt: skip
+def test_an_old_name_is_taken_as_the_new_one(
+    old: str, text: str, new: str, value: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    assert getattr(BrokerConfig.load(overrides=[f"{old}={text}"]), new) == value
+
+
+def test_the_new_name_goes_before_the_old_one() -> None:
+    new = "managedLedgerMaxUnackedRangesToPersistInMetadataStore"
+    old = "managedLedgerMaxUnackedRangesToPersistInZooKeeper"
+    config = BrokerConfig.load(properties_text=f"{new}=3\n{old}=7")
+    assert config.managedLedgerMaxUnackedRangesToPersistInMetadataStore == 3
+
+
+def test_an_old_name_that_is_meant_to_be_unset_does_not_count() -> None:
+    assert BrokerConfig.load(properties_text="zooKeeperSessionTimeoutMillis=-1") == BrokerConfig()
+    assert BrokerConfig.load(properties_text="zookeeperServers=") == BrokerConfig()
+
+
+def test_an_old_name_with_a_wrong_value_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="backlogQuotaDefaultLimitGB=x: expected a number"):
+        BrokerConfig.load(overrides=["backlogQuotaDefaultLimitGB=x"])
+
+
+def test_every_old_name_has_a_new_one_that_exists() -> None:
+    known = {*BrokerConfig.declared(), *BrokerConfig.settings_without_effect()}
+    assert {new for new, _ in RENAMED.values()} <= known
+    assert not RENAMED.keys() & known
+
+
+def test_a_setting_without_effect_is_taken_with_a_notice(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    assert BrokerConfig.load(overrides=["numIOThreads=32"]) == BrokerConfig()
+    record = next(each for each in caplog.records if each.message == "setting without effect")
+    assert record.__dict__["setting"] == "numIOThreads"
+    assert record.__dict__["reason"]
+
+
+@pytest.mark.parametrize("override", ["numAcceptorThreads=1", "numIOThreads="])
+def test_a_default_or_blank_one_needs_no_notice(
+    override: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    BrokerConfig.load(overrides=[override])
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["authenticationEnabled=true", "authorizationEnabled=TRUE", "brokerServicePortTls=6651"],
+)
+def test_protection_that_is_not_there_is_refused(override: str) -> None:
+    with pytest.raises(ConfigurationError, match="not in this version"):
+        BrokerConfig.load(overrides=[override])
+
+
+def test_no_protection_may_be_asked_for() -> None:
+    BrokerConfig.load(properties_text="authenticationEnabled=false\nbrokerServicePortTls=\n")
+
+
+def test_no_setting_is_both_with_and_without_effect() -> None:
+    assert not BrokerConfig.declared().keys() & BrokerConfig.settings_without_effect().keys()
+
+
+def test_texts_are_read_back() -> None:
+    config = BrokerConfig(
+        maxTenants=3, brokerServicePort=None, subscriptionTypesEnabled=frozenset()
+    )
+    assert BrokerConfig.from_texts(config.texts()) == config
+    assert len(config.texts()) == len(BrokerConfig.declared())
+
+
+def test_a_dynamic_change_makes_a_new_config() -> None:
+    config = BrokerConfig(clusterName="c")
+    changed = config.with_texts({"maxTenants": "3", "preferLaterVersions": "true"})
+    assert (changed.clusterName, changed.maxTenants, config.maxTenants) == ("c", 3, 0)
+
+
+@pytest.mark.parametrize(
+    "texts", [{"clusterName": "other"}, {"nonsense": "1"}, {"maxTenants": "many"}]
+)
+def test_a_change_that_can_not_be_made_is_logged_and_the_rest_counts(
+    texts: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    changed = BrokerConfig().with_texts({**texts, "maxTopicsPerNamespace": "5"})
+    assert changed == BrokerConfig(maxTopicsPerNamespace=5)
+    assert "dynamic setting ignored" in caplog.text
+
+
+def test_dynamic_names_are_pulsars() -> None:
+    names = BrokerConfig.dynamic_names()
+    assert names == sorted(names)
+    assert {"maxTenants", "loadBalancerSheddingEnabled", "managedLedgerCacheSizeMB"} <= {*names}
+    assert "clusterName" not in names
+
+
+def test_secrets_are_known() -> None:
+    assert is_secret("tlsKeyStorePassword")
+    assert is_secret("brokerClientAuthenticationParameters")
+    assert not is_secret("keySharedUnblockingIntervalMs")
+
+
+def test_every_setting_with_an_effect_has_a_reader() -> None:
+    """Only `broker` and `standalone` read a BrokerConfig (DESIGN)."""
+    source = "".join(
+        (PACKAGE / name).read_text(encoding="utf-8")
+        for name in ("server/broker.py", "standalone.py")
+    )
+    read = set(re.findall(r"\bconfig\.(\w+)", source))
+    assert [name for name in BrokerConfig.declared() if name not in read] == []
+
+
+def test_every_declaration_says_what_it_does() -> None:
+    for declaration in BrokerConfig.declared().values():
+        assert declaration.doc.endswith("."), declaration.name
+        assert declaration.category, declaration.name
+        assert declaration.check(declaration.default) == declaration.default
+
+
+def test_defaults_cost_nothing() -> None:
+    assert vars(BrokerConfig()) == {}
