@@ -1,30 +1,21 @@
-"""Commands: reading them, and building the frames that carry them.
+"""What a broker answers: one function for each shape of answer, which returns the whole frame.
 
-`read_command` is the one reader: it returns the parsed BaseCommand and guarantees that the
-sub-message its type names is there and complete. `encode` is the one builder: it frames any
-`Command…` message, whoever sends it. The functions below it spell out what a broker answers, one
-for each shape of answer, so that callers name values and not fields; PING and PONG are constant.
-What goes out once an entry has encoders that reuse their message: `SendReceiptEncoder` and
-`MessageEncoder`. (Parsing can't reuse one: upb frees what it parsed only with the whole message.)
-
-A frame is complete `bytes`, ready for the socket; MESSAGE is followed by the stored entry as it is.
+So callers name values and not fields. Every other command, a client's too, is framed by `encode`
+with its `Command…` message. Reader, builder and the encoders of the hot paths stand in
+`command_codec`; they are here again, so that callers need one name for all of it.
 
 Source: Commands in Pulsar's common module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, Protocol
 
-from google.protobuf.message import DecodeError, Message
-
-from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.message_id import to_unsigned
 from pulsar_py.common.position import Position
 from pulsar_py.proto.PulsarApi_pb2 import (
     AuthData,
-    BaseCommand,
     CommandAckResponse,
     CommandActiveConsumerChange,
     CommandAddPartitionToTxnResponse,
@@ -43,7 +34,6 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandGetSchemaResponse,
     CommandGetTopicsOfNamespaceResponse,
     CommandLookupTopicResponse,
-    CommandMessage,
     CommandNewTxnResponse,
     CommandPartitionedTopicMetadataResponse,
     CommandPing,
@@ -51,7 +41,6 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandProducerSuccess,
     CommandReachedEndOfTopic,
     CommandSendError,
-    CommandSendReceipt,
     CommandSuccess,
     CommandTcClientConnectResponse,
     CommandTopicMigrated,
@@ -62,174 +51,63 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     Schema,
     ServerError,
 )
-from pulsar_py.wire.framing import SIZES
+from pulsar_py.wire.command_codec import (
+    FIELD_NAMES,
+    MessageEncoder,
+    SendReceiptEncoder,
+    encode,
+    read_command,
+    serialize,
+)
+
+__all__ = [
+    "FIELD_NAMES",
+    "NO_REQUEST_ID",
+    "MessageEncoder",
+    "SendReceiptEncoder",
+    "TransactionResponse",
+    "ack_response",
+    "active_consumer_change",
+    "add_partition_to_txn_response",
+    "add_subscription_to_txn_response",
+    "auth_challenge",
+    "close_consumer",
+    "close_producer",
+    "connected",
+    "consumer_stats_response",
+    "encode",
+    "end_txn_on_partition_response",
+    "end_txn_on_subscription_response",
+    "end_txn_response",
+    "error",
+    "get_last_message_id_response",
+    "get_or_create_schema_failed",
+    "get_or_create_schema_response",
+    "get_schema_failed",
+    "get_schema_response",
+    "get_topics_of_namespace_response",
+    "lookup_failed",
+    "lookup_response",
+    "message_id_data",
+    "new_txn_response",
+    "partitioned_metadata_failed",
+    "partitioned_metadata_response",
+    "ping",
+    "pong",
+    "producer_success",
+    "reached_end_of_topic",
+    "read_command",
+    "send_error",
+    "serialize",
+    "success",
+    "tc_client_connect_response",
+    "topic_migrated",
+    "watch_topic_list_success",
+    "watch_topic_update",
+]
 
 NO_REQUEST_ID: Final = 2**64 - 1
 """What a broker puts where there was no request: -1, unsigned."""
-
-# type -> name of the field that holds the sub-message; the field's number equals the type.
-FIELD_NAMES: Final[dict[int, str]] = {
-    field.number: field.name
-    for field in BaseCommand.DESCRIPTOR.fields
-    if field.message_type is not None
-}
-_TYPE_NUMBERS: Final[dict[str, int]] = {
-    field.message_type.full_name: field.number
-    for field in BaseCommand.DESCRIPTOR.fields
-    if field.message_type is not None
-}
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:  # noqa: PLR2004 - seven bits a byte
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-# full name of a Command... message -> what precedes its length in a BaseCommand: type, field tag.
-_PREFIXES: Final[dict[str, bytes]] = {
-    name: b"\x08" + _varint(number) + _varint(number << 3 | 2)
-    for name, number in _TYPE_NUMBERS.items()
-}
-_VARINTS: Final = tuple(_varint(size) for size in range(1024))
-
-
-def read_command(data: bytes) -> BaseCommand:
-    """Parse what a frame has as its command.
-
-    Raises:
-        RemoteProtocolError: It can't be parsed, its type is unknown, the sub-message of its type is
-            missing, or a required field is.
-    """
-    # Hot path: read_command in benchmarks/micro.
-    try:
-        command = BaseCommand.FromString(data)
-    except DecodeError as error:
-        raise RemoteProtocolError(f"command of {len(data)} bytes: {error}") from None
-    if command.IsInitialized() and command.HasField(FIELD_NAMES[command.type]):  # type: ignore[arg-type] # the stub lists literals
-        return command
-    if not command.HasField("type"):
-        raise RemoteProtocolError("command of an unknown type, or of none")
-    name = BaseCommand.Type.Name(command.type)
-    raise RemoteProtocolError(f"{name} lacks its message or a required field of it")
-
-
-def serialize(message: Message) -> bytes:
-    """The serialized BaseCommand that has `message`, any `Command…`, as its sub-message."""
-    data = message.SerializeToString()
-    size = len(data)
-    length = _VARINTS[size] if size < len(_VARINTS) else _varint(size)
-    return _PREFIXES[message.DESCRIPTOR.full_name] + length + data
-
-
-def encode(message: Message) -> bytes:
-    """The frame of any `Command…` message that has no payload."""
-    command = serialize(message)
-    size = len(command)
-    return SIZES.pack(size + 4, size) + command
-
-
-class SendReceiptEncoder:
-    """Builds SEND_RECEIPTs; one for each event loop is enough."""
-
-    __slots__ = ("_message", "_message_id", "_prefix")
-
-    def __init__(self) -> None:
-        self._message = CommandSendReceipt()
-        # A part of `_message`: setting its fields sets them there.
-        self._message_id = self._message.message_id
-        self._prefix = _PREFIXES[CommandSendReceipt.DESCRIPTOR.full_name]
-
-    def encode(
-        self,
-        producer_id: int,
-        sequence_id: int,
-        ledger_id: int,
-        entry_id: int,
-        highest_sequence_id: int | None = None,
-    ) -> bytes:
-        """The frame for one stored entry; ledger and entry -1 say that it was a duplicate.
-
-        `highest_sequence_id` repeats that of the SEND, and stays away where that had none.
-        """
-        # Hot path: SEND_RECEIPT in benchmarks/micro.
-        message = self._message
-        message.producer_id = producer_id
-        message.sequence_id = sequence_id
-        if ledger_id < 0:
-            ledger_id, entry_id = to_unsigned(ledger_id), to_unsigned(entry_id)
-        message_id = self._message_id
-        message_id.ledgerId = ledger_id
-        message_id.entryId = entry_id
-        if highest_sequence_id is not None:
-            message.highest_sequence_id = highest_sequence_id
-            data = message.SerializeToString()
-            message.ClearField("highest_sequence_id")
-        else:
-            data = message.SerializeToString()
-        size = len(data)  # at most 60 bytes, so that its length is one byte
-        return b"%b%b%b%b" % (SIZES.pack(size + 8, size + 4), self._prefix, _VARINTS[size], data)
-
-
-class MessageEncoder:
-    """Builds what precedes an entry in MESSAGE; one for each consumer."""
-
-    __slots__ = ("_message", "_message_id", "_prefix")
-
-    def __init__(self, consumer_id: int, partition_index: int = -1) -> None:
-        self._message = CommandMessage(consumer_id=consumer_id)
-        # A part of `_message`: setting its fields sets them there.
-        self._message_id = self._message.message_id
-        if partition_index >= 0:
-            self._message_id.partition = partition_index
-        self._prefix = _PREFIXES[CommandMessage.DESCRIPTOR.full_name]
-
-    def encode(
-        self,
-        ledger_id: int,
-        entry_id: int,
-        payload_length: int,
-        *,
-        redelivery_count: int = 0,
-        ack_set: Sequence[int] | None = None,
-        consumer_epoch: int | None = None,
-    ) -> bytes:
-        """The beginning of the frame; `payload_length` bytes of an entry have to follow it.
-
-        `ack_set` are the words of the indexes to deliver; None or none means all.
-        """
-        # Hot path: MESSAGE in benchmarks/micro.
-        message_id = self._message_id
-        message_id.ledgerId = ledger_id
-        message_id.entryId = entry_id
-        if redelivery_count or ack_set or consumer_epoch is not None:
-            data = self._serialize_rare(redelivery_count, ack_set, consumer_epoch)
-        else:
-            data = self._message.SerializeToString()
-        size = len(data)
-        length = _VARINTS[size] if size < len(_VARINTS) else _varint(size)
-        command_size = size + len(length) + 3
-        sizes = SIZES.pack(command_size + 4 + payload_length, command_size)
-        return b"%b%b%b%b" % (sizes, b"\x08\x09\x4a", length, data)
-
-    def _serialize_rare(
-        self, redelivery_count: int, ack_set: Sequence[int] | None, consumer_epoch: int | None
-    ) -> bytes:
-        message = self._message
-        if redelivery_count:
-            message.redelivery_count = redelivery_count
-        if ack_set:
-            message.ack_set.extend(ack_set)
-        if consumer_epoch is not None:
-            message.consumer_epoch = consumer_epoch
-        data = message.SerializeToString()
-        message.ClearField("redelivery_count")
-        message.ClearField("ack_set")
-        message.ClearField("consumer_epoch")
-        return data
 
 
 def ping() -> bytes:
@@ -586,6 +464,20 @@ def tc_client_connect_response(
     )
 
 
+class TransactionResponse(Protocol):
+    """How the answers within transactions are built: an id, or an error, or both."""
+
+    def __call__(
+        self,
+        request_id: int,
+        txn_id: tuple[int, int] | None,
+        *,
+        code: ServerError.ValueType | None = None,
+        message: str | None = None,
+    ) -> bytes:
+        """The frame; `txn_id` is (most, least significant bits)."""
+
+
 def _transaction_response(
     kind: type[
         CommandNewTxnResponse
@@ -595,86 +487,25 @@ def _transaction_response(
         | CommandEndTxnOnPartitionResponse
         | CommandEndTxnOnSubscriptionResponse
     ],
-    request_id: int,
-    txn_id: tuple[int, int] | None,
-    code: ServerError.ValueType | None,
-    message: str | None,
-) -> bytes:
-    response = kind(request_id=request_id, error=code, message=message)
-    if txn_id is not None:
-        response.txnid_most_bits, response.txnid_least_bits = txn_id
-    return encode(response)
+) -> TransactionResponse:
+    def build(
+        request_id: int,
+        txn_id: tuple[int, int] | None,
+        *,
+        code: ServerError.ValueType | None = None,
+        message: str | None = None,
+    ) -> bytes:
+        response = kind(request_id=request_id, error=code, message=message)
+        if txn_id is not None:
+            response.txnid_most_bits, response.txnid_least_bits = txn_id
+        return encode(response)
+
+    return build
 
 
-def new_txn_response(
-    request_id: int,
-    txn_id: tuple[int, int] | None,
-    *,
-    code: ServerError.ValueType | None = None,
-    message: str | None = None,
-) -> bytes:
-    """Answer NEW_TXN; ids of transactions are (most, least significant bits), here and below."""
-    return _transaction_response(CommandNewTxnResponse, request_id, txn_id, code, message)
-
-
-def add_partition_to_txn_response(
-    request_id: int,
-    txn_id: tuple[int, int] | None,
-    *,
-    code: ServerError.ValueType | None = None,
-    message: str | None = None,
-) -> bytes:
-    """Answer ADD_PARTITION_TO_TXN."""
-    return _transaction_response(
-        CommandAddPartitionToTxnResponse, request_id, txn_id, code, message
-    )
-
-
-def add_subscription_to_txn_response(
-    request_id: int,
-    txn_id: tuple[int, int] | None,
-    *,
-    code: ServerError.ValueType | None = None,
-    message: str | None = None,
-) -> bytes:
-    """Answer ADD_SUBSCRIPTION_TO_TXN."""
-    return _transaction_response(
-        CommandAddSubscriptionToTxnResponse, request_id, txn_id, code, message
-    )
-
-
-def end_txn_response(
-    request_id: int,
-    txn_id: tuple[int, int] | None,
-    *,
-    code: ServerError.ValueType | None = None,
-    message: str | None = None,
-) -> bytes:
-    """Answer END_TXN."""
-    return _transaction_response(CommandEndTxnResponse, request_id, txn_id, code, message)
-
-
-def end_txn_on_partition_response(
-    request_id: int,
-    txn_id: tuple[int, int] | None,
-    *,
-    code: ServerError.ValueType | None = None,
-    message: str | None = None,
-) -> bytes:
-    """Answer END_TXN_ON_PARTITION."""
-    return _transaction_response(
-        CommandEndTxnOnPartitionResponse, request_id, txn_id, code, message
-    )
-
-
-def end_txn_on_subscription_response(
-    request_id: int,
-    txn_id: tuple[int, int] | None,
-    *,
-    code: ServerError.ValueType | None = None,
-    message: str | None = None,
-) -> bytes:
-    """Answer END_TXN_ON_SUBSCRIPTION."""
-    return _transaction_response(
-        CommandEndTxnOnSubscriptionResponse, request_id, txn_id, code, message
-    )
+new_txn_response = _transaction_response(CommandNewTxnResponse)
+add_partition_to_txn_response = _transaction_response(CommandAddPartitionToTxnResponse)
+add_subscription_to_txn_response = _transaction_response(CommandAddSubscriptionToTxnResponse)
+end_txn_response = _transaction_response(CommandEndTxnResponse)
+end_txn_on_partition_response = _transaction_response(CommandEndTxnOnPartitionResponse)
+end_txn_on_subscription_response = _transaction_response(CommandEndTxnOnSubscriptionResponse)

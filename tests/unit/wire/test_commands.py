@@ -1,141 +1,21 @@
-"""Reading and building commands."""
+"""What a broker answers."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from google.protobuf.message import Message
 
-from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.proto import PulsarApi_pb2 as api
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, MessageIdData, ServerError
 from pulsar_py.wire import commands
-from pulsar_py.wire.commands import MessageEncoder, SendReceiptEncoder
-from pulsar_py.wire.framing import FrameDecoder, encode_command
-
-SUB_MESSAGES = [field for field in BaseCommand.DESCRIPTOR.fields if field.message_type is not None]
+from pulsar_py.wire.framing import FrameDecoder
 
 
 def read(frame: bytes) -> BaseCommand:
     (only,) = FrameDecoder(10_000_000).decode(frame)
     assert only.headers_and_payload is None
     return commands.read_command(only.command)
-
-
-def fill(message: Message) -> None:
-    """Set every required field to something."""
-    for field in message.DESCRIPTOR.fields:
-        if not field.is_required:
-            continue
-        if field.message_type is not None:
-            fill(getattr(message, field.name))
-            getattr(message, field.name).SetInParent()
-        elif field.enum_type is not None:
-            setattr(message, field.name, field.enum_type.values[0].number)
-        elif isinstance(field.default_value, bytes):
-            setattr(message, field.name, b"x")
-        else:
-            setattr(message, field.name, "x" if isinstance(field.default_value, str) else 7)
-
-
-@pytest.mark.parametrize("field", SUB_MESSAGES, ids=lambda field: field.name)
-def test_every_command_is_framed_as_protobuf_does_and_reads_back(field: Any) -> None:
-    command = BaseCommand(type=field.number)
-    message = getattr(command, field.name)
-    message.SetInParent()
-    fill(message)
-
-    frame = commands.encode(message)
-
-    assert frame == encode_command(command)
-    assert read(frame) == command
-
-
-@pytest.mark.parametrize("size", [100, 127, 128, 1023, 1024, 20_000])
-def test_lengths_of_any_size(size: int) -> None:
-    frame = commands.error(1, ServerError.UnknownError, "x" * size)
-
-    assert read(frame).error.message == "x" * size
-
-
-@pytest.mark.parametrize(
-    ("data", "text"),
-    [
-        ("", "unknown type"),
-        ("0829", "unknown type"),
-        ("0852", "unknown type"),
-        ("08e807", "unknown type"),
-        ("0812", "PING lacks"),
-        ("080632020801", "SEND lacks"),
-        ("08029201 00", "CONNECT lacks"),
-        ("ffffffffffffffff", "command of 8 bytes"),
-        ("08068a", "command of 3 bytes"),
-    ],
-)
-def test_what_is_no_command_is_refused(data: str, text: str) -> None:
-    with pytest.raises(RemoteProtocolError, match=text):
-        commands.read_command(bytes.fromhex(data))
-
-
-def test_unknown_fields_are_ignored() -> None:
-    command = commands.read_command(bytes.fromhex("0812920100a01f01"))
-
-    assert command.type == BaseCommand.PING
-
-
-def test_receipts_are_those_of_protobuf() -> None:
-    encoder = SendReceiptEncoder()
-
-    def expected(**fields: Any) -> bytes:
-        receipt = api.CommandSendReceipt(
-            producer_id=3,
-            message_id=MessageIdData(ledgerId=fields.pop("ledger"), entryId=fields.pop("entry")),
-            **fields,
-        )
-        return encode_command(BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=receipt))
-
-    assert encoder.encode(3, 1, 7, 9) == expected(sequence_id=1, ledger=7, entry=9)
-    assert encoder.encode(3, 2, -1, -1, 5) == expected(
-        sequence_id=2, ledger=2**64 - 1, entry=2**64 - 1, highest_sequence_id=5
-    )
-    assert encoder.encode(3, 2**64 - 1, 0, 0) == expected(sequence_id=2**64 - 1, ledger=0, entry=0)
-
-
-def test_messages_precede_their_entry() -> None:
-    encoder = MessageEncoder(4, 2)
-    entry = b"entry" * 1000
-
-    plain = encoder.encode(7, 9, len(entry)) + entry
-    rich = encoder.encode(
-        7, 10, len(entry), redelivery_count=2, ack_set=[5, -1] * 300, consumer_epoch=0
-    )
-    again = encoder.encode(7, 11, 0)
-
-    (frame,) = FrameDecoder(10_000).decode(plain)
-    assert frame.headers_and_payload == entry
-    assert commands.read_command(frame.command).message == api.CommandMessage(
-        consumer_id=4, message_id=MessageIdData(ledgerId=7, entryId=9, partition=2)
-    )
-    (frame,) = FrameDecoder(100_000).decode(rich + entry)
-    assert frame.headers_and_payload == entry
-    assert commands.read_command(frame.command).message == api.CommandMessage(
-        consumer_id=4,
-        message_id=MessageIdData(ledgerId=7, entryId=10, partition=2),
-        redelivery_count=2,
-        ack_set=[5, -1] * 300,
-        consumer_epoch=0,
-    )
-    assert read(again).message.message_id.entryId == 11
-    assert not read(again).message.HasField("redelivery_count")
-    assert not read(again).message.HasField("consumer_epoch")
-
-
-def test_a_message_of_an_unpartitioned_topic_has_no_partition() -> None:
-    message = read(MessageEncoder(4).encode(7, 9, 0)).message
-
-    assert not message.message_id.HasField("partition")
 
 
 SCHEMA = api.Schema(name="s", schema_data=b"d", type=api.Schema.Json)
