@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Final
+from typing import Final, cast
 
 import h11
 
@@ -135,11 +135,11 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Join the server, or leave at once if it is full."""
-        assert isinstance(transport, asyncio.Transport)
+        stream = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         if not self._server._opened(self):  # noqa: SLF001
-            transport.abort()
+            stream.abort()
             return
-        self._transport = transport
+        self._transport = stream
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - either way it ends
         """Leave the server; an answer under way goes nowhere."""
