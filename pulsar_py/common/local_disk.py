@@ -21,6 +21,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
@@ -153,7 +154,8 @@ class _SyncThread:
                 error = failure
             # Nothing of this job may stay alive while the thread waits for the next one.
             del job, buffers
-            if not loop.is_closed():
+            # A loop that was closed meanwhile has nobody left who waits.
+            with suppress(RuntimeError):
                 loop.call_soon_threadsafe(on_synced, error)
 
 
@@ -182,7 +184,9 @@ class _LocalAppendFile(AppendFile):
         await self._disk.run(os.fdatasync, self._descriptor)
 
     async def close(self) -> None:
-        await self._disk.run(os.close, self._descriptor)
+        # From now on a stray write fails; the number may soon be another file's.
+        descriptor, self._descriptor = self._descriptor, -1
+        await self._disk.run(os.close, descriptor)
 
 
 class _LocalReadFile(ReadFile):
@@ -199,7 +203,9 @@ class _LocalReadFile(ReadFile):
         return await self._disk.run(_read, self._descriptor, offset, length)
 
     async def close(self) -> None:
-        await self._disk.run(os.close, self._descriptor)
+        # From now on a stray write fails; the number may soon be another file's.
+        descriptor, self._descriptor = self._descriptor, -1
+        await self._disk.run(os.close, descriptor)
 
 
 def _translated(work: Callable[[], T]) -> T:

@@ -151,6 +151,7 @@ class Bookie(LedgerStore):
                 storage = await LedgerStorage.open(disk, settings)
                 bookie = cls(disk, clock, ledger_ids, settings, storage)
                 await bookie._recover_journal()
+                await bookie._housekeeper.check_room()
         except BaseException:
             await disk.close()
             raise
@@ -265,6 +266,8 @@ class Bookie(LedgerStore):
         if self._is_closed:
             return
         self._is_closed = True
+        self._housekeeper.stop()
+        self.gate.shut(StorageError("the store is closed"))
         await self.journal.close()
         await self._housekeeper.close()
         if not self._settings.is_volatile:
@@ -286,6 +289,8 @@ class Bookie(LedgerStore):
 
     async def _find(self, ledger_id: int) -> Ledger | None:
         """The ledger, brought to life if it is only stored; it may be deleted."""
+        if self._is_closed:
+            raise StorageError("the store is closed")
         while True:
             ledger = self._ledgers.find(ledger_id)
             if ledger is not None:

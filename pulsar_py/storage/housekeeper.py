@@ -113,18 +113,22 @@ class Housekeeper:
                     )
             return len(chosen)
 
-    async def close(self) -> None:
-        """Stop; what is at work comes to its end."""
+    def stop(self) -> None:
+        """Begin nothing more."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
+
+    async def close(self) -> None:
+        """Return when what is at work has come to its end."""
+        self.stop()
         await self._tasks.drain()
 
     def on_disk_full(self, error: StorageError) -> None:
         """A write found no room: take no appends until there is."""
         if not self._gate.is_shut:
             logger.error("disk full, taking no writes", extra={"error": str(error)})
-        self._gate.shut(f"disk full: {error}")
+        self._gate.shut(error)
 
     async def remove_journals(self) -> None:
         """Remove journal files that end before the mark."""
@@ -138,7 +142,7 @@ class Housekeeper:
         assert sealed is not None
         await self._storage.flush(sealed)
         self._cache.drop_sealed()
-        self._gate.room_bytes += sealed.cost_bytes
+        self._gate.room_bytes += sealed.entries_cost_bytes
         await self.remove_journals()
 
     async def _try_flush(self) -> None:
@@ -172,36 +176,38 @@ class Housekeeper:
 
     async def _tick(self) -> None:
         try:
-            await self._check_room()
+            free_bytes = await self.check_room()
             now = self._clock.monotonic_seconds()
-            current = self._cache.current
+            current, sealed = self._cache.current, self._cache.sealed
             is_old = now - current.born_seconds >= self._settings.flush_interval_seconds
-            if self._cache.sealed is not None:
+            # On a full disk a flush may free what was deleted.
+            if sealed is None and current.ledgers and (is_old or self._gate.is_shut):
+                sealed = self._cache.seal(now)
+            if sealed is not None and sealed.cost_bytes < free_bytes:
                 await self._try_flush()
-            elif current.ledgers and is_old:
-                self._cache.seal(now)
-                await self._try_flush()
-            await self._maybe_compact(now)
+            self._maybe_compact(now)
         finally:
             self._schedule()
 
-    async def _check_room(self) -> None:
+    async def check_room(self) -> int:
+        """Open or shut the gate as the free space asks; returns it."""
         try:
             free_bytes = await self._disk.free_bytes()
         except StorageError:
             logger.exception("free space unknown")
-            return
+            return 0
         if free_bytes < self._settings.minimum_free_bytes:
             self.on_disk_full(
                 DiskFullError(
                     f"{free_bytes} bytes are free, below {self._settings.minimum_free_bytes}"
                 )
             )
-        elif self._gate.is_shut:
+        elif self._gate.is_shut and not self._is_closed:
             logger.info("disk has room again", extra={"free_bytes": free_bytes})
             self._gate.reopen()
+        return free_bytes
 
-    async def _maybe_compact(self, now: float) -> None:
+    def _maybe_compact(self, now: float) -> None:
         settings = self._settings
         if now - self._last_major_seconds >= settings.major_compaction_interval_seconds:
             threshold = settings.major_compaction_threshold

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 
 from pulsar_py.common.disk import AppendFile, Disk, ReadFile
-from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.storage.index_format import (
     FOOTER_BYTES,
@@ -199,8 +200,9 @@ class IndexTableWriter:
 
     async def abandon(self) -> None:
         """Give up after an error: nobody will name this table."""
-        await self._file.close()
-        await self._disk.remove(self._file.path)
+        with suppress(StorageError):
+            await self._file.close()
+            await self._disk.remove(self._file.path)
 
     async def _write(self, portions: Sequence[Sequence[Item]]) -> None:
         offset = self._file.size_bytes

@@ -110,7 +110,7 @@ class Journal:
         # End of the last confirmed block.
         self._end = end
         self._file: AppendFile | None = None
-        self._next_file_id = end[0] + 1
+        self._next_file_id = next_file_id(end)
         # The file reserved ahead, or the task that does it.
         self._prepared: asyncio.Task[AppendFile] | None = None
         self._idle: asyncio.Future[None] | None = None
@@ -136,7 +136,7 @@ class Journal:
     def start_after(self, end: Mark) -> None:
         """Begin the next file behind `end`, which recovery has found; before any write."""
         self._end = end
-        self._next_file_id = end[0] + 1
+        self._next_file_id = next_file_id(end)
 
     @property
     def end(self) -> Mark:
@@ -277,6 +277,12 @@ class Journal:
             file = await self._disk.create(path)
         await self._disk.sync_directory(DIRECTORY)
         return file
+
+
+def next_file_id(end: Mark) -> int:
+    """Id of the file to begin behind `end`; at offset 0 that file itself was not begun yet."""
+    file_id, offset = end
+    return file_id + 1 if offset else file_id
 
 
 def take_section(ledger: Ledger, room_bytes: int) -> Section:

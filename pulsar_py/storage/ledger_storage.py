@@ -16,10 +16,11 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pulsar_py.common.disk import Disk
-from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.storage import compaction
 from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_log import EntryLogReaders, EntryLogWriter, log_path
@@ -51,6 +52,8 @@ class RunWriter:
         self._storage = storage
         self._log: EntryLogWriter | None = None
         self._has_new_name = False
+        # Logs that are full and not synced yet.
+        self._full_logs: list[EntryLogWriter] = []
         self._held_runs_count = 0
         # Bytes of runs added since the last `sync`, by log.
         self.added_bytes: Counter[int] = Counter()
@@ -75,8 +78,11 @@ class RunWriter:
 
     async def sync(self) -> None:
         """Make everything added durable, content and names."""
-        if self._log is not None and self.added_bytes:
-            await self._log.sync()
+        logs = [*self._full_logs, self._log] if self._log is not None else self._full_logs
+        for log in logs if self.added_bytes else ():
+            await log.sync()
+        while self._full_logs:
+            await self._full_logs.pop().close()
         if self._has_new_name:
             await self._storage.disk.sync_directory(LOG_DIRECTORY)
             self._has_new_name = False
@@ -88,25 +94,27 @@ class RunWriter:
     async def close(self) -> None:
         """Release the file."""
         log, self._log = self._log, None
-        if log is not None:
-            await log.close()
+        logs, self._full_logs = self._full_logs, []
+        for each in [*logs, log] if log is not None else logs:
+            await each.close()
 
     async def abandon(self, *, remove: bool) -> None:
         """Give up what was added and not published: the next run begins another log.
 
         With `remove` its files go; not after a failed publication, which may have named them.
         """
-        await self.close()
+        # The error at hand is what counts; a file that stays is removed by the next start.
+        with suppress(StorageError):
+            await self.close()
+            for log_id in self.added_bytes if remove else ():
+                if log_id not in self._storage.manifest.logs:
+                    await self._storage.disk.remove(log_path(log_id))
         self._has_new_name = False
-        for log_id in self.added_bytes if remove else ():
-            if log_id not in self._storage.manifest.logs:
-                await self._storage.disk.remove(log_path(log_id))
         self.added_bytes.clear()
 
     async def _roll(self) -> EntryLogWriter:
         if self._log is not None:
-            await self._log.sync()
-            await self._log.close()
+            self._full_logs.append(self._log)
             self._log = None
         self._log = await EntryLogWriter.create(self._storage.disk, self._storage.allocate_log_id())
         self._has_new_name = True
@@ -304,10 +312,12 @@ class LedgerStorage:
         Raises:
             CorruptDataError: The run is damaged or missing.
         """
+        path = ""
         for _ in range(READ_ATTEMPTS_COUNT):
             runs = await self.index.find_runs(ledger_id, entry_id, ahead_bytes)
             if not runs:
-                break
+                raise CorruptDataError(f"ledger {ledger_id}: entry {entry_id} is not in the index")
+            path = log_path(runs[0][1].log_id)
             first = runs[0][1]
             length = sum(location.length for _, location in runs)
             try:
@@ -315,7 +325,7 @@ class LedgerStorage:
             except FileNotFoundError:
                 continue  # Compacted since the index was asked; it knows the new place.
             return self._decode(ledger_id, entry_id, runs, data)
-        raise CorruptDataError(f"ledger {ledger_id}: entry {entry_id} is not in the index")
+        raise CorruptDataError(f"{path}: missing; it has entry {entry_id} of ledger {ledger_id}")
 
     def _decode(
         self, ledger_id: int, entry_id: int, runs: list[tuple[int, Location]], data: bytes

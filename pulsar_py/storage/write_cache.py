@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate
 
-from pulsar_py.common.errors import DiskFullError
+from pulsar_py.common.errors import DiskFullError, StorageError
 from pulsar_py.storage.ledger_record import LedgerRecord
 from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger
 
@@ -41,15 +41,15 @@ class AppendGate:
         # What may still be appended; negative while shut.
         self.room_bytes = limit_bytes
         # Why the gate is shut; None while it is open.
-        self._reason: str | None = None
+        self._reason: StorageError | None = None
 
     @property
     def is_shut(self) -> bool:
         """Nothing is let through, however small."""
         return self._reason is not None
 
-    def shut(self, reason: str) -> None:
-        """Refuse all appends with a `DiskFullError` from now on."""
+    def shut(self, reason: StorageError) -> None:
+        """Refuse all appends with this error from now on."""
         if self._reason is None:
             self.room_bytes -= _SHUT_BYTES
         self._reason = reason
@@ -60,10 +60,10 @@ class AppendGate:
             self.room_bytes += _SHUT_BYTES
         self._reason = None
 
-    def refusal(self) -> DiskFullError:
+    def refusal(self) -> StorageError:
         """The error for an append that did not get through."""
         if self._reason is not None:
-            return DiskFullError(self._reason)
+            return type(self._reason)(*self._reason.args)
         return DiskFullError(
             f"{self.limit_bytes - self.room_bytes} of {self.limit_bytes} bytes wait for the disk"
         )
@@ -92,16 +92,21 @@ class CachedLedger:
 class Generation:
     """Everything confirmed between two swaps."""
 
-    __slots__ = ("born_seconds", "cost_bytes", "ledgers", "mark")
+    __slots__ = ("born_seconds", "entries_cost_bytes", "ledgers", "mark")
 
     def __init__(self, born_seconds: float, mark: tuple[int, int]) -> None:
         self.ledgers: dict[int, CachedLedger] = {}
-        # What flushing it gives back to the gate, and to memory.
-        self.cost_bytes = 0
+        # What flushing it gives back to the gate.
+        self.entries_cost_bytes = 0
         # When it was begun, on the clock's monotonic scale.
         self.born_seconds = born_seconds
         # Journal file and offset up to which its content reaches.
         self.mark = mark
+
+    @property
+    def cost_bytes(self) -> int:
+        """Memory it holds."""
+        return self.entries_cost_bytes + LEDGER_OVERHEAD_BYTES * len(self.ledgers)
 
     def touch(self, ledger: Ledger) -> CachedLedger:
         """The ledger's part, begun after its last confirmed entry if it is new."""
@@ -110,7 +115,6 @@ class Generation:
             cached = self.ledgers[ledger.ledger_id] = CachedLedger(
                 ledger, ledger.last_add_confirmed + 1, ledger.length_bytes
             )
-            self.cost_bytes += LEDGER_OVERHEAD_BYTES
         return cached
 
     def add(self, ledger: Ledger, entries: list[bytes], size_bytes: int) -> None:
@@ -118,7 +122,7 @@ class Generation:
         cached = self.touch(ledger)
         cached.entries += entries
         cached.length_bytes += size_bytes
-        self.cost_bytes += size_bytes + ENTRY_OVERHEAD_BYTES * len(entries)
+        self.entries_cost_bytes += size_bytes + ENTRY_OVERHEAD_BYTES * len(entries)
 
     def set_record(self, ledger: Ledger) -> int:
         """Note the ledger's new record; returns the bytes freed if that deleted it."""
@@ -128,13 +132,12 @@ class Generation:
             return 0
         freed = sum(map(len, cached.entries)) + ENTRY_OVERHEAD_BYTES * len(cached.entries)
         cached.entries = []
-        self.cost_bytes -= freed
+        self.entries_cost_bytes -= freed
         return freed
 
     def forget(self, ledger_id: int) -> None:
         """Drop a deleted ledger that no index will have to hear of."""
         del self.ledgers[ledger_id]
-        self.cost_bytes -= LEDGER_OVERHEAD_BYTES
 
 
 class WriteCache:
