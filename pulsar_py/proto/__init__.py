@@ -1,4 +1,4 @@
-"""The protocol's messages, generated from `proto/*.proto` by `make proto`; plain data, never edited.
+"""The protocol's messages, generated from `proto/*.proto` by `make proto`; never edited.
 
 They live in a descriptor pool of their own (`pool`). Third-party packages it may import: protobuf.
 """
