@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -12,3 +13,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("derandomized")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--rewrite` puts what playbooks answer now into their files, to be reviewed as a diff."""
+    parser.addoption("--rewrite", action="store_true", help="rewrite the playbooks' answers")

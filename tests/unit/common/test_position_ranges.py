@@ -1,0 +1,107 @@
+"""PositionRangeSet: ranges of positions out of one bitmap a ledger."""
+
+from pulsar_py.common.position import Position
+from pulsar_py.common.position_ranges import PositionRange, PositionRangeSet
+
+
+def ranges_of(*positions):
+    found = PositionRangeSet()
+    for text in positions:
+        found.add(Position.parse(text))
+    found.check()
+    return found
+
+
+def test_neighbours_merge_into_ranges_open_below_and_closed_above():
+    found = ranges_of("5:7", "5:0", "5:2", "5:1", "5:5", "5:4", "5:3")
+    assert str(found) == "[(5:-1..5:5],(5:6..5:7]]"
+    assert found.ranges_count() == 2
+
+
+def test_ranges_never_span_ledgers():
+    found = ranges_of("5:9", "7:0")
+    assert list(found.ranges()) == [PositionRange(5, 9, 9), PositionRange(7, 0, 0)]
+
+
+def test_adding_twice_counts_once():
+    found = PositionRangeSet()
+    assert found.add(Position(1, 1))
+    assert not found.add(Position(1, 1))
+    assert len(found) == 1
+
+
+def test_adding_a_range_counts_only_what_is_new():
+    found = ranges_of("1:3", "1:5")
+    assert found.add_range(1, 2, 6) == 3
+    assert found.add_range(1, 6, 2) == 0
+    assert str(found) == "[(1:1..1:6]]"
+    found.check()
+
+
+def test_a_run_ends_before_the_first_missing_entry():
+    found = PositionRangeSet()
+    found.add_range(1, 10, 1010)
+    assert found.run_end(1, 10) == 1010
+    assert found.run_end(1, 500) == 1010
+    assert found.run_end(1, 9) == 8
+    assert found.run_end(2, 9) == 8
+
+
+def test_removing_through_a_position_takes_whole_ledgers_and_a_part():
+    found = ranges_of("1:5", "2:0", "2:1", "2:2", "3:0")
+    assert found.remove_through(Position(2, 1)) == 3
+    assert str(found) == "[(2:1..2:2],(3:-1..3:0]]"
+    assert found.remove_through(Position(2, -1)) == 0
+    found.check()
+
+
+def test_counting_through_a_position_includes_it():
+    found = ranges_of("1:5", "2:0", "2:2", "3:0")
+    assert found.count_through(Position(2, 1)) == 2
+    assert found.count_through(Position(2, 2)) == 3
+    assert found.count_through(Position(9, -1)) == 4
+
+
+def test_discarding_and_truncating_keep_the_count():
+    found = ranges_of("1:1", "1:2", "1:3", "2:0")
+    assert found.discard(Position(2, 0))
+    assert not found.discard(Position(2, 0))
+    assert found.truncate_ledger(1, 2) == 2
+    assert found.truncate_ledger(9, 0) == 0
+    assert str(found) == "[(1:0..1:1]]"
+    assert found.remove_ledger(1) == 1
+    assert not found
+    found.check()
+
+
+def test_words_have_a_bit_for_each_entry_and_read_back():
+    found = ranges_of("1:0", "1:63", "1:64")
+    assert found.words(1) == [-(2**63) + 1, 1]
+    assert found.words(2) == []
+    again = PositionRangeSet()
+    again.add_words(1, found.words(1))
+    again.add_words(2, [])
+    assert again == found
+
+
+def test_missing_entries_are_what_is_not_in_the_set():
+    found = ranges_of("1:1", "1:3")
+    assert list(found.missing_in(1, 0, 4)) == [0, 2, 4]
+    assert list(found.missing_in(2, 0, 1)) == [0, 1]
+
+
+def test_a_copy_is_independent():
+    found = ranges_of("1:1")
+    copy = found.copy()
+    copy.add(Position(1, 2))
+    assert (len(found), len(copy)) == (1, 2)
+    assert found != copy
+
+
+def test_five_million_holes_cost_no_object_each():
+    found = PositionRangeSet()
+    for ledger_id in range(100):
+        found._new_bitmap(ledger_id).update(range(0, 100_000, 2))
+        found._count += 50_000
+    assert found.ranges_count() == 5_000_000
+    assert sum(len(found._bitmaps[each].serialize()) for each in found.ledger_ids()) < 2_000_000
