@@ -279,7 +279,7 @@ def test_delayed_message_waits_on_a_shared_subscription(client: pulsar.Client, t
 
     assert consumer.receive(TIMEOUT).data() == b"now"
     assert consumer.receive(TIMEOUT).data() == b"late"
-    assert time.monotonic() - start > 1.9
+    assert time.monotonic() - start > 1.4  # a tick early, and half a tick of rounding
 
 
 def test_non_persistent_topic(client: pulsar.Client, topic: str) -> None:
