@@ -68,7 +68,7 @@ class DelayedDeliveryTracker:
                 bitmap = group[ledger_id]
                 taken = list(bitmap[: limit - len(due)])
                 due.extend((ledger_id, entry_id) for entry_id in taken)
-                bitmap.difference_update(taken)
+                bitmap.difference_update(BitMap64(taken))
                 if not bitmap:
                     del group[ledger_id]
                 if len(due) >= limit:

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pulsar_py.common.position import Position
+from pulsar_py.server.dispatch.pending_acks import PendingAcks
+
+
+def test_an_entry_is_pending_until_it_is_removed() -> None:
+    pending = PendingAcks()
+    assert pending.add((1, 0), 5) == 5
+    assert Position(1, 0) in pending
+    assert pending.remove(Position(1, 0)) == (5, 0)
+    assert pending.remove((1, 0)) is None
+    assert len(pending) == 0
+
+
+def test_an_entry_sent_again_replaces_what_was_left_of_it() -> None:
+    pending = PendingAcks()
+    pending.add((1, 0), 5, 7)
+    assert pending.add((1, 0), 2, 9) == -3
+    assert pending.remaining((1, 0)) == 2
+    assert dict(pending.hash_counts) == {9: 1}
+
+
+def test_part_of_a_batch_shrinks_it() -> None:
+    pending = PendingAcks()
+    pending.add((1, 0), 5, 65535)
+    assert pending.shrink((1, 0), 2) == 3
+    assert pending.shrink((1, 0), 2) == 0
+    assert pending.remove((1, 0)) == (2, 65535)
+
+
+def test_hashes_are_counted_by_entry() -> None:
+    pending = PendingAcks()
+    pending.add((1, 0), 1, 7)
+    pending.add((1, 1), 1, 7)
+    pending.add((1, 2), 1, 8)
+    pending.remove((1, 0))
+    assert dict(pending.hash_counts) == {7: 1, 8: 1}
+    pending.remove((1, 1))
+    assert dict(pending.hash_counts) == {8: 1}
+    pending.check()
+
+
+def test_take_returns_only_what_was_pending() -> None:
+    pending = PendingAcks()
+    pending.add((1, 0), 1)
+    pending.add((1, 1), 2)
+    assert pending.take([(1, 1), (1, 9)]) == [((1, 1), 2, 0)]
+    assert pending.take_all() == [((1, 0), 1, 0)]
+    assert pending.messages_count == 0
+
+
+def test_take_up_to_a_position_leaves_what_is_behind_it() -> None:
+    pending = PendingAcks()
+    for position in [(1, 5), (2, 0), (1, 7)]:
+        pending.add(position, 1)
+    assert sorted(key for key, _, _ in pending.take_up_to(Position(1, 7))) == [(1, 5), (1, 7)]
+    assert list(pending) == [(2, 0)]
