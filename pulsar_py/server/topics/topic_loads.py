@@ -27,7 +27,7 @@ class TopicLoads:
         self._tasks = tasks
         self._timeout_seconds = timeout_seconds
         self._slots = asyncio.Semaphore(max_concurrent_loads)
-        self._loads: dict[str, asyncio.Task[Topic]] = {}
+        self._loads: dict[str, asyncio.Task[Topic | Exception]] = {}
 
     def is_loading(self, name: str) -> bool:
         """Whether the topic is being loaded now."""
@@ -45,16 +45,22 @@ class TopicLoads:
             self._loads[name] = task
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await asyncio.shield(task)
+                outcome = await asyncio.shield(task)
         except TimeoutError:
             raise ServiceNotReadyError(
                 f"topic {name} was not loaded within {self._timeout_seconds:g} s"
             ) from None
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
-    async def _run(self, name: str, load: Load) -> Topic:
+    async def _run(self, name: str, load: Load) -> Topic | Exception:
+        """A failure is a result: each who waits raises it, and a task that nobody awaits is fine."""
         try:
             async with self._slots:
                 return await load()
+        except Exception as error:  # noqa: BLE001 - the task's outermost edge; callers raise it
+            return error
         finally:
             del self._loads[name]
 
