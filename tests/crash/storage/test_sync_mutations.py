@@ -1,0 +1,46 @@
+"""Leaving out any one sync makes the crash sweep fail: each is needed, and the sweep would notice."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from pulsar_py.common.errors import CorruptDataError
+from tests.crash.storage import test_crash_points
+from tests.crash.storage.harness import InvariantError, check, crash_run
+from tests.crash.storage.sync_mutations import SYNC_MUTATIONS
+
+
+async def survives(seed: int, crash_at: int, mutation: str) -> bool:
+    disk, model = await crash_run(seed, crash_at, {mutation})
+    try:
+        await check(disk.after_crash(), model)
+    except (InvariantError, CorruptDataError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("mutation", SYNC_MUTATIONS)
+def test_a_missing_sync_is_found(mutation: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    assert hasattr(test_crash_points, SYNC_MUTATIONS[mutation])
+
+    failures = (
+        (seed, crash_at)
+        for seed in test_crash_points.SEEDS
+        for crash_at in range(1, test_crash_points.write_points_count(seed) + 1)
+        if not asyncio.run(survives(seed, crash_at, mutation))
+    )
+
+    assert next(failures, None) is not None, f"nobody misses the sync {mutation!r}"
+
+
+def test_the_list_has_every_sync_that_the_engine_makes() -> None:
+    seen: set[str] = set()
+    for seed in test_crash_points.SEEDS:
+        disk, _ = asyncio.run(crash_run(seed, None))
+        seen |= disk.syncs_seen
+
+    assert seen == set(SYNC_MUTATIONS)
