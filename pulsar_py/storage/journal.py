@@ -181,6 +181,7 @@ class Journal:
         room = self._settings.journal_group_bytes
         ledgers: list[Ledger] = []
         sections: list[Section] = []
+        unfinished: list[Ledger] = []
         dirty = self._dirty
         while dirty and room > 0:
             ledger = dirty.popleft()
@@ -191,7 +192,8 @@ class Journal:
             ledgers.append(ledger)
             sections.append(section)
             if ledger.pending:
-                dirty.append(ledger)
+                unfinished.append(ledger)
+        dirty += unfinished
         changes = []
         for _ in range(len(self._changes)):
             change = self._changes.popleft()

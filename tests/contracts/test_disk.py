@@ -1,0 +1,158 @@
+"""One suite for every Disk."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.common.disk import AppendFile, Buffer, Disk
+from pulsar_py.common.errors import DirectoryLockedError, StorageError
+from pulsar_py.common.local_disk import LocalDisk
+from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.testing.disk import SimulatedDisk
+
+
+@pytest.fixture(params=["local", "memory", "simulated"])
+async def disk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Disk]:
+    disks = {
+        "local": lambda: LocalDisk(tmp_path / "a" / "b"),
+        "memory": MemoryDisk,
+        "simulated": lambda: SimulatedDisk(random.Random(1)),
+    }
+    made: Disk = disks[request.param]()
+    await made.lock()
+    yield made
+    await made.close()
+
+
+async def append_and_sync(file: AppendFile, buffers: list[Buffer]) -> BaseException | None:
+    done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+    file.append_and_sync(buffers, done.set_result)
+    assert not done.done(), "reports later, never from inside the call"
+    return await done
+
+
+async def test_what_was_appended_is_read_back(disk: Disk) -> None:
+    file = await disk.create("f")
+    await file.append([b"one", bytearray(b"two"), memoryview(b"three")])
+    await file.append([b"four"])
+    await file.sync()
+
+    assert file.size_bytes == 15
+    assert await disk.read_whole("f") == b"onetwothreefour"
+    await file.close()
+
+
+async def test_append_and_sync_reports_once_on_the_loop(disk: Disk) -> None:
+    file = await disk.create("f")
+
+    assert await append_and_sync(file, [b"a" * 10, b"b" * 10]) is None
+    assert await append_and_sync(file, [b"c"]) is None
+
+    assert await disk.read_whole("f") == b"a" * 10 + b"b" * 10 + b"c"
+    await file.close()
+
+
+async def test_more_buffers_than_one_call_takes(disk: Disk) -> None:
+    file = await disk.create("f")
+    buffers: list[Buffer] = [bytes([i % 256]) * (i % 7) for i in range(5000)]
+
+    assert await append_and_sync(file, buffers) is None
+
+    assert await disk.read_whole("f") == b"".join(buffers)
+    await file.close()
+
+
+async def test_reserved_space_reads_as_zeros(disk: Disk) -> None:
+    file = await disk.create("f", reserve_bytes=100)
+    await file.append([b"xyz"])
+
+    assert file.size_bytes == 3
+    assert await disk.read_whole("f") == b"xyz" + bytes(97)
+    await file.close()
+
+
+async def test_create_refuses_what_exists_and_where_no_directory_is(disk: Disk) -> None:
+    await (await disk.create("f")).close()
+
+    with pytest.raises(StorageError):
+        await disk.create("f")
+    with pytest.raises((StorageError, FileNotFoundError)):
+        await disk.create("nowhere/f")
+
+
+async def test_reads_at_an_offset_and_past_the_end(disk: Disk) -> None:
+    file = await disk.create("f")
+    await file.append([b"0123456789"])
+    reader = await disk.open_read("f")
+
+    assert await reader.read_at(3, 4) == b"3456"
+    assert await reader.read_at(8, 10) == b"89"
+    assert await reader.read_at(20, 5) == b""
+    assert reader.size_bytes == 10
+    await reader.close()
+    await file.close()
+
+
+async def test_an_open_reader_outlives_the_name(disk: Disk) -> None:
+    file = await disk.create("f")
+    await file.append([b"still here"])
+    reader = await disk.open_read("f")
+
+    await disk.remove("f")
+
+    assert await reader.read_at(0, 10) == b"still here"
+    with pytest.raises(FileNotFoundError):
+        await disk.open_read("f")
+    with pytest.raises(FileNotFoundError):
+        await disk.read_whole("f")
+    await disk.remove("f")
+    await reader.close()
+    await file.close()
+
+
+async def test_replace_puts_a_whole_file_in_place(disk: Disk) -> None:
+    await disk.replace("f", b"old")
+    await disk.replace("f", b"the new one")
+
+    assert await disk.read_whole("f") == b"the new one"
+    assert [name for name in await disk.list_directory("") if name != "LOCK"] == ["f"]
+
+
+async def test_truncate_cuts(disk: Disk) -> None:
+    await disk.replace("f", b"0123456789")
+
+    await disk.truncate("f", 4)
+
+    assert await disk.read_whole("f") == b"0123"
+
+
+async def test_directories_list_their_own_files_sorted(disk: Disk) -> None:
+    await disk.make_directory("d/e")
+    await disk.make_directory("d")
+    for path in ("d/2", "d/1", "d/e/3"):
+        await (await disk.create(path)).close()
+    await disk.sync_directory("d")
+
+    assert await disk.list_directory("d") == ["1", "2"]
+    assert await disk.list_directory("d/e") == ["3"]
+    assert await disk.list_directory("missing") == []
+
+
+async def test_a_taken_tree_is_refused_until_closed(disk: Disk, tmp_path: Path) -> None:
+    other = LocalDisk(tmp_path / "a" / "b") if isinstance(disk, LocalDisk) else disk
+
+    with pytest.raises(DirectoryLockedError):
+        await other.lock()
+    await disk.close()
+    await other.lock()
+    await other.close()
+    await disk.lock()
+
+
+async def test_there_is_room(disk: Disk) -> None:
+    assert await disk.free_bytes() > 0
