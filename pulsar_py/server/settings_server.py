@@ -55,11 +55,6 @@ class ServerSettings(Settings):
         category=SERVER,
         doc="Which advertised listener is meant when a client names none; empty means the first.",
     )
-    bindAddresses: str = setting(
-        "",
-        category=SERVER,
-        doc="Further sockets to open, as `name:scheme://host:port`, separated by commas.",
-    )
     enablePersistentTopics: bool = setting(
         True, category=SERVER, doc="Whether persistent topics are served."
     )
@@ -157,9 +152,6 @@ class ServerSettings(Settings):
     )
     subscriptionPatternMaxLength: int = setting(
         50, minimum=0, category=SERVER, doc="Characters of the longest pattern it applies."
-    )
-    maxConcurrentHttpRequests: int = setting(
-        1024, minimum=1, category="HTTP", doc="HTTP requests in work beyond which others wait."
     )
     maxHttpServerConnections: int = setting(
         2048, minimum=1, category="HTTP", doc="Most HTTP connections at a time."

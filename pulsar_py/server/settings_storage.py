@@ -54,9 +54,6 @@ class StorageSettings(Settings):
         doc="Whether ledgers that are lost are skipped instead of failing their readers.",
     )
 
-    managedLedgerCursorPositionFlushSeconds: int = setting(
-        1, minimum=1, category=CURSORS, doc="Seconds after which a changed cursor is written."
-    )
     managedLedgerDefaultMarkDeleteRateLimit: float = setting(
         1.0, minimum=0.0, category=CURSORS, doc="Times a second a cursor may be written."
     )
@@ -67,10 +64,10 @@ class StorageSettings(Settings):
         14_400, minimum=0, category=CURSORS, doc="Seconds after which it is, too."
     )
     managedLedgerMaxUnackedRangesToPersist: int = setting(
-        10_000, minimum=0, category=CURSORS, doc="Ranges of acknowledgements stored with a cursor."
+        200_000, minimum=0, category=CURSORS, doc="Ranges of acknowledgements stored with a cursor."
     )
     managedLedgerMaxBatchDeletedIndexToPersist: int = setting(
-        10_000, minimum=0, category=CURSORS, doc="Half acknowledged batches stored with it."
+        200_000, minimum=0, category=CURSORS, doc="Half acknowledged batches stored with it."
     )
     managedLedgerMaxUnackedRangesToPersistInMetadataStore: int = setting(
         1000, minimum=0, category=CURSORS, doc="Ranges stored with it in metadata when it closes."
@@ -108,9 +105,6 @@ class StorageSettings(Settings):
     )
     journalMaxSizeMB: int = setting(
         256, minimum=1, category=BOOKIE, doc="Megabytes after which the next journal is opened."
-    )
-    journalPreAllocSizeMB: int = setting(
-        16, minimum=0, category=BOOKIE, doc="Megabytes a journal reserves at a time."
     )
     flushInterval: int = setting(
         60_000, minimum=1, category=BOOKIE, doc="Milliseconds until entries are in an entry log."

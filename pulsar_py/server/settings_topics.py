@@ -22,7 +22,6 @@ DISPATCH: Final = "Dispatch"
 DELAYED: Final = "Delayed delivery"
 RETENTION: Final = "Backlog, expiry and retention"
 DEDUPLICATION: Final = "Deduplication"
-RATES: Final = "Rates"
 SCHEMAS: Final = "Schemas"
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
@@ -341,52 +340,6 @@ class TopicSettings(Settings):
         360, minimum=1, category=DEDUPLICATION, doc="Minutes after which a producer is forgotten."
     )
 
-    maxPublishRatePerTopicInMessages: int = setting(
-        0, minimum=0, dynamic=True, category=RATES, doc="Messages a second to a topic; 0: no limit."
-    )
-    maxPublishRatePerTopicInBytes: int = setting(
-        0, minimum=0, dynamic=True, category=RATES, doc="Bytes a second to a topic; 0 is no limit."
-    )
-    brokerPublisherThrottlingMaxMessageRate: int = setting(
-        0, minimum=0, dynamic=True, category=RATES, doc="Messages a second to all; 0 is no limit."
-    )
-    brokerPublisherThrottlingMaxByteRate: int = setting(
-        0, minimum=0, dynamic=True, category=RATES, doc="Bytes a second to all; 0 is no limit."
-    )
-    dispatchThrottlingRatePerTopicInMsg: int = setting(
-        0,
-        minimum=0,
-        dynamic=True,
-        category=RATES,
-        doc="Messages a second from a topic; 0: no limit.",
-    )
-    dispatchThrottlingRatePerTopicInByte: int = setting(
-        0,
-        minimum=0,
-        dynamic=True,
-        category=RATES,
-        doc="Bytes a second from a topic; 0 is no limit.",
-    )
-    dispatchThrottlingRatePerSubscriptionInMsg: int = setting(
-        0, minimum=0, dynamic=True, category=RATES, doc="The same for each subscription."
-    )
-    dispatchThrottlingRatePerSubscriptionInByte: int = setting(
-        0, minimum=0, dynamic=True, category=RATES, doc="The same for each subscription."
-    )
-    dispatchThrottlingOnNonBacklogConsumerEnabled: bool = setting(
-        True, dynamic=True, category=RATES, doc="Whether these rates hold without a backlog, too."
-    )
-    subscribeThrottlingRatePerConsumer: int = setting(
-        0,
-        minimum=0,
-        dynamic=True,
-        category=RATES,
-        doc="Times a consumer may subscribe in a period; 0 is no limit.",
-    )
-    subscribeRatePeriodPerConsumerInSecond: int = setting(
-        30, minimum=1, dynamic=True, category=RATES, doc="Seconds of that period."
-    )
-
     schemaCompatibilityStrategy: SchemaCompatibilityStrategy = setting(
         SchemaCompatibilityStrategy.FULL, category=SCHEMAS, doc="What a new schema has to respect."
     )
@@ -395,9 +348,4 @@ class TopicSettings(Settings):
     )
     isSchemaValidationEnforced: bool = setting(
         False, category=SCHEMAS, doc="Whether a topic with a schema takes producers with one only."
-    )
-    systemTopicSchemaCompatibilityStrategy: SchemaCompatibilityStrategy = setting(
-        SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE,
-        category=SCHEMAS,
-        doc="The strategy of the brokers' own topics.",
     )

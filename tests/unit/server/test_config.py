@@ -221,11 +221,14 @@ def test_secrets_are_known() -> None:
 
 
 def test_every_setting_with_an_effect_has_a_reader() -> None:
-    """Only `broker` and `standalone` read a BrokerConfig (DESIGN)."""
-    source = "".join(
-        (PACKAGE / name).read_text(encoding="utf-8")
-        for name in ("server/broker.py", "standalone.py")
-    )
+    """Only the broker, what starts it, and the administration read a BrokerConfig."""
+    readers = [
+        PACKAGE / "server" / "broker.py",
+        PACKAGE / "standalone.py",
+        PACKAGE / "cli" / "standalone.py",
+        *(PACKAGE / "admin" / "resources").glob("*.py"),
+    ]
+    source = "".join(reader.read_text(encoding="utf-8") for reader in readers)
     read = set(re.findall(r"\bconfig\.(\w+)", source))
     assert [name for name in BrokerConfig.declared() if name not in read] == []
 
