@@ -20,15 +20,17 @@ import logging
 import math
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from pulsar_py.admin.app import AdminApp
-from pulsar_py.admin.http_server import HttpServer
+from pulsar_py.admin.http_server import HttpLimits, HttpServer
 from pulsar_py.admin.resources.all_routes import all_routes
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.disk import Disk
+from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.metadata import paths
@@ -39,7 +41,11 @@ from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.listeners import Listener
-from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
+from pulsar_py.server.namespaces.lookup import (
+    BrokerAddresses,
+    LocalAddresses,
+    parse_advertised_listeners,
+)
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.storage.settings import MIB
 
@@ -202,7 +208,8 @@ class Broker:
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take both ports, write down what a new cluster holds, and only then let anybody in."""
         listener = Listener(service.connections)
-        web = HttpServer(AdminApp(all_routes(service)).handle, clock=clock)
+        application = AdminApp(all_routes(service)).handle
+        web = HttpServer(application, clock=clock, limits=http_limits(self._config))
         await listener.bind(self._host, self._port)
         self._stack.push_async_callback(listener.close)
         await web.bind(self._host, self._web_port)
@@ -217,13 +224,9 @@ class Broker:
             broker_service_url=self._service_url,
             bundles_count=self._config.defaultNumberOfNamespaceBundles,
         )
+        bound = BrokerAddresses(broker_url=self._service_url, http_url=self._web_service_url)
         service.set_addresses(
-            LocalAddresses(
-                default=BrokerAddresses(
-                    broker_url=self._service_url, http_url=self._web_service_url
-                ),
-                is_loopback=host in _LOOPBACK_HOSTS,
-            )
+            local_addresses(self._config, bound, is_loopback=host in _LOOPBACK_HOSTS)
         )
         await listener.serve()
         await web.serve()
@@ -233,6 +236,35 @@ class Broker:
             return self._config.advertisedAddress
         host = "localhost" if self._host in _WILDCARD_HOSTS else self._host
         return f"[{host}]" if ":" in host else host
+
+
+def local_addresses(
+    config: BrokerConfig, bound: BrokerAddresses, *, is_loopback: bool
+) -> LocalAddresses:
+    """What lookups answer: the advertised listeners if there are any, else where it is bound.
+
+    Raises:
+        ConfigurationError: The advertised listeners can't be read, or lack the internal one.
+    """
+    listeners = parse_advertised_listeners(config.advertisedListeners)
+    if not listeners:
+        return LocalAddresses(default=bound, is_loopback=is_loopback)
+    internal = config.internalListenerName or next(iter(listeners))
+    if internal not in listeners:
+        raise ConfigurationError(f"internalListenerName={internal} is no advertised listener")
+    return LocalAddresses(default=listeners[internal], by_listener=listeners)
+
+
+def http_limits(config: BrokerConfig) -> HttpLimits:
+    """How much HTTP may ask for."""
+    limits = HttpLimits(
+        header_bytes=config.httpMaxRequestHeaderSize,
+        connections_count=config.maxHttpServerConnections,
+        idle_seconds=config.httpServerIdleTimeout / 1000,
+    )
+    if config.httpMaxRequestSize > 0:
+        return replace(limits, body_bytes=config.httpMaxRequestSize)
+    return limits
 
 
 def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSettings:

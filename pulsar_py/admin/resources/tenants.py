@@ -58,6 +58,9 @@ class Tenants:
     async def create(self, request: Request) -> Response:
         """A new tenant."""
         info = await self._read_info(request)
+        limit = self._broker.config.maxTenants
+        if 0 < limit <= len(await self._tenants.list()):
+            raise _refused("Exceed the maximum number of tenants")
         try:
             await self._tenants.create(tenant_of(request), info)
         except MetadataExistsError:
