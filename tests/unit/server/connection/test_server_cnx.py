@@ -1,0 +1,396 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from pulsar_py.proto.PulsarApi_pb2 import (
+    CommandConnect,
+    CommandFlow,
+    CommandGetTopicsOfNamespace,
+    CommandLookupTopic,
+    CommandPing,
+    CommandProducer,
+    CommandSend,
+    CommandSubscribe,
+    CommandSuccess,
+    FeatureFlags,
+)
+from pulsar_py.server.connection.server_cnx import MAX_REQUESTS_UNDER_WAY
+from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.wire import commands
+from pulsar_py.wire.commands import serialize
+from pulsar_py.wire.framing import encode_message_header
+from tests.unit.server.connection.standins import Client, Server, StandInProducer, settle
+
+TOPIC = "persistent://public/default/t"
+
+
+def send_frame(payload: bytes = b"payload", **fields: object) -> bytes:
+    arguments = {"producer_id": 1, "sequence_id": 0} | fields
+    command = serialize(CommandSend(**arguments))  # type: ignore[arg-type]
+    return encode_message_header(command, len(payload)) + payload
+
+
+async def with_producer(server: Server, **connect: object) -> tuple[Client, StandInProducer]:
+    client = await server.connect(**connect)  # type: ignore[arg-type]
+    await client.asks(CommandProducer(topic=TOPIC, producer_id=1, request_id=1, producer_name="p"))
+    return client, server.topic().producers["p"]
+
+
+# --- SEND ----------------------------------------------------------------------------------------
+
+
+async def test_sends_reach_their_producer_in_order(server: Server) -> None:
+    client, producer = await with_producer(server)
+    frames = [send_frame(b"a"), send_frame(b"b", sequence_id=5, num_messages=3, is_chunk=True)]
+    frames.append(send_frame(b"c", sequence_id=7, highest_sequence_id=9, marker=True))
+    client.cnx.data_received(b"".join(frames))
+    assert producer.published == [
+        (0, None, 1, False, False, b"a"),
+        (5, None, 3, True, False, b"b"),
+        (7, 9, 1, False, True, b"c"),
+    ]
+
+
+async def test_sends_cut_anywhere_are_the_same_sends(server: Server) -> None:
+    client, producer = await with_producer(server)
+    for byte in send_frame(b"whole"):
+        client.cnx.data_received(bytes((byte,)))
+    assert [each[-1] for each in producer.published] == [b"whole"]
+
+
+async def test_send_whose_fields_come_in_another_order_is_served(server: Server) -> None:
+    client, producer = await with_producer(server)
+    command = serialize(CommandSend(producer_id=1, sequence_id=4))
+    turned = command[2:] + command[:2]  # the type stands last
+    client.cnx.data_received(encode_message_header(turned, 1) + b"x")
+    assert producer.published == [(4, None, 1, False, False, b"x")]
+
+
+async def test_send_to_a_producer_that_never_was_closes_the_connection(server: Server) -> None:
+    client, producer = await with_producer(server)
+    client.cnx.data_received(send_frame(producer_id=2) + send_frame())
+    await settle()
+    assert client.is_closed
+    assert not producer.published
+    assert producer.lost
+
+
+async def test_sends_to_a_producer_the_broker_closed_are_dropped_for_a_while(
+    server: Server, settings: ConnectionSettings
+) -> None:
+    client, producer = await with_producer(server)
+    client.cnx.producer_closed_by_broker(1)
+    client.cnx.data_received(send_frame())
+    (closed,) = await client.receives()
+    assert closed.DESCRIPTOR.name == "CommandCloseProducer"
+    assert not client.is_closed
+    server.connections.start()
+    for _ in range(3):
+        await asyncio.sleep(settings.keep_alive_interval_seconds)
+        client.sends(CommandPing())
+    client.cnx.data_received(send_frame())
+    assert client.is_closed
+    assert not producer.published
+
+
+async def test_send_without_payload_closes_the_connection(server: Server) -> None:
+    client, _ = await with_producer(server)
+    client.sends(CommandSend(producer_id=1, sequence_id=0))
+    assert client.is_closed
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"txnid_least_bits": 0, "txnid_most_bits": 0}, {"message_id": {"ledgerId": 1, "entryId": 2}}],
+)
+async def test_sends_with_what_is_not_supported_are_refused(
+    server: Server, fields: dict[str, object]
+) -> None:
+    client, producer = await with_producer(server)
+    client.cnx.data_received(send_frame(sequence_id=3, highest_sequence_id=5, **fields))
+    (error,) = await client.receives()
+    assert error.DESCRIPTOR.name == "CommandSendError"
+    assert (error.sequence_id, error.error) == (5, commands.ServerError.NotAllowedError)  # type: ignore[attr-defined]
+    assert not producer.published
+
+
+async def test_unreadable_send_closes_the_connection(server: Server) -> None:
+    client, _ = await with_producer(server)
+    client.cnx.data_received(encode_message_header(b"\x08\x06\x32\x7f", 1) + b"x")
+    assert client.is_closed
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+async def test_commands_before_the_handshake_close_the_connection(server: Server) -> None:
+    client = server.open()
+    client.sends(CommandFlow(consumer_id=1, messagePermits=1))
+    assert client.is_closed
+
+
+async def test_ping_is_answered_before_the_handshake(server: Server) -> None:
+    client = server.open()
+    assert (await client.asks(CommandPing())).DESCRIPTOR.name == "CommandPong"
+    answer = await client.asks(CommandConnect(client_version="x"))
+    assert answer.DESCRIPTOR.name == "CommandConnected"
+
+
+async def test_commands_of_the_other_direction_close_the_connection(server: Server) -> None:
+    client = await server.connect()
+    client.sends(CommandSuccess(request_id=1))
+    assert client.is_closed
+
+
+@pytest.mark.parametrize(
+    "data", [b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x05\x00\x00\x00\x01\xff"]
+)
+async def test_garbage_closes_the_connection_with_one_line(
+    server: Server, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await server.connect()
+    with caplog.at_level(logging.WARNING):
+        client.cnx.data_received(data)
+        client.cnx.data_received(data)
+    assert client.is_closed
+    assert [record.message for record in caplog.records] == ["connection refused"]
+
+
+async def test_frame_beyond_the_limit_closes_the_connection(server: Server) -> None:
+    client, producer = await with_producer(server)
+    client.cnx.data_received(send_frame(bytes(1_010_241)))
+    assert client.is_closed
+    assert not producer.published
+
+
+async def test_what_breaks_in_a_handler_becomes_an_error(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await server.connect()
+    server.topics.error = ZeroDivisionError("a fault")
+    lookup = CommandGetTopicsOfNamespace(namespace="public/default", request_id=7)
+    error = await client.asks(lookup)
+    assert (error.request_id, error.message) == (7, "ZeroDivisionError: a fault")
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert not client.is_closed
+
+
+async def test_what_breaks_in_a_handler_without_answer_closes_the_connection(
+    server: Server,
+) -> None:
+    client = await server.connect()
+    await client.asks(
+        CommandSubscribe(
+            topic=TOPIC, subscription="s", consumer_id=1, request_id=1, subType="Shared"
+        )
+    )
+    client.cnx.consumers[1].flow = None  # type: ignore[assignment, method-assign]
+    client.sends(CommandFlow(consumer_id=1, messagePermits=1))
+    assert client.is_closed
+
+
+# --- output --------------------------------------------------------------------------------------
+
+
+async def test_answers_of_one_tick_go_out_in_one_write(server: Server) -> None:
+    client = await server.connect()
+    before = client.transport.writes_count
+    client.sends(*[CommandPing()] * 10)
+    client.cnx.write([b"", commands.pong()])
+    assert len(await client.receives()) == 11
+    assert client.transport.writes_count == before + 1
+
+
+async def test_is_not_writable_while_the_client_does_not_read(
+    server: Server, settings: ConnectionSettings
+) -> None:
+    client = await server.connect()
+    called: list[str] = []
+    client.cnx.when_writable(lambda: called.append("at once"))
+    await settle()
+    assert called == ["at once"]
+    client.transport.is_client_reading = False
+    client.cnx.send(bytes(settings.output_high_water_bytes + 1))
+    assert not client.cnx.is_writable
+    client.cnx.when_writable(lambda: called.append("later"))
+    await settle()
+    assert not client.cnx.is_writable
+    assert called == ["at once"]
+    client.cnx.send(b"x")
+    await settle()
+    client.transport.client_reads_on()
+    assert client.cnx.is_writable
+    assert called == ["at once", "later"]
+
+
+async def test_waiters_are_called_when_a_full_queue_went_out_at_once(
+    server: Server, settings: ConnectionSettings
+) -> None:
+    client = await server.connect()
+    called: list[bool] = []
+    client.cnx.write([bytes(settings.output_high_water_bytes)])
+    client.cnx.when_writable(lambda: called.append(client.cnx.is_writable))
+    assert not client.cnx.is_writable
+    await settle()
+    assert called == [True]
+
+
+async def test_answers_nobody_reads_stop_the_requests(
+    server: Server, settings: ConnectionSettings
+) -> None:
+    client = await server.connect()
+    client.transport.is_client_reading = False
+    client.cnx.send(bytes(3 * settings.output_high_water_bytes))
+    await settle()
+    assert client.transport.is_reading_paused
+    client.transport.client_reads_on()
+    assert not client.transport.is_reading_paused
+
+
+async def test_nothing_goes_out_after_the_end(server: Server) -> None:
+    client = await server.connect()
+    called: list[bool] = []
+    client.cnx.close()
+    client.cnx.send(commands.pong())
+    client.cnx.write([commands.pong()])
+    client.cnx.when_writable(lambda: called.append(client.cnx.is_connected))
+    assert not await client.receives()
+    assert called == [False]
+
+
+# --- back-pressure -------------------------------------------------------------------------------
+
+
+async def test_reading_pauses_while_too_much_is_in_flight(server: Server) -> None:
+    client, producer = await with_producer(server)
+    in_flight = producer.request.in_flight
+    for _ in range(in_flight.max_entries):
+        in_flight.started(10)
+    assert client.transport.is_reading_paused
+    assert client.cnx.is_reading_paused
+    in_flight.finished(in_flight.max_entries // 2, 10 * in_flight.max_entries // 2)
+    assert not client.transport.is_reading_paused
+
+
+async def test_reading_goes_on_only_when_no_reason_is_left(
+    server: Server, settings: ConnectionSettings
+) -> None:
+    client, producer = await with_producer(server)
+    in_flight = producer.request.in_flight
+    for _ in range(in_flight.max_entries):
+        in_flight.started(10)
+    client.transport.is_client_reading = False
+    client.cnx.send(bytes(3 * settings.output_high_water_bytes))
+    await settle()
+    in_flight.finished(in_flight.max_entries, 10 * in_flight.max_entries)
+    assert client.transport.is_reading_paused
+    client.transport.client_reads_on()
+    assert not client.transport.is_reading_paused
+
+
+async def test_reading_pauses_while_too_many_requests_are_under_way(server: Server) -> None:
+    client = await server.connect()
+    server.topics.gate.clear()
+    lookups = (
+        CommandGetTopicsOfNamespace(namespace="public/default", request_id=index)
+        for index in range(MAX_REQUESTS_UNDER_WAY)
+    )
+    client.sends(*lookups)
+    await settle()
+    assert client.transport.is_reading_paused
+    server.topics.gate.set()
+    assert len(await client.receives()) == MAX_REQUESTS_UNDER_WAY
+    assert not client.transport.is_reading_paused
+
+
+# --- life ----------------------------------------------------------------------------------------
+
+
+async def test_end_of_the_connection_ends_all_that_is_on_it(server: Server) -> None:
+    client, producer = await with_producer(server)
+    subscribe = CommandSubscribe(
+        topic=TOPIC, subscription="s", consumer_id=1, request_id=2, subType="Shared"
+    )
+    await client.asks(subscribe)
+    server.topics.gate.clear()
+    client.sends(
+        CommandProducer(topic=TOPIC, producer_id=2, request_id=3, producer_name="late"),
+        CommandSubscribe(
+            topic=TOPIC, subscription="s", consumer_id=2, request_id=4, subType="Shared"
+        ),
+    )
+    await settle()
+    client.cnx.connection_lost(None)
+    server.topics.gate.set()
+    await settle()
+    assert producer.lost
+    assert [consumer.is_closed for consumer in server.topic().consumers] == [True]
+    assert list(server.topic().producers) == ["p"]
+    assert server.connections.count == 0
+
+
+async def test_client_below_version_5_is_disconnected_where_others_are_told(
+    server: Server,
+) -> None:
+    client, producer = await with_producer(server, version=4)
+    client.cnx.producer_closed_by_broker(1)
+    assert client.is_closed
+    assert not producer.lost
+    other = await server.connect(version=4)
+    other.cnx.consumer_closed_by_broker(1)
+    assert other.is_closed
+
+
+async def test_liveness_is_asked_once_for_all_who_want_to_know(server: Server) -> None:
+    client = await server.connect()
+    questions = [asyncio.ensure_future(client.cnx.check_liveness()) for _ in range(3)]  # noqa: TID251
+    assert [answer.DESCRIPTOR.name for answer in await client.receives()] == ["CommandPing"]
+    client.sends(CommandPing())
+    assert await asyncio.gather(*questions) == [True, True, True]
+
+
+async def test_client_that_does_not_answer_is_gone(
+    server: Server, settings: ConnectionSettings
+) -> None:
+    client, producer = await with_producer(server)
+    before = asyncio.get_running_loop().time()
+    assert not await client.cnx.check_liveness()
+    waited = asyncio.get_running_loop().time() - before
+    assert waited == settings.liveness_check_timeout_seconds
+    assert producer.lost
+    assert not await client.cnx.check_liveness()
+
+
+async def test_client_whose_bytes_are_not_read_counts_as_alive(server: Server) -> None:
+    client, producer = await with_producer(server)
+    for _ in range(producer.request.in_flight.max_entries):
+        producer.request.in_flight.started(1)
+    assert await client.cnx.check_liveness()
+
+
+async def test_client_that_knows_no_ping_counts_as_alive(server: Server) -> None:
+    client = await server.connect(version=0)
+    assert await client.cnx.check_liveness()
+
+
+async def test_broker_metadata_goes_to_clients_that_ask_where_it_is_exposed(
+    server: Server,
+) -> None:
+    flags = FeatureFlags(supports_broker_entry_metadata=True)
+    client = await server.connect(feature_flags=flags)
+    assert not client.cnx.supports_broker_entry_metadata
+    assert client.cnx.client_version == "test"
+    assert client.cnx.remote_address.startswith("/127.0.0.1:5")
+    assert "127.0.0.1" in repr(client.cnx)
+
+
+async def test_lookup_and_eof_at_once_are_fine(server: Server) -> None:
+    client = await server.connect()
+    client.sends(CommandLookupTopic(topic=TOPIC, request_id=1))
+    assert not client.cnx.eof_received()
+    client.cnx.connection_lost(ConnectionResetError())
+    await settle()
+    assert server.connections.count == 0
