@@ -229,7 +229,7 @@ def test_every_setting_with_an_effect_has_a_reader() -> None:
         *(PACKAGE / "admin" / "resources").glob("*.py"),
     ]
     source = "".join(reader.read_text(encoding="utf-8") for reader in readers)
-    read = set(re.findall(r"\bconfig\.(\w+)", source))
+    read = set(re.findall(r"config\.(\w+)", source))
     assert [name for name in BrokerConfig.declared() if name not in read] == []
 
 
