@@ -5,7 +5,7 @@ and names them exactly as `broker.conf` does:
 
     class StorageSettings(Settings):
         managedLedgerMaxEntriesPerLedger: int = setting(
-            50_000, minimum=1, category="Managed ledger", doc="Entries after which …"
+            default=50_000, minimum=1, category="Managed ledger", doc="Entries after which …"
         )
 
 `Settings.__init_subclass__` keeps the declarations in `declared()` and leaves the default behind as
@@ -196,8 +196,8 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 def setting(
-    default: T,
     *,
+    default: T,
     category: str,
     doc: str,
     minimum: float | None = None,

@@ -18,158 +18,169 @@ class ServerSettings(Settings):
     """Where the broker is, whom it lets in, and how much each may ask for at once."""
 
     clusterName: str = setting(
-        "standalone", category=SERVER, doc="Name of the cluster this broker belongs to."
+        default="standalone", category=SERVER, doc="Name of the cluster this broker belongs to."
     )
     bindAddress: str = setting(
-        "0.0.0.0",  # noqa: S104 - as in Pulsar; the command line has --host
+        default="0.0.0.0",  # noqa: S104 - as in Pulsar; the command line has --host
         category=SERVER,
         doc="Address that the ports are opened on.",
     )
     brokerServicePort: int | None = setting(
-        6650,
+        default=6650,
         minimum=0,
         maximum=MAX_PORT,
         category=SERVER,
         doc="Port of the binary protocol; 0 takes a free one.",
     )
     webServicePort: int | None = setting(
-        8080,
+        default=8080,
         minimum=0,
         maximum=MAX_PORT,
         category=SERVER,
         doc="Port of administration and metrics over HTTP; 0 takes a free one.",
     )
     advertisedAddress: str = setting(
-        "",
+        default="",
         category=SERVER,
         doc="Host that lookups send clients to; empty means `localhost`, or the bound address.",
     )
     advertisedListeners: str = setting(
-        "",
+        default="",
         category=SERVER,
         doc="Further addresses of this broker, as `name:scheme://host:port`, separated by commas. "
         "A client names the one it wants in its lookup.",
     )
     internalListenerName: str = setting(
-        "",
+        default="",
         category=SERVER,
         doc="Which advertised listener is meant when a client names none; empty means the first.",
     )
     enablePersistentTopics: bool = setting(
-        True, category=SERVER, doc="Whether persistent topics are served."
+        default=True, category=SERVER, doc="Whether persistent topics are served."
     )
     enableNonPersistentTopics: bool = setting(
-        True, category=SERVER, doc="Whether non-persistent topics are served."
+        default=True, category=SERVER, doc="Whether non-persistent topics are served."
     )
     brokerShutdownTimeoutMs: int = setting(
-        60_000,
+        default=60_000,
         minimum=0,
         dynamic=True,
         category=SERVER,
         doc="Milliseconds that a stop may take before topics are given up as they are.",
     )
     keepAliveIntervalSeconds: int = setting(
-        30,
+        default=30,
         minimum=1,
         category=CONNECTIONS,
         doc="Seconds of silence after which a peer is asked for a sign of life; after as many "
         "more it is dropped.",
     )
     connectionLivenessCheckTimeoutMillis: int = setting(
-        5000,
+        default=5000,
         minimum=1,
         category=CONNECTIONS,
         doc="Milliseconds in which the connection of a producer or consumer whose place somebody "
         "else wants has to answer.",
     )
     maxMessageSize: int = setting(
-        5 * 1024 * 1024,
+        default=5 * 1024 * 1024,
         minimum=1,
         maximum=2_147_473_407,
         category=CONNECTIONS,
         doc="Bytes of the largest message; a frame may be 10 KiB longer.",
     )
     brokerMaxConnections: int = setting(
-        0, minimum=0, category=CONNECTIONS, doc="Most connections at a time; 0 is no limit."
+        default=0, minimum=0, category=CONNECTIONS, doc="Most connections at a time; 0 is no limit."
     )
     brokerMaxConnectionsPerIp: int = setting(
-        0,
+        default=0,
         minimum=0,
         category=CONNECTIONS,
         doc="Most connections from one address at a time; 0 is no limit.",
     )
     maxPendingPublishRequestsPerConnection: int = setting(
-        1000,
+        default=1000,
         minimum=1,
         category=CONNECTIONS,
         doc="Messages without a receipt after which a connection is read no further.",
     )
     maxMessagePublishBufferSizeInMB: int = setting(
-        64,
+        default=64,
         minimum=-1,
         category=CONNECTIONS,
         doc="Megabytes of messages without a receipt after which no publishing connection is read "
         "further; -1 is no limit.",
     )
     maxConcurrentNonPersistentMessagePerConnection: int = setting(
-        1000,
+        default=1000,
         minimum=0,
         category=CONNECTIONS,
         doc="Messages to non-persistent topics in work on one connection beyond which further "
         "ones are dropped.",
     )
     maxConcurrentLookupRequest: int = setting(
-        50_000,
+        default=50_000,
         minimum=1,
         dynamic=True,
         category=LIMITS,
         doc="Lookups in work beyond which further ones are refused.",
     )
     maxConcurrentTopicLoadRequest: int = setting(
-        5000,
+        default=5000,
         minimum=1,
         dynamic=True,
         category=LIMITS,
         doc="Topics that are loaded at a time; further ones wait.",
     )
     topicLoadTimeoutSeconds: int = setting(
-        60, minimum=1, category=LIMITS, doc="Seconds after which the load of a topic has failed."
+        default=60,
+        minimum=1,
+        category=LIMITS,
+        doc="Seconds after which the load of a topic has failed.",
     )
     maxConsumerMetadataSize: int = setting(
-        1024, minimum=0, category=LIMITS, doc="Bytes of a consumer's metadata, keys and values."
+        default=1024,
+        minimum=0,
+        category=LIMITS,
+        doc="Bytes of a consumer's metadata, keys and values.",
     )
     authenticationRefreshCheckSeconds: int = setting(
-        60,
+        default=60,
         minimum=1,
         category=CONNECTIONS,
         doc="Seconds between looks for credentials that have expired.",
     )
     enableBrokerTopicListWatcher: bool = setting(
-        True, category=SERVER, doc="Whether clients may watch a namespace's list of topics."
+        default=True, category=SERVER, doc="Whether clients may watch a namespace's list of topics."
     )
     enableBrokerSideSubscriptionPatternEvaluation: bool = setting(
-        True, category=SERVER, doc="Whether the broker applies a pattern to the list it sends."
+        default=True,
+        category=SERVER,
+        doc="Whether the broker applies a pattern to the list it sends.",
     )
     subscriptionPatternMaxLength: int = setting(
-        50, minimum=0, category=SERVER, doc="Characters of the longest pattern it applies."
+        default=50, minimum=0, category=SERVER, doc="Characters of the longest pattern it applies."
     )
     maxHttpServerConnections: int = setting(
-        2048, minimum=1, category="HTTP", doc="Most HTTP connections at a time."
+        default=2048, minimum=1, category="HTTP", doc="Most HTTP connections at a time."
     )
     httpServerIdleTimeout: int = setting(
-        30_000,
+        default=30_000,
         minimum=1,
         category="HTTP",
         doc="Milliseconds after which an idle HTTP connection is closed.",
     )
     httpMaxRequestHeaderSize: int = setting(
-        8192, minimum=256, category="HTTP", doc="Bytes of the longest HTTP request head."
+        default=8192, minimum=256, category="HTTP", doc="Bytes of the longest HTTP request head."
     )
     httpMaxRequestSize: int = setting(
-        -1, minimum=-1, category="HTTP", doc="Bytes of the longest HTTP request body; -1 is 16 MiB."
+        default=-1,
+        minimum=-1,
+        category="HTTP",
+        doc="Bytes of the longest HTTP request body; -1 is 16 MiB.",
     )
     transactionCoordinatorEnabled: bool = setting(
-        False,
+        default=False,
         category="Transactions",
         doc="Whether transactions are served. This version knows none: true is refused.",
     )

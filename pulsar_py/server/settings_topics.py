@@ -30,29 +30,39 @@ class TopicSettings(Settings):
     """What topics may be, hold and deliver where no policy says otherwise."""
 
     allowAutoTopicCreation: bool = setting(
-        True, dynamic=True, category=CREATION, doc="Whether a topic that is asked for is created."
+        default=True,
+        dynamic=True,
+        category=CREATION,
+        doc="Whether a topic that is asked for is created.",
     )
     allowAutoTopicCreationType: TopicType = setting(
-        TopicType.NON_PARTITIONED, dynamic=True, category=CREATION, doc="As what it is created."
+        default=TopicType.NON_PARTITIONED,
+        dynamic=True,
+        category=CREATION,
+        doc="As what it is created.",
     )
     defaultNumPartitions: int = setting(
-        1,
+        default=1,
         minimum=1,
         dynamic=True,
         category=CREATION,
         doc="Partitions of a partitioned topic created so.",
     )
     allowAutoSubscriptionCreation: bool = setting(
-        True,
+        default=True,
         dynamic=True,
         category=CREATION,
         doc="Whether SUBSCRIBE creates a durable subscription that is not there.",
     )
     maxNumPartitionsPerPartitionedTopic: int = setting(
-        0, minimum=0, dynamic=True, category=LIMITS, doc="Most partitions of a topic; 0: no limit."
+        default=0,
+        minimum=0,
+        dynamic=True,
+        category=LIMITS,
+        doc="Most partitions of a topic; 0: no limit.",
     )
     defaultNumberOfNamespaceBundles: int = setting(
-        4,
+        default=4,
         minimum=1,
         maximum=128,
         dynamic=True,
@@ -60,173 +70,205 @@ class TopicSettings(Settings):
         doc="Bundles a new namespace is cut into.",
     )
     maxTenants: int = setting(
-        0, minimum=0, dynamic=True, category=LIMITS, doc="Most tenants; 0 is no limit."
+        default=0, minimum=0, dynamic=True, category=LIMITS, doc="Most tenants; 0 is no limit."
     )
     maxNamespacesPerTenant: int = setting(
-        0, minimum=0, dynamic=True, category=LIMITS, doc="Most namespaces of a tenant; 0: no limit."
+        default=0,
+        minimum=0,
+        dynamic=True,
+        category=LIMITS,
+        doc="Most namespaces of a tenant; 0: no limit.",
     )
     maxTopicsPerNamespace: int = setting(
-        0,
+        default=0,
         minimum=0,
         dynamic=True,
         category=LIMITS,
         doc="Most topics of a namespace, each partition counted; 0 is no limit.",
     )
     maxProducersPerTopic: int = setting(
-        0, minimum=0, category=LIMITS, doc="Most producers of a topic; 0 is no limit."
+        default=0, minimum=0, category=LIMITS, doc="Most producers of a topic; 0 is no limit."
     )
     maxSameAddressProducersPerTopic: int = setting(
-        0,
+        default=0,
         minimum=0,
         category=LIMITS,
         doc="Most producers of a topic from one address; 0: no limit.",
     )
     maxConsumersPerTopic: int = setting(
-        0, minimum=0, category=LIMITS, doc="Most consumers of a topic; 0 is no limit."
+        default=0, minimum=0, category=LIMITS, doc="Most consumers of a topic; 0 is no limit."
     )
     maxSameAddressConsumersPerTopic: int = setting(
-        0,
+        default=0,
         minimum=0,
         category=LIMITS,
         doc="Most consumers of a topic from one address; 0: no limit.",
     )
     maxConsumersPerSubscription: int = setting(
-        0, minimum=0, category=LIMITS, doc="Most consumers of a subscription; 0 is no limit."
+        default=0,
+        minimum=0,
+        category=LIMITS,
+        doc="Most consumers of a subscription; 0 is no limit.",
     )
     maxSubscriptionsPerTopic: int = setting(
-        0, minimum=0, category=LIMITS, doc="Most subscriptions of a topic; 0 is no limit."
+        default=0, minimum=0, category=LIMITS, doc="Most subscriptions of a topic; 0 is no limit."
     )
     encryptionRequireOnProducer: bool = setting(
-        False, category=CREATION, doc="Whether producers must encrypt what they publish."
+        default=False, category=CREATION, doc="Whether producers must encrypt what they publish."
     )
     brokerEntryMetadataInterceptors: frozenset[str] = setting(
-        frozenset[str](),
+        default=frozenset[str](),
         category=CREATION,
         doc="What is stored in front of each entry: class names that end in "
         "`AppendBrokerTimestampMetadataInterceptor` or `AppendIndexMetadataInterceptor`.",
     )
     exposingBrokerEntryMetadataToClientEnabled: bool = setting(
-        False, category=CREATION, doc="Whether clients that understand it get that metadata."
+        default=False,
+        category=CREATION,
+        doc="Whether clients that understand it get that metadata.",
     )
     forceDeleteTenantAllowed: bool = setting(
-        False, dynamic=True, category=CREATION, doc="Whether a tenant may go with its namespaces."
+        default=False,
+        dynamic=True,
+        category=CREATION,
+        doc="Whether a tenant may go with its namespaces.",
     )
     forceDeleteNamespaceAllowed: bool = setting(
-        False, dynamic=True, category=CREATION, doc="Whether a namespace may go with its topics."
+        default=False,
+        dynamic=True,
+        category=CREATION,
+        doc="Whether a namespace may go with its topics.",
     )
     topicLevelPoliciesEnabled: bool = setting(
-        True, category=CREATION, doc="Whether single topics may have policies of their own."
+        default=True, category=CREATION, doc="Whether single topics may have policies of their own."
     )
 
     brokerDeleteInactiveTopicsEnabled: bool = setting(
-        True, dynamic=True, category=INACTIVITY, doc="Whether topics nobody uses are deleted."
+        default=True,
+        dynamic=True,
+        category=INACTIVITY,
+        doc="Whether topics nobody uses are deleted.",
     )
     brokerDeleteInactiveTopicsFrequencySeconds: int = setting(
-        60, minimum=1, dynamic=True, category=INACTIVITY, doc="Seconds between looks for them."
+        default=60,
+        minimum=1,
+        dynamic=True,
+        category=INACTIVITY,
+        doc="Seconds between looks for them.",
     )
     brokerDeleteInactiveTopicsMode: InactiveTopicDeleteMode = setting(
-        InactiveTopicDeleteMode.DELETE_WHEN_NO_SUBSCRIPTIONS,
+        default=InactiveTopicDeleteMode.DELETE_WHEN_NO_SUBSCRIPTIONS,
         dynamic=True,
         category=INACTIVITY,
         doc="Which topics count as unused.",
     )
     brokerDeleteInactiveTopicsMaxInactiveDurationSeconds: int | None = setting(
-        None,
+        default=None,
         minimum=1,
         dynamic=True,
         category=INACTIVITY,
         doc="Seconds a topic has to be unused; empty means the time between two looks.",
     )
     brokerDeleteInactivePartitionedTopicMetadataEnabled: bool = setting(
-        False,
+        default=False,
         dynamic=True,
         category=INACTIVITY,
         doc="Whether a partitioned topic goes with the last of its partitions.",
     )
     subscriptionExpirationTimeMinutes: int = setting(
-        0,
+        default=0,
         minimum=0,
         category=INACTIVITY,
         doc="Minutes without a consumer after which a subscription is deleted; 0 is never.",
     )
     subscriptionExpiryCheckIntervalInMinutes: int = setting(
-        5, minimum=1, category=INACTIVITY, doc="Minutes between looks for such subscriptions."
+        default=5,
+        minimum=1,
+        category=INACTIVITY,
+        doc="Minutes between looks for such subscriptions.",
     )
 
     subscriptionTypesEnabled: frozenset[str] = setting(
-        frozenset(SUBSCRIPTION_TYPES),
+        default=frozenset(SUBSCRIPTION_TYPES),
         choices=SUBSCRIPTION_TYPES,
         dynamic=True,
         category=SUBSCRIPTIONS,
         doc="The types of subscription that may be made.",
     )
     subscriptionKeySharedEnable: bool = setting(
-        True, dynamic=True, category=KEY_SHARED, doc="Whether Key_Shared may be used at all."
+        default=True,
+        dynamic=True,
+        category=KEY_SHARED,
+        doc="Whether Key_Shared may be used at all.",
     )
     subscriptionRedeliveryTrackerEnabled: bool = setting(
-        True, dynamic=True, category=SUBSCRIPTIONS, doc="Whether deliveries are counted."
+        default=True, dynamic=True, category=SUBSCRIPTIONS, doc="Whether deliveries are counted."
     )
     acknowledgmentAtBatchIndexLevelEnabled: bool = setting(
-        True,
+        default=True,
         category=SUBSCRIPTIONS,
         doc="Whether single messages of a batch can be acknowledged.",
     )
     maxUnackedMessagesPerConsumer: int = setting(
-        50_000,
+        default=50_000,
         minimum=0,
         category=SUBSCRIPTIONS,
         doc="Unacknowledged messages after which a consumer gets no more; 0 is no limit.",
     )
     maxUnackedMessagesPerSubscription: int = setting(
-        200_000,
+        default=200_000,
         minimum=0,
         category=SUBSCRIPTIONS,
         doc="The same for all consumers of a subscription together.",
     )
     maxUnackedMessagesPerBroker: int = setting(
-        0,
+        default=0,
         minimum=0,
         category=SUBSCRIPTIONS,
         doc="The same for the whole broker: beyond it, subscriptions with many are paused.",
     )
     maxUnackedMessagesPerSubscriptionOnBrokerBlocked: float = setting(
-        0.16,
+        default=0.16,
         minimum=0.0,
         maximum=1.0,
         category=SUBSCRIPTIONS,
         doc="Share of maxUnackedMessagesPerBroker that is many.",
     )
     activeConsumerFailoverDelayTimeMillis: int = setting(
-        1000,
+        default=1000,
         minimum=0,
         category=SUBSCRIPTIONS,
         doc="Milliseconds before a new active consumer of a Failover subscription gets messages.",
     )
     activeConsumerFailoverConsistentHashing: bool = setting(
-        False,
+        default=False,
         category=SUBSCRIPTIONS,
         doc="Whether a ring of hashes, not the order of names, picks the active consumer.",
     )
     subscriptionKeySharedUseConsistentHashing: bool = setting(
-        True,
+        default=True,
         category=KEY_SHARED,
         doc="Whether a ring of hashes, not the halving of ranges, spreads the keys.",
     )
     subscriptionKeySharedConsistentHashingReplicaPoints: int = setting(
-        100, minimum=1, category=KEY_SHARED, doc="Points of each consumer on that ring."
+        default=100, minimum=1, category=KEY_SHARED, doc="Points of each consumer on that ring."
     )
     keySharedLookAheadMsgInReplayThresholdPerConsumer: int = setting(
-        2000,
+        default=2000,
         minimum=0,
         dynamic=True,
         category=KEY_SHARED,
         doc="Messages held back for a blocked key, times consumers, up to which reading goes on.",
     )
     keySharedLookAheadMsgInReplayThresholdPerSubscription: int = setting(
-        20_000, minimum=0, dynamic=True, category=KEY_SHARED, doc="The bound of that product."
+        default=20_000,
+        minimum=0,
+        dynamic=True,
+        category=KEY_SHARED,
+        doc="The bound of that product.",
     )
     keySharedUnblockingIntervalMs: int = setting(
-        10,
+        default=10,
         minimum=0,
         dynamic=True,
         category=KEY_SHARED,
@@ -234,118 +276,166 @@ class TopicSettings(Settings):
     )
 
     dispatcherMaxReadBatchSize: int = setting(
-        100, minimum=1, dynamic=True, category=DISPATCH, doc="Most entries of one read."
+        default=100, minimum=1, dynamic=True, category=DISPATCH, doc="Most entries of one read."
     )
     dispatcherMinReadBatchSize: int = setting(
-        1, minimum=1, dynamic=True, category=DISPATCH, doc="Entries of a read after a failed one."
+        default=1,
+        minimum=1,
+        dynamic=True,
+        category=DISPATCH,
+        doc="Entries of a read after a failed one.",
     )
     dispatcherMaxReadSizeBytes: int = setting(
-        5 * 1024 * 1024, minimum=1, dynamic=True, category=DISPATCH, doc="Most bytes of one read."
+        default=5 * 1024 * 1024,
+        minimum=1,
+        dynamic=True,
+        category=DISPATCH,
+        doc="Most bytes of one read.",
     )
     dispatcherMaxRoundRobinBatchSize: int = setting(
-        20,
+        default=20,
         minimum=1,
         dynamic=True,
         category=DISPATCH,
         doc="Most entries a Shared consumer gets before it is the next one's turn.",
     )
     dispatcherReadFailureBackoffInitialTimeInMs: int = setting(
-        15_000, minimum=1, dynamic=True, category=DISPATCH, doc="Wait after a failed read, in ms."
+        default=15_000,
+        minimum=1,
+        dynamic=True,
+        category=DISPATCH,
+        doc="Wait after a failed read, in ms.",
     )
     dispatcherReadFailureBackoffMaxTimeInMs: int = setting(
-        60_000, minimum=1, dynamic=True, category=DISPATCH, doc="The longest such wait, in ms."
+        default=60_000,
+        minimum=1,
+        dynamic=True,
+        category=DISPATCH,
+        doc="The longest such wait, in ms.",
     )
     preciseDispatcherFlowControl: bool = setting(
-        False,
+        default=False,
         dynamic=True,
         category=DISPATCH,
         doc="Whether permits are converted by the average number of messages in an entry.",
     )
 
     delayedDeliveryEnabled: bool = setting(
-        True, category=DELAYED, doc="Whether messages may ask for a later delivery."
+        default=True, category=DELAYED, doc="Whether messages may ask for a later delivery."
     )
     delayedDeliveryTickTimeMillis: int = setting(
-        1000, minimum=1, category=DELAYED, doc="Milliseconds to which that time is exact."
+        default=1000, minimum=1, category=DELAYED, doc="Milliseconds to which that time is exact."
     )
     isDelayedDeliveryDeliverAtTimeStrict: bool = setting(
-        False, category=DELAYED, doc="Whether a message may not come up to one tick early."
+        default=False, category=DELAYED, doc="Whether a message may not come up to one tick early."
     )
     delayedDeliveryFixedDelayDetectionLookahead: int = setting(
-        50_000,
+        default=50_000,
         minimum=0,
         category=DELAYED,
         doc="Messages after which a subscription whose delays are all alike stops reading ahead.",
     )
     delayedDeliveryMaxDelayInMillis: int = setting(
-        0, minimum=0, category=DELAYED, doc="The longest delay, in ms; 0 is no limit."
+        default=0, minimum=0, category=DELAYED, doc="The longest delay, in ms; 0 is no limit."
     )
 
     backlogQuotaCheckEnabled: bool = setting(
-        True, category=RETENTION, doc="Whether backlog quotas are enforced."
+        default=True, category=RETENTION, doc="Whether backlog quotas are enforced."
     )
     backlogQuotaCheckIntervalInSeconds: int = setting(
-        60, minimum=1, category=RETENTION, doc="Seconds between looks at the backlogs."
+        default=60, minimum=1, category=RETENTION, doc="Seconds between looks at the backlogs."
     )
     backlogQuotaDefaultLimitBytes: int = setting(
-        -1, minimum=-1, category=RETENTION, doc="Bytes a backlog may have; 0 or -1 is no limit."
+        default=-1,
+        minimum=-1,
+        category=RETENTION,
+        doc="Bytes a backlog may have; 0 or -1 is no limit.",
     )
     backlogQuotaDefaultLimitSecond: int = setting(
-        -1,
+        default=-1,
         minimum=-1,
         category=RETENTION,
         doc="Seconds its oldest message may be old; 0 or -1 is no limit.",
     )
     backlogQuotaDefaultRetentionPolicy: BacklogQuotaAction = setting(
-        BacklogQuotaAction.PRODUCER_REQUEST_HOLD, category=RETENTION, doc="What happens beyond it."
+        default=BacklogQuotaAction.PRODUCER_REQUEST_HOLD,
+        category=RETENTION,
+        doc="What happens beyond it.",
     )
     preciseTimeBasedBacklogQuotaCheck: bool = setting(
-        False, category=RETENTION, doc="Whether that age is read from the message, not the ledger."
+        default=False,
+        category=RETENTION,
+        doc="Whether that age is read from the message, not the ledger.",
     )
     ttlDurationDefaultInSeconds: int = setting(
-        0,
+        default=0,
         minimum=0,
         category=RETENTION,
         doc="Seconds after which a message counts as acknowledged; 0 is never.",
     )
     messageExpiryCheckIntervalInMinutes: int = setting(
-        5, minimum=1, category=RETENTION, doc="Minutes between looks for such messages."
+        default=5, minimum=1, category=RETENTION, doc="Minutes between looks for such messages."
     )
     defaultRetentionTimeInMinutes: int = setting(
-        0, minimum=-1, category=RETENTION, doc="Minutes acknowledged data stays; -1 is for ever."
+        default=0,
+        minimum=-1,
+        category=RETENTION,
+        doc="Minutes acknowledged data stays; -1 is for ever.",
     )
     defaultRetentionSizeInMB: int = setting(
-        0, minimum=-1, category=RETENTION, doc="Megabytes of it that stay; -1 is all."
+        default=0, minimum=-1, category=RETENTION, doc="Megabytes of it that stay; -1 is all."
     )
     retentionCheckIntervalInSeconds: int = setting(
-        120, minimum=1, category=RETENTION, doc="Seconds between looks for what can go."
+        default=120, minimum=1, category=RETENTION, doc="Seconds between looks for what can go."
     )
 
     brokerDeduplicationEnabled: bool = setting(
-        False, category=DEDUPLICATION, doc="Whether what a producer sends again is dropped."
+        default=False, category=DEDUPLICATION, doc="Whether what a producer sends again is dropped."
     )
     brokerDeduplicationMaxNumberOfProducers: int = setting(
-        10_000, minimum=1, category=DEDUPLICATION, doc="Producers of a topic that are remembered."
+        default=10_000,
+        minimum=1,
+        category=DEDUPLICATION,
+        doc="Producers of a topic that are remembered.",
     )
     brokerDeduplicationEntriesInterval: int = setting(
-        1000, minimum=1, category=DEDUPLICATION, doc="Entries after which their state is stored."
+        default=1000,
+        minimum=1,
+        category=DEDUPLICATION,
+        doc="Entries after which their state is stored.",
     )
     brokerDeduplicationSnapshotIntervalSeconds: int = setting(
-        120, minimum=1, category=DEDUPLICATION, doc="Seconds after which it is stored anyway."
+        default=120,
+        minimum=1,
+        category=DEDUPLICATION,
+        doc="Seconds after which it is stored anyway.",
     )
     brokerDeduplicationSnapshotFrequencyInSeconds: int = setting(
-        120, minimum=1, category=DEDUPLICATION, doc="Seconds between looks whether that is due."
+        default=120,
+        minimum=1,
+        category=DEDUPLICATION,
+        doc="Seconds between looks whether that is due.",
     )
     brokerDeduplicationProducerInactivityTimeoutMinutes: int = setting(
-        360, minimum=1, category=DEDUPLICATION, doc="Minutes after which a producer is forgotten."
+        default=360,
+        minimum=1,
+        category=DEDUPLICATION,
+        doc="Minutes after which a producer is forgotten.",
     )
 
     schemaCompatibilityStrategy: SchemaCompatibilityStrategy = setting(
-        SchemaCompatibilityStrategy.FULL, category=SCHEMAS, doc="What a new schema has to respect."
+        default=SchemaCompatibilityStrategy.FULL,
+        category=SCHEMAS,
+        doc="What a new schema has to respect.",
     )
     isAllowAutoUpdateSchemaEnabled: bool = setting(
-        True, dynamic=True, category=SCHEMAS, doc="Whether producers and consumers may bring one."
+        default=True,
+        dynamic=True,
+        category=SCHEMAS,
+        doc="Whether producers and consumers may bring one.",
     )
     isSchemaValidationEnforced: bool = setting(
-        False, category=SCHEMAS, doc="Whether a topic with a schema takes producers with one only."
+        default=False,
+        category=SCHEMAS,
+        doc="Whether a topic with a schema takes producers with one only.",
     )

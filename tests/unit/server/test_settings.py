@@ -1,5 +1,6 @@
 """Settings: declarations, checks, texts, immutability."""
 
+# ruff: noqa: N815 - settings keep the names of broker.conf
 from __future__ import annotations
 
 from enum import Enum
@@ -16,17 +17,19 @@ class Colour(Enum):
 
 
 class Base(Settings):
-    aNumber: int = setting(3, minimum=1, maximum=9, category="C", doc="d", dynamic=True)  # noqa: N815
-    aShare: float = setting(0.5, minimum=0.0, maximum=1.0, category="C", doc="d")  # noqa: N815
-    aFlag: bool = setting(True, category="C", doc="d")  # noqa: N815
-    aText: str = setting("x", category="C", doc="d")  # noqa: N815
+    aNumber: int = setting(default=3, minimum=1, maximum=9, category="C", doc="d", dynamic=True)
+    aShare: float = setting(default=0.5, minimum=0.0, maximum=1.0, category="C", doc="d")
+    aFlag: bool = setting(default=True, category="C", doc="d")
+    aText: str = setting(default="x", category="C", doc="d")
 
 
 class Example(Base):
-    aPort: int | None = setting(1, minimum=0, category="D", doc="d")  # noqa: N815
-    aColour: Colour = setting(Colour.RED, category="D", doc="d")  # noqa: N815
-    aSet: frozenset[str] = setting(frozenset({"a"}), choices=("a", "b"), category="D", doc="d")  # noqa: N815
-    aList: tuple[str, ...] = setting((), category="D", doc="d")  # noqa: N815
+    aPort: int | None = setting(default=1, minimum=0, category="D", doc="d")
+    aColour: Colour = setting(default=Colour.RED, category="D", doc="d")
+    aSet: frozenset[str] = setting(
+        default=frozenset({"a"}), choices=("a", "b"), category="D", doc="d"
+    )
+    aList: tuple[str, ...] = setting(default=(), category="D", doc="d")
 
 
 def test_defaults_are_there_without_being_stored() -> None:
