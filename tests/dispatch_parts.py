@@ -1,14 +1,39 @@
-"""A client's end, as dispatch sees it: a connection that keeps what it is given."""
+"""What tests of dispatch share: a client's end, a topic on real stores, and commands to say.
+
+`FakeConnection` keeps what it is given; everything between it and the disk in memory is real.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import LATEST, Position
+from pulsar_py.managed_ledger.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.proto.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandAck,
+    CommandRedeliverUnacknowledgedMessages,
+    MessageMetadata,
+)
 from pulsar_py.server.dispatch.client_connection import Buffer
+from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, SubscriptionType
+from pulsar_py.server.topics.consumer import Consumer
+from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
+from pulsar_py.storage.bookie import Bookie
 from pulsar_py.wire.framing import FrameDecoder
+from pulsar_py.wire.payload import encode_entry
 
 MAX_FRAME_BYTES = 10 * 1024 * 1024
 
@@ -24,9 +49,6 @@ class Received:
     ack_set: tuple[int, ...]
     consumer_epoch: int | None
     data: bytes
-
-
-_ids = itertools.count(1)
 
 
 @dataclass(eq=False)
@@ -131,3 +153,196 @@ class FakeConnection:
             for each in self.commands
             if each.type == BaseCommand.REACHED_END_OF_TOPIC
         ]
+
+
+def message(
+    body: bytes = b"m", *, batch: int | None = None, sequence_id: int = 0, **fields: Any
+) -> bytes:
+    """An entry as a producer sends it; `batch` is a number of messages."""
+    metadata = MessageMetadata(producer_name="p", sequence_id=sequence_id, publish_time=1, **fields)
+    if batch is not None:
+        metadata.num_messages_in_batch = batch
+    return encode_entry(metadata, body)
+
+
+class Ledgers:
+    """A managed ledger opener on stores in memory."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self._ids = itertools.count(1)
+
+    async def start(self, **options: Any) -> None:
+        self.bookie = await Bookie.start(MemoryDisk(), clock=self.clock, ledger_ids=self._next_id)
+        self.opener = ManagedLedgerOpener(
+            self.bookie,
+            MemoryMetadataStore(self.clock),
+            self.clock,
+            chance=random.Random(1),
+            **options,
+        )
+
+    async def _next_id(self) -> int:
+        return next(self._ids)
+
+    async def close(self) -> None:
+        await self.opener.close()
+        await self.bookie.close()
+
+
+class Topic:
+    """A SubscriptionOwner with one managed ledger."""
+
+    def __init__(self, clock: Clock, name: str = "persistent://public/default/t") -> None:
+        self.clock = clock
+        self.name = TopicName.parse(name)
+        self.dispatch_settings = DispatchSettings(failover_delay_millis=0)
+        self.subscriptions: dict[str, Subscription] = {}
+        self.max_position = LATEST
+        self._ledgers = Ledgers(clock)
+
+    @property
+    def consumers_count(self) -> int:
+        return sum(len(each.consumers) for each in self.subscriptions.values())
+
+    def same_address_consumers_count(self, address: str) -> int:
+        return sum(
+            address in consumer.connection.remote_address
+            for each in self.subscriptions.values()
+            for consumer in each.consumers
+        )
+
+    def max_read_position(self) -> Position:
+        return self.max_position
+
+    def forget_subscription(self, subscription: Subscription) -> None:
+        if self.subscriptions.get(subscription.name) is subscription:
+            del self.subscriptions[subscription.name]
+
+    def set(self, **settings: Any) -> None:
+        """Change settings of dispatch."""
+        self.dispatch_settings = replace(self.dispatch_settings, **settings)
+
+    async def open(self, **options: Any) -> Self:
+        await self._ledgers.start(**options)
+        self.ledger = await self._ledgers.opener.open(
+            self.name.managed_ledger_name, ManagedLedgerConfig()
+        )
+        return self
+
+    async def close(self) -> None:
+        for subscription in list(self.subscriptions.values()):
+            await subscription.close()
+        await self._ledgers.close()
+
+    async def publish(self, *entries: bytes) -> list[Position]:
+        """Append entries one by one."""
+        return [await self.ledger.append_and_wait(entry) for entry in entries]
+
+    async def publish_many(self, count: int) -> list[Position]:
+        return await self.publish(*[message(b"m%d" % index) for index in range(count)])
+
+    async def subscription(
+        self, name: str = "sub", *, is_durable: bool = True
+    ) -> PersistentSubscription:
+        """The subscription of that name, from the earliest message on."""
+        existing = self.subscriptions.get(name)
+        if isinstance(existing, PersistentSubscription):
+            return existing
+        if is_durable:
+            cursor = await self.ledger.open_cursor(name, InitialPosition.EARLIEST)
+        else:
+            cursor = self.ledger.new_non_durable_cursor(name, InitialPosition.EARLIEST)
+        subscription = PersistentSubscription(self, name, self.ledger, cursor, clock=self.clock)
+        self.subscriptions[name] = subscription
+        return subscription
+
+    async def consume(
+        self,
+        consumer_id: int = 1,
+        kind: SubscriptionType = SubscriptionType.SHARED,
+        *,
+        permits: int = 0,
+        connection: FakeConnection | None = None,
+        subscription: str = "sub",
+        **request: Any,
+    ) -> Consumer:
+        """A consumer that has joined and sent FLOW."""
+        owner = await self.subscription(subscription, is_durable=request.get("is_durable", True))
+        consumer = new_consumer(owner, consumer_id, kind, connection, **request)
+        await owner.add_consumer(consumer)
+        if permits:
+            consumer.flow(permits)
+        return consumer
+
+
+def new_consumer(
+    subscription: Subscription,
+    consumer_id: int = 1,
+    kind: SubscriptionType = SubscriptionType.SHARED,
+    connection: FakeConnection | None = None,
+    **request: Any,
+) -> Consumer:
+    """A consumer that has not joined yet; closing its connection closes it."""
+    connection = connection or FakeConnection()
+    consumer = Consumer(
+        SubscribeRequest(
+            connection=connection,
+            consumer_id=consumer_id,
+            subscription_name=subscription.name,
+            subscription_type=kind,
+            **request,
+        ),
+        subscription,
+    )
+    connection.on_close.append(consumer.close)
+    return consumer
+
+
+def received(consumer: Consumer) -> list[int]:
+    """Entry ids of the messages that a consumer was sent, in order."""
+    connection = consumer.connection
+    assert isinstance(connection, FakeConnection)
+    return connection.entry_ids(consumer.consumer_id)
+
+
+def messages_of(consumer: Consumer) -> list[Received]:
+    """The messages that a consumer was sent."""
+    connection = consumer.connection
+    assert isinstance(connection, FakeConnection)
+    return [each for each in connection.messages if each.consumer_id == consumer.consumer_id]
+
+
+def ack(
+    consumer: Consumer,
+    *entry_ids: int,
+    ledger_id: int | None = None,
+    ack_set: Sequence[int] = (),
+    cumulative: bool = False,
+    **fields: Any,
+) -> None:
+    """ACK of entries of the ledger of the first message the consumer got, or of `ledger_id`."""
+    if ledger_id is None:
+        ledger_id = messages_of(consumer)[0].ledger_id if messages_of(consumer) else 1
+    kind = CommandAck.Cumulative if cumulative else CommandAck.Individual
+    command = CommandAck(consumer_id=consumer.consumer_id, ack_type=kind, **fields)
+    for entry_id in entry_ids:
+        command.message_id.add(ledgerId=ledger_id, entryId=entry_id, ack_set=ack_set)
+    consumer.acknowledge(command)
+
+
+def redeliver(consumer: Consumer, *entry_ids: int, epoch: int | None = None) -> None:
+    """REDELIVER of entries of the ledger of the first message the consumer got; none is all."""
+    command = CommandRedeliverUnacknowledgedMessages(consumer_id=consumer.consumer_id)
+    for entry_id in entry_ids:
+        ledger_id = messages_of(consumer)[0].ledger_id if messages_of(consumer) else 1
+        command.message_ids.add(ledgerId=ledger_id, entryId=entry_id)
+    if epoch is not None:
+        command.consumer_epoch = epoch
+    consumer.redeliver(command)
+
+
+async def settle(turns: int = 20) -> None:
+    """Let everything that is ready run, without moving the time."""
+    for _ in range(turns):
+        await asyncio.sleep(0)

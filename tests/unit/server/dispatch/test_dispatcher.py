@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.server.dispatch.dispatcher import MAX_BATCHES_A_TURN
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.testing.clock import VirtualClock
+from tests.dispatch_parts import Topic, ack, received, settle
+
+EXCLUSIVE = SubscriptionType.EXCLUSIVE
+SHARED = SubscriptionType.SHARED
+KINDS = list(SubscriptionType)
+
+
+@pytest.fixture
+async def uncached(virtual_clock: VirtualClock) -> Topic:
+    """A topic whose entries always have to be read from storage."""
+    return await Topic(virtual_clock).open(cache_size_bytes=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_backlog_is_read_from_storage(uncached: Topic, kind: SubscriptionType) -> None:
+    await uncached.publish_many(350)
+    consumer = await uncached.consume(kind=kind, permits=1000)
+    await settle(200)
+    assert received(consumer) == list(range(350))
+    await uncached.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_was_read_for_a_consumer_that_left_is_not_lost(
+    uncached: Topic, kind: SubscriptionType
+) -> None:
+    await uncached.publish_many(50)
+    first = await uncached.consume(1, kind, permits=100)
+    first.close()  # Its read is under way.
+    second = await uncached.consume(2, kind, permits=100)
+    await settle(100)
+    assert received(first) == []
+    assert received(second) == list(range(50))
+    await uncached.close()
+
+
+async def test_a_dispatcher_of_another_type_waits_for_the_read_of_the_last(
+    uncached: Topic,
+) -> None:
+    await uncached.publish_many(50)
+    first = await uncached.consume(1, SHARED, permits=100)
+    first.close()
+    second = await uncached.consume(2, EXCLUSIVE, permits=100)
+    await settle(100)
+    assert received(second) == list(range(50))
+    await uncached.close()
+
+
+async def test_a_failed_read_is_tried_again_later(
+    uncached: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await uncached.publish_many(3)
+    subscription = await uncached.subscription()
+    read = subscription.cursor.read
+    failures = [CorruptDataError("bad"), CorruptDataError("bad")]
+
+    async def failing(*arguments: object) -> list[Entry]:
+        if failures:
+            raise failures.pop()
+        return await read(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(subscription.cursor, "read", failing)
+    consumer = await uncached.consume(permits=10)
+    await asyncio.sleep(14)
+    consumer.flow(1)
+    await settle()
+    assert len(failures) == 1
+    await asyncio.sleep(2)
+    assert len(failures) == 0
+    await asyncio.sleep(29)
+    assert received(consumer) == []
+    await asyncio.sleep(2)
+    assert received(consumer) == [0, 1, 2]
+    await uncached.close()
+
+
+async def test_other_work_gets_its_turn_during_a_long_backlog(topic: Topic) -> None:
+    topic.set(max_read_batch_entries=1)
+    await topic.publish_many(MAX_BATCHES_A_TURN * 3)
+    consumer = await topic.consume(kind=EXCLUSIVE)
+    consumer.flow(1000)
+    assert len(received(consumer)) <= MAX_BATCHES_A_TURN
+    await settle()
+    assert len(received(consumer)) == MAX_BATCHES_A_TURN * 3
+
+
+async def test_one_write_a_consumer_and_batch(topic: Topic) -> None:
+    await topic.publish_many(100)
+    consumer = await topic.consume(kind=EXCLUSIVE, permits=1000)
+    await settle()
+    assert consumer.connection.writes_count == 1  # type: ignore[attr-defined]
+
+
+async def test_nothing_is_sent_after_closing(topic: Topic) -> None:
+    consumer = await topic.consume(permits=10)
+    subscription = await topic.subscription()
+    await subscription.close()
+    await topic.publish_many(1)
+    await settle()
+    assert received(consumer) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_is_acknowledged_is_not_read_again(topic: Topic, kind: SubscriptionType) -> None:
+    await topic.publish_many(6)
+    first = await topic.consume(1, kind, permits=10)
+    await settle()
+    ack(first, 1, 3)
+    first.close()
+    second = await topic.consume(2, kind, permits=10)
+    await settle()
+    assert received(second) == [0, 2, 4, 5]

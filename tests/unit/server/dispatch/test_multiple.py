@@ -1,0 +1,380 @@
+from __future__ import annotations
+
+import asyncio
+
+from pulsar_py.common.position import LATEST
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from tests.dispatch_parts import (
+    FakeConnection,
+    Topic,
+    ack,
+    message,
+    messages_of,
+    received,
+    redeliver,
+    settle,
+)
+
+SHARED = SubscriptionType.SHARED
+
+
+async def test_exactly_as_many_messages_as_permits(topic: Topic) -> None:
+    await topic.publish_many(5)
+    consumer = await topic.consume(permits=2)
+    await settle()
+    assert received(consumer) == [0, 1]
+    consumer.flow(3)
+    await settle()
+    assert received(consumer) == [0, 1, 2, 3, 4]
+    assert consumer.permits.available == 0
+    assert consumer.permits.unacked_messages == 5
+
+
+async def test_a_waiting_consumer_gets_each_message(topic: Topic) -> None:
+    consumer = await topic.consume(permits=10)
+    for count in range(1, 4):
+        await topic.publish_many(1)
+        await settle()
+        assert received(consumer) == list(range(count))
+
+
+async def test_messages_published_one_by_one_go_round(topic: Topic) -> None:
+    connection = FakeConnection()
+    for consumer_id in (1, 2, 3):
+        await topic.consume(consumer_id, permits=100, connection=connection)
+    for _ in range(7):
+        await topic.publish_many(1)
+        await settle()
+    assert [each.consumer_id for each in connection.messages] == [1, 2, 3, 1, 2, 3, 1]
+
+
+async def test_priorities_as_published(topic: Topic) -> None:
+    connection = FakeConnection()
+    for consumer_id, priority, permits in [(1, 0, 2), (2, 0, 1), (3, 0, 1), (4, 1, 2), (5, 1, 1)]:
+        await topic.consume(
+            consumer_id, permits=permits, connection=connection, priority_level=priority
+        )
+    for _ in range(8):
+        await topic.publish_many(1)
+        await settle()
+    assert [each.consumer_id for each in connection.messages] == [1, 2, 3, 1, 4, 5, 4]
+
+
+async def test_a_backlog_goes_out_in_small_batches(topic: Topic) -> None:
+    topic.set(max_round_robin_batch_entries=3)
+    await topic.publish_many(9)
+    connection = FakeConnection()
+    first = await topic.consume(1, connection=connection)
+    second = await topic.consume(2, connection=connection)
+    topic.set(max_read_batch_entries=100)
+    first.permits.add(100)
+    second.flow(100)
+    await settle()
+    assert received(first) == [0, 1, 2, 6, 7, 8]
+    assert received(second) == [3, 4, 5]
+    assert connection.writes_count == 3
+
+
+async def test_a_closed_consumers_entries_go_to_the_other_first(topic: Topic) -> None:
+    await topic.publish_many(4)
+    first = await topic.consume(1, permits=3)
+    await settle()
+    second = await topic.consume(2)
+    ack(first, 1)
+    first.close()
+    second.flow(10)
+    await settle()
+    assert received(second) == [0, 2, 3]
+    assert {each.redelivery_count for each in messages_of(second)} == {0}
+
+
+async def test_redelivery_counts_grow_with_each_request(topic: Topic) -> None:
+    await topic.publish_many(2)
+    consumer = await topic.consume(permits=100)
+    await settle()
+    for _ in range(3):
+        redeliver(consumer, 0)
+        await settle()
+    redeliver(consumer)
+    await settle()
+    sent = [(each.entry_id, each.redelivery_count) for each in messages_of(consumer)]
+    assert sent == [(0, 0), (1, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 1)]
+    ack(consumer, 1)
+    redeliver(consumer, 1)
+    await settle()
+    assert len(messages_of(consumer)) == len(sent)
+
+
+async def test_entries_of_another_consumer_are_not_redelivered(topic: Topic) -> None:
+    await topic.publish_many(2)
+    first = await topic.consume(1, permits=2)
+    await settle()
+    second = await topic.consume(2, permits=10)
+    redeliver(second, 0)
+    await settle()
+    assert received(second) == []
+    redeliver(first, 0)
+    await settle()
+    assert received(second) == [0]
+
+
+async def test_redelivered_entries_need_permits_and_precede_new_ones(topic: Topic) -> None:
+    await topic.publish_many(5)
+    consumer = await topic.consume(permits=3)
+    await settle()
+    redeliver(consumer, 2, 1)
+    await settle()
+    assert received(consumer) == [0, 1, 2]
+    consumer.flow(10)
+    await settle()
+    assert received(consumer) == [0, 1, 2, 1, 2, 3, 4]
+
+
+async def test_counts_outlive_a_consumer_while_another_is_there(topic: Topic) -> None:
+    await topic.publish_many(1)
+    first = await topic.consume(1)
+    second = await topic.consume(2)
+    first.flow(1)
+    await settle()
+    redeliver(first, 0)
+    second.flow(5)
+    await settle()
+    second.close()
+    first.flow(5)
+    await settle()
+    assert [each.redelivery_count for each in messages_of(second)] == [1]
+    assert [each.redelivery_count for each in messages_of(first)] == [0, 1]
+
+
+async def test_all_that_left_unacknowledged_comes_again_uncounted(topic: Topic) -> None:
+    await topic.publish_many(6)
+    a = await topic.consume(1, permits=3)
+    b = await topic.consume(2, permits=3)
+    await settle()
+    redeliver(a, 0)
+    ack(b, 3)
+    a.close()
+    b.close()
+    c = await topic.consume(3, permits=10)
+    await settle()
+    assert received(c) == [0, 1, 2, 4, 5]
+    assert {each.redelivery_count for each in messages_of(c)} == {0}
+
+
+async def test_part_of_a_batch_comes_again(topic: Topic) -> None:
+    await topic.publish(message(batch=4))
+    consumer = await topic.consume(permits=100)
+    await settle()
+    assert (consumer.permits.available, consumer.permits.unacked_messages) == (96, 4)
+    ack(consumer, 0, ack_set=[10])
+    assert consumer.permits.unacked_messages == 2
+    redeliver(consumer, 0)
+    await settle()
+    assert (consumer.permits.available, consumer.permits.unacked_messages) == (94, 2)
+    assert messages_of(consumer)[-1].ack_set == (10,)
+    assert messages_of(consumer)[-1].redelivery_count == 1
+    ack(consumer, 0, ack_set=[7])
+    redeliver(consumer)
+    await settle()
+    assert messages_of(consumer)[-1].ack_set == (2,)
+    assert messages_of(consumer)[-1].redelivery_count == 1
+    ack(consumer, 0, ack_set=[13])
+    redeliver(consumer)
+    await settle()
+    assert len(messages_of(consumer)) == 3
+    assert consumer.permits.unacked_messages == 0
+
+
+async def test_a_batch_may_overshoot_the_permits_by_less_than_itself(topic: Topic) -> None:
+    await topic.publish(*[message(batch=10) for _ in range(5)])
+    consumer = await topic.consume(permits=15)
+    await settle()
+    assert received(consumer) == [0, 1]
+    assert consumer.permits.available == -5
+    consumer.flow(6)
+    await settle()
+    assert received(consumer) == [0, 1, 2]
+
+
+async def test_a_consumer_at_its_limit_gets_nothing_until_half_is_acknowledged(
+    topic: Topic,
+) -> None:
+    topic.set(max_unacked_messages_per_consumer=4)
+    await topic.publish_many(10)
+    consumer = await topic.consume(permits=100)
+    await settle()
+    assert received(consumer) == [0, 1, 2, 3]
+    ack(consumer, 0)
+    await settle()
+    assert received(consumer) == [0, 1, 2, 3]
+    ack(consumer, 1)
+    await settle()
+    assert received(consumer) == [0, 1, 2, 3, 4, 5]
+
+
+async def test_readers_have_no_limit(topic: Topic) -> None:
+    topic.set(max_unacked_messages_per_consumer=4)
+    await topic.publish_many(10)
+    consumer = await topic.consume(permits=100, is_durable=False)
+    await settle()
+    assert len(received(consumer)) == 10
+
+
+async def test_a_subscription_at_its_limit_reads_nothing_new(topic: Topic) -> None:
+    topic.set(max_unacked_messages_per_subscription=4, max_read_batch_entries=2)
+    await topic.publish_many(10)
+    consumer = await topic.consume(permits=100)
+    await settle()
+    assert received(consumer) == [0, 1, 2, 3]
+    redeliver(consumer, 0)
+    await settle()
+    assert received(consumer) == [0, 1, 2, 3, 0]
+    ack(consumer, 0, 1, 2)
+    await settle()
+    assert received(consumer)[5:] == [4, 5, 6]
+
+
+async def test_an_unwritable_consumer_is_passed_over(topic: Topic) -> None:
+    slow = FakeConnection(is_writable=False)
+    first = await topic.consume(1, permits=10, connection=slow)
+    second = await topic.consume(2, permits=2)
+    await topic.publish_many(4)
+    await settle()
+    assert received(first) == []
+    assert received(second) == [0, 1]
+    for _ in range(5):
+        await topic.publish_many(1)
+    await settle()
+    assert slow.waiting_count == 1
+    slow.become_writable()
+    await settle()
+    assert received(first) == [2, 3, 4, 5, 6, 7, 8]
+
+
+async def test_acknowledging_what_another_consumer_holds(topic: Topic) -> None:
+    await topic.publish_many(2)
+    first = await topic.consume(1, permits=2)
+    second = await topic.consume(2)
+    await settle()
+    ack(second, 0, ledger_id=messages_of(first)[0].ledger_id)
+    assert first.permits.unacked_messages == 1
+    first.close()
+    second.flow(5)
+    await settle()
+    assert received(second) == [1]
+
+
+async def test_ids_before_a_future_one_are_acknowledged_those_after_it_are_not(
+    topic: Topic,
+) -> None:
+    await topic.publish_many(3)
+    consumer = await topic.consume(permits=10)
+    await settle()
+    ack(consumer, 0, 100, 1)
+    assert consumer.permits.unacked_messages == 2
+    consumer.close()
+    again = await topic.consume(2, permits=10)
+    await settle()
+    assert received(again) == [1, 2]
+
+
+async def test_cumulative_acknowledgements_are_ignored(topic: Topic) -> None:
+    await topic.publish_many(3)
+    consumer = await topic.consume(permits=10)
+    await settle()
+    ack(consumer, 2, cumulative=True)
+    consumer.close()
+    again = await topic.consume(2, permits=10)
+    await settle()
+    assert received(again) == [0, 1, 2]
+
+
+async def test_delayed_messages_come_later_in_order_of_their_times(topic: Topic) -> None:
+    now = topic.clock.wall_time_millis()
+    await topic.publish(
+        message(deliver_at_time=now + 6000), message(deliver_at_time=now + 3000), message()
+    )
+    consumer = await topic.consume(permits=10)
+    await settle()
+    assert received(consumer) == [2]
+    assert consumer.subscription.stats().delayed_entries == 2
+    await asyncio.sleep(3)
+    assert received(consumer) == [2, 1]
+    await asyncio.sleep(1)
+    assert received(consumer) == [2, 1]
+    await asyncio.sleep(2)
+    assert received(consumer) == [2, 1, 0]
+    assert {each.redelivery_count for each in messages_of(consumer)} == {0}
+
+
+async def test_a_due_message_waits_for_permits_without_spinning(topic: Topic) -> None:
+    now = topic.clock.wall_time_millis()
+    await topic.publish(message(deliver_at_time=now + 3000), message())
+    consumer = await topic.consume(permits=2)
+    await settle()
+    consumer.permits.take(1)
+    await asyncio.sleep(60)
+    assert received(consumer) == [1]
+    consumer.flow(1)
+    await settle()
+    assert received(consumer) == [1, 0]
+
+
+async def test_delayed_messages_come_at_once_when_it_is_off(topic: Topic) -> None:
+    topic.set(is_delayed_delivery_enabled=False)
+    await topic.publish(message(deliver_at_time=topic.clock.wall_time_millis() + 60_000))
+    consumer = await topic.consume(permits=10)
+    await settle()
+    assert received(consumer) == [0]
+
+
+async def test_chunks_of_a_message_stay_together(topic: Topic) -> None:
+    connection = FakeConnection()
+    for consumer_id in (1, 2):
+        await topic.consume(consumer_id, permits=100, connection=connection)
+    for chunk_id in range(3):
+        for uuid in ("p-0", "p-1"):
+            await topic.publish(
+                message(uuid=uuid, chunk_id=chunk_id, num_chunks_from_msg=3, total_chunk_msg_size=9)
+            )
+            await settle()
+    assert [each.consumer_id for each in connection.messages] == [1, 2, 1, 2, 1, 2]
+
+
+async def test_a_chunk_waits_for_its_consumer_while_others_go_on(topic: Topic) -> None:
+    def chunk(chunk_id: int) -> bytes:
+        return message(uuid="u", chunk_id=chunk_id, num_chunks_from_msg=2, total_chunk_msg_size=9)
+
+    first = await topic.consume(1, permits=1)
+    await topic.publish(chunk(0))
+    await settle()
+    second = await topic.consume(2, permits=10)
+    await topic.publish(chunk(1), message(), message())
+    await settle()
+    assert received(first) == [0]
+    assert received(second) == [2, 3]
+    first.flow(1)
+    await settle()
+    assert received(first) == [0, 1]
+
+
+async def test_markers_and_unreadable_entries_are_acknowledged(topic: Topic) -> None:
+    await topic.publish(message(marker_type=10), b"\x00\x00\x00\x02\xff\xff", message())
+    consumer = await topic.consume(permits=10)
+    await settle()
+    assert received(consumer) == [2]
+    assert consumer.subscription.stats().backlog_entries == 1
+    assert consumer.permits.available == 9
+
+
+async def test_nothing_beyond_the_max_read_position_is_sent(topic: Topic) -> None:
+    positions = await topic.publish_many(3)
+    topic.max_position = positions[0]
+    consumer = await topic.consume(permits=10)
+    await settle()
+    assert received(consumer) == [0]
+    topic.max_position = LATEST
+    subscription = await topic.subscription()
+    subscription.on_max_read_position_moved()
+    await settle()
+    assert received(consumer) == [0, 1, 2]
