@@ -13,7 +13,7 @@ wrote is never lost.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, overload
 
 from pulsar_py.common.errors import MetadataError
@@ -103,6 +103,11 @@ class JsonDocument:
         if not isinstance(document, dict):
             raise MetadataError(f"{cls.__name__}: expected a JSON object")
         return cls(document)
+
+    @classmethod
+    def names(cls) -> Iterable[str]:
+        """The attributes it understands."""
+        return cls._keys.keys()
 
     def to_bytes(self) -> bytes:
         """The object as it is stored, without blanks."""
