@@ -25,6 +25,7 @@ from tests.wire_client import Received, WireClient, body_of, send_frame
 
 KILLS = 20
 WINDOW = 2000
+BURST = 4000
 ACKS_MAY_BE_LOST_SECONDS = 2.0
 TOPIC = "persistent://public/default/kill"
 Id = tuple[int, int]
@@ -59,13 +60,18 @@ class Publisher:
     async def run(self) -> None:
         while True:
             while len(self.in_flight) < WINDOW:
-                number = self.history.sent_count
-                self.history.sent_count += 1
-                self.in_flight[number] = number
-                self.client.writer.write(
-                    send_frame(1, number, struct.pack(">Q", number) + b"x" * 92)
-                )
+                self.client.writer.write(self._next_frame())
             await asyncio.sleep(0.001)
+
+    def burst(self, count: int) -> None:
+        """Write many SENDs at once, more than the broker can answer before the kill."""
+        self.client.writer.write(b"".join(self._next_frame() for _ in range(count)))
+
+    def _next_frame(self) -> bytes:
+        number = self.history.sent_count
+        self.history.sent_count += 1
+        self.in_flight[number] = number
+        return send_frame(1, number, struct.pack(">Q", number) + b"x" * 92)
 
 
 class Acknowledger:
@@ -111,10 +117,12 @@ async def load_then_kill(broker: BrokerProcess, history: History, chance: random
     consuming.flow(1000)
     running = asyncio.get_running_loop().create_task(publisher.run())
     await asyncio.sleep(chance.uniform(0.2, 2.5))
-    broker.kill()
-    killed_at = time.monotonic()
     running.cancel()
     await asyncio.wait([running])
+    publisher.burst(BURST)
+    await asyncio.sleep(chance.uniform(0.0, 0.004))
+    broker.kill()
+    killed_at = time.monotonic()
     await asyncio.sleep(0.05)
     history.unreceipted_per_kill.append(len(publisher.in_flight))
     history.unwritten_acks_per_kill.append(

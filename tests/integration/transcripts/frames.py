@@ -11,6 +11,7 @@ import crc32c
 import lz4.block
 import zstandard
 from google.protobuf.message import DecodeError
+
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     BrokerEntryMetadata,
@@ -18,7 +19,6 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     MessageMetadata,
     SingleMessageMetadata,
 )
-
 from tests.integration.transcripts.values import Names, fill, to_bytes
 
 MAGIC_CHECKSUM = b"\x0e\x01"

@@ -157,20 +157,26 @@ class Matcher:
             differences += self._compare_value(field, one, other, f"{path}[{index}]")
         return differences
 
-    def _compare_value(self, field: FieldDescriptor, wanted: Any, came: Any, path: str) -> list[str]:
+    def _compare_value(
+        self, field: FieldDescriptor, wanted: Any, came: Any, path: str
+    ) -> list[str]:
         if field.type == FieldDescriptor.TYPE_MESSAGE:
             return self._compare_message(wanted, came, path)
         return [] if self._is_same(field, wanted, came) else [_difference(path, wanted, came)]
 
-    def _is_same(self, field: FieldDescriptor, wanted: Any, came: Any) -> bool:
+    def _is_same(self, field: FieldDescriptor, wanted: Any, came: Any) -> bool:  # noqa: PLR0911
         if field.type == FieldDescriptor.TYPE_BYTES:
             return came == (wanted if isinstance(wanted, bytes) else to_bytes(wanted))
         if field.type == FieldDescriptor.TYPE_ENUM:
-            number = wanted if isinstance(wanted, int) else field.enum_type.values_by_name[wanted].number
+            number = (
+                wanted if isinstance(wanted, int) else field.enum_type.values_by_name[wanted].number
+            )
             return bool(came == number)
         if field.type == FieldDescriptor.TYPE_STRING:
             if re.fullmatch(r"N\d+", wanted):
-                return re.fullmatch(r".+-\d+-\d+", came) is not None and self._names.bind(wanted, came)
+                return re.fullmatch(r".+-\d+-\d+", came) is not None and self._names.bind(
+                    wanted, came
+                )
             return wanted.startswith("<") or wanted == came
         if isinstance(wanted, str):
             if wanted == "<now>":

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
-
 from tests.integration.transcripts import rest
 from tests.integration.transcripts.frames import (
     Received,
@@ -226,7 +225,11 @@ class Player:
 
     async def _rest(self, step: Step, result: Any) -> None:
         status, body = await rest.call(
-            self._target.web_host, self._target.web_port, step["rest"], step["path"], step.get("body")
+            self._target.web_host,
+            self._target.web_port,
+            step["rest"],
+            step["path"],
+            step.get("body"),
         )
         if status != result["status"]:
             self._note(

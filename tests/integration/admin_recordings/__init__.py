@@ -1,0 +1,1 @@
+"""Replays what Apache Pulsar's administration answered: `tests/recordings/admin_recordings.json`."""

@@ -1,0 +1,95 @@
+"""Every recorded conversation with Apache Pulsar 4.2.4, held with our broker.
+
+All scenarios of one set of settings run at once against one broker in memory; each test looks at
+the outcome of its own. `NOT_DUE` and `DEVIATIONS` in `transcripts/expectations.py` say what differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from functools import cache
+from urllib.parse import urlsplit
+
+import pytest
+
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.standalone import Broker
+from tests.integration.transcripts.expectations import DEVIATIONS, NOT_DUE
+from tests.integration.transcripts.player import Outcome, Target, play_all, settle
+from tests.integration.transcripts.recording import Scenario, load_recording
+
+RECORDING = load_recording()
+DUE = [name for name in RECORDING.scenarios if name not in NOT_DUE]
+
+
+def settings_of(name: str, *, deviates: bool) -> tuple[str, ...]:
+    """The lines of broker.conf that a scenario is played with."""
+    lines = RECORDING.settings[RECORDING.scenarios[name].settings]
+    return (*lines, *DEVIATIONS[name].settings) if deviates and name in DEVIATIONS else lines
+
+
+async def play_with(settings: tuple[str, ...], scenarios: list[Scenario]) -> dict[str, Outcome]:
+    """Play scenarios against one fresh broker."""
+    config = BrokerConfig.from_texts(dict(line.split("=", 1) for line in settings))
+    async with Broker(config=config) as broker:
+        binary, web = urlsplit(broker.service_url), urlsplit(broker.web_service_url)
+        assert binary.hostname
+        assert binary.port
+        assert web.hostname
+        assert web.port
+        target = Target(binary.hostname, binary.port, web.hostname, web.port)
+        await settle(target)
+        return await play_all(RECORDING, scenarios, target)
+
+
+def play_groups(groups: dict[tuple[str, ...], list[Scenario]]) -> dict[str, Outcome]:
+    """Play each group against a broker with its settings, all at once."""
+
+    async def play() -> list[dict[str, Outcome]]:
+        return await asyncio.gather(
+            *(play_with(settings, scenarios) for settings, scenarios in groups.items())
+        )
+
+    return {name: outcome for outcomes in asyncio.run(play()) for name, outcome in outcomes.items()}
+
+
+@cache
+def outcomes() -> dict[str, Outcome]:
+    """What every scenario showed, as it has to go here."""
+    groups: defaultdict[tuple[str, ...], list[Scenario]] = defaultdict(list)
+    for name, scenario in RECORDING.scenarios.items():
+        played = DEVIATIONS[name].apply(scenario) if name in DEVIATIONS else scenario
+        groups[settings_of(name, deviates=True)].append(played)
+    return play_groups(groups)
+
+
+@cache
+def outcomes_as_recorded() -> dict[str, Outcome]:
+    """What the scenarios with deviations show, played as they were recorded."""
+    groups: defaultdict[tuple[str, ...], list[Scenario]] = defaultdict(list)
+    for name in DEVIATIONS:
+        groups[settings_of(name, deviates=False)].append(RECORDING.scenarios[name])
+    return play_groups(groups)
+
+
+@pytest.mark.parametrize("name", DUE)
+def test_goes_as_recorded(name: str) -> None:
+    outcome = outcomes()[name]
+    assert outcome.has_passed, "\n".join(outcome.differences)
+
+
+@pytest.mark.parametrize("name", NOT_DUE)
+def test_what_is_not_due_does_not_work_yet(name: str) -> None:
+    assert not outcomes()[name].has_passed, f"{name} works: take it off the list"
+
+
+@pytest.mark.parametrize("name", DEVIATIONS)
+def test_deviations_deviate(name: str) -> None:
+    assert not outcomes_as_recorded()[name].has_passed, f"{name} goes as recorded: take it off"
+    assert DEVIATIONS[name].reason
+
+
+def test_lists_name_scenarios() -> None:
+    assert set(NOT_DUE) | set(DEVIATIONS) <= set(RECORDING.scenarios)
+    assert not set(NOT_DUE) & set(DEVIATIONS)
