@@ -72,7 +72,7 @@ async def _call(route: Route, request: Request) -> Response:
         return Response(HTTPStatus.BAD_REQUEST, str(error).encode(), TEXT)
     except PulsarError as error:
         status = status_of(error)
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        if status == HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.warning(
                 "admin call failed",
                 extra={"method": request.method, "path": request.raw_path},
@@ -100,7 +100,7 @@ def _method_not_allowed(method: str, found: MethodNotAllowed) -> Response:
 def _negotiate(route: Route, headers: Mapping[str, str], body: bytes) -> Response | None:
     """What `Accept` or `Content-Type` make impossible."""
     if not _accepts(headers.get("accept", ""), route.produces):
-        return page_response(HTTPStatus.NOT_ACCEPTABLE)
+        return Response(HTTPStatus.NOT_ACCEPTABLE, b"HTTP ERROR 406 Not Acceptable", TEXT)
     if body and route.consumes:
         content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if content_type not in route.consumes:

@@ -10,7 +10,9 @@ from http import HTTPStatus
 from typing import Final
 
 from pulsar_py.admin.http_messages import (
+    NO_CONTENT,
     HttpError,
+    PathValueError,
     Request,
     Response,
     json_response,
@@ -18,7 +20,10 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.admin.resources.topic_access import broker_id_of
 from pulsar_py.admin.router import Route, get
+from pulsar_py.metadata import paths
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.upkeep import enforce_backlog_quota
 
 BROKERS: Final = "/admin/v2/brokers"
 VERSION: Final = "4.2.4"
@@ -37,6 +42,9 @@ class Brokers:
             get(BROKERS, self.active),
             get(BROKERS + "/{cluster}", self.active),
             get(BROKERS + "/leaderBroker", self.leader),
+            get(BROKERS + "/configuration", self.not_yet),
+            get(BROKERS + "/internal-configuration", self.internal_configuration),
+            get(BROKERS + "/backlog-quota-check", self.check_backlog_quotas),
             get(BROKERS + "/health", self.health),
             get(BROKERS + "/ready", self.ready),
             get(BROKERS + "/version", self.version),
@@ -60,6 +68,33 @@ class Brokers:
             )
         await self._broker.check_health()
         return text_response("ok")
+
+    async def internal_configuration(self, request: Request) -> Response:  # noqa: ARG002
+        """Where metadata and ledgers are: inside this process."""
+        return json_response(
+            {
+                "zookeeperServers": "",
+                "configurationStoreServers": "",
+                "metadataStoreUrl": "",
+                "configurationMetadataStoreUrl": "",
+                "ledgersRootPath": paths.LEDGERS,
+            }
+        )
+
+    async def check_backlog_quotas(self, request: Request) -> Response:  # noqa: ARG002
+        """Check all backlog quotas now rather than at the next interval."""
+        for topic in list(self._broker.topics.topics.values()):
+            if isinstance(topic, PersistentTopic):
+                await enforce_backlog_quota(topic)
+        return NO_CONTENT
+
+    async def not_yet(self, request: Request) -> Response:  # noqa: ARG002
+        """The dynamic configuration, which must not be taken for a cluster's name.
+
+        Raises:
+            PathValueError: Always.
+        """
+        raise PathValueError
 
     async def ready(self, request: Request) -> Response:  # noqa: ARG002
         """`ok`; while the broker starts there is nobody to answer."""

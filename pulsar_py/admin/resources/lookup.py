@@ -19,7 +19,6 @@ from pulsar_py.admin.http_messages import (
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.topic_access import require_namespace
 from pulsar_py.admin.router import Route, get
-from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.names import TopicName
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.namespaces.lookup import LookupType
@@ -75,7 +74,7 @@ class Lookup:
 
     async def bundle(self, request: Request) -> Response:
         """The topic's bundle, as text."""
-        try:
-            return text_response(await self._broker.namespaces.bundle_of(topic_of(request)))
-        except TopicNotFoundError:
+        name = topic_of(request)
+        if not await self._broker.resources.namespaces.exists(name.namespace_name):
             return text_response(WHOLE_RANGE)
+        return text_response(await self._broker.namespaces.bundle_of(name))

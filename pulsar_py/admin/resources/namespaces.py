@@ -26,7 +26,7 @@ from pulsar_py.admin.resources.requests import (
 )
 from pulsar_py.admin.resources.topic_access import require_namespace
 from pulsar_py.admin.router import Route, delete, get, put
-from pulsar_py.common.errors import MetadataExistsError
+from pulsar_py.common.errors import MetadataError, MetadataExistsError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies, equal_boundaries
 from pulsar_py.server.broker import BrokerService
@@ -138,7 +138,7 @@ class Namespaces:
         boundaries = self._read_boundaries(read_object(fields.get("bundles"), "bundles") or {})
         stored = {name: value for name, value in fields.items() if value is not None}
         stored["replication_clusters"] = clusters or [self._broker.config.clusterName]
-        policies = NamespacePolicies(stored).replace(boundaries=boundaries)
+        policies = _completed(NamespacePolicies(stored)).replace(boundaries=boundaries)
         try:
             await self._namespaces.create_with_bundles(namespace, policies, len(boundaries) - 1)
         except MetadataExistsError:
@@ -234,3 +234,13 @@ async def delete_namespace(broker: BrokerService, namespace: NamespaceName) -> N
         await broker.topics.delete(TopicName.parse(text), force=True)
     await broker.namespaces.unload_namespace(namespace)
     await broker.resources.namespaces.delete(namespace)
+
+
+def _completed(policies: NamespacePolicies) -> NamespacePolicies:
+    """Each policy in the form that its setter stores; one that says nothing we know is dropped."""
+    for name in policies.names():
+        try:
+            policies = policies.replace(**{name: getattr(policies, name)})
+        except MetadataError:
+            policies = policies.replace(**{name: None})
+    return policies

@@ -17,6 +17,7 @@ from pulsar_py.admin.http_messages import (
     Response,
     UnreadableBodyError,
     json_response,
+    optional_json_response,
 )
 from pulsar_py.admin.resources.requests import (
     namespace_of,
@@ -89,6 +90,9 @@ class Topics:
             post(TOPIC + "/partitions", self.update_partitions),
             delete(TOPIC + "/partitions", self.delete_partitioned),
             put(TOPIC + "/unload", self.unload, consumes=()),
+            get(TOPIC + "/properties", self.properties),
+            put(TOPIC + "/compaction", self.compact, consumes=()),
+            get(TOPIC + "/compaction", self.compaction_status),
             post(TOPIC + "/terminate", self.terminate, consumes=()),
             post(TOPIC + "/terminate/partitions", self.terminate_partitions, consumes=()),
             get(TOPIC + "/lastMessageId", self.last_message_id),
@@ -276,6 +280,28 @@ class Topics:
             if self._topics.loaded(name.partition(index)) is not None:
                 await self._topics.unload(name.partition(index))
         return NO_CONTENT
+
+    async def properties(self, request: Request) -> Response:
+        """What the topic was created with; an empty body for a partitioned topic without any."""
+        name = topic_of(request)
+        metadata = await self._broker.resources.partitioned_topics.get(name)
+        if metadata is not None:
+            return optional_json_response(metadata.properties or None)
+        topic = await require_topic(self._broker, name)
+        stored = topic.ledger.properties if isinstance(topic, PersistentTopic) else {}
+        return json_response(dict(stored))
+
+    async def compact(self, request: Request) -> Response:
+        """Ask for compaction, which comes with an issue of its own: nothing is to be done yet."""
+        name = topic_of(request)
+        if not await self._topics.partitions_of(name):
+            await require_topic(self._broker, name)
+        return NO_CONTENT
+
+    async def compaction_status(self, request: Request) -> Response:
+        """How the last compaction went."""
+        await require_topic(self._broker, topic_of(request))
+        return json_response({"status": "NOT_RUN", "lastError": ""})
 
     async def terminate(self, request: Request) -> Response:
         """Let nothing be published any more; answers with the last message's id."""
