@@ -27,8 +27,8 @@ MEGABYTE = 1 << 20
 
 SMALL_CACHES = {
     "managedLedgerCacheSizeMB": "16",
-    "pulsarPyWriteCacheMB": "16",
-    "pulsarPyReadCacheMB": "16",
+    "dbStorage_writeCacheMaxSizeMb": "16",
+    "dbStorage_readAheadCacheMaxSizeMb": "16",
 }
 """For the catch-up row: all caches together hold 64 MB (the write cache has two generations)."""
 

@@ -112,7 +112,8 @@ def start_ours(directory: Path, settings: dict[str, str] | None = None) -> Targe
     for name, value in (settings or {}).items():
         command += ["--set", f"{name}={value}"]
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True)
+    with (directory / "broker.log").open("a") as log:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, text=True)
     health = b"GET /admin/v2/clusters HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     while not (_answers(port) and _answers(web_port, health)):
         if process.poll() is not None:
