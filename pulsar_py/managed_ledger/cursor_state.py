@@ -47,6 +47,7 @@ class CursorChanges:
 
     version: int
     mark_delete_position: Position
+    resets_count: int  # how often the cursor had been reset by then
 
 
 class _Outcome(Enum):
@@ -61,6 +62,7 @@ class CursorState:
     """One cursor's place in its managed ledger. Owned by a ManagedCursor, lives as long."""
 
     __slots__ = (
+        "_resets_count",
         "_schedule",
         "batch_deleted_indexes",
         "individual_deleted_messages",
@@ -93,6 +95,7 @@ class CursorState:
         self.pending_acks: object | None = None  # a place for transactions' acknowledgements
         self.properties: dict[str, int] = dict(properties or {})
         self.is_batch_index_ack_enabled = is_batch_index_ack_enabled
+        self._resets_count = 0  # writes begun before a reset say nothing about the position
         self._schedule = WriteSchedule(persist_interval_seconds)
 
     # Acknowledging
@@ -342,14 +345,17 @@ class CursorState:
         return state
 
     def become(self, other: CursorState, now: float) -> None:
-        """Take over another state's acknowledgements, and read from there."""
+        """Take over another state's acknowledgements, and read from there: it is durable."""
         self.mark_delete_position = other.mark_delete_position
+        self.persistent_mark_delete_position = other.mark_delete_position
         self.read_position = other.read_position
         self.individual_deleted_messages = other.individual_deleted_messages
         self.batch_deleted_indexes = other.batch_deleted_indexes
         self.properties = dict(other.properties)
         self.read_generation += 1
+        self._resets_count += 1
         self._schedule.changed(now)
+        self.settle()
 
     def settle(self) -> None:
         """Make what was recovered, or outlived trimming, fit the ledgers there are."""
@@ -399,12 +405,15 @@ class CursorState:
         The caller writes the state as it is now, then calls `persisted` or `failed`.
         """
         version = self._schedule.begin(now, is_forced=is_forced)
-        return None if version is None else CursorChanges(version, self.mark_delete_position)
+        if version is None:
+            return None
+        return CursorChanges(version, self.mark_delete_position, self._resets_count)
 
     def persisted(self, changes: CursorChanges) -> None:
         """The write is durable: ledgers before its position may be trimmed."""
         self._schedule.finished(changes.version)
-        self.persistent_mark_delete_position = changes.mark_delete_position
+        if changes.resets_count == self._resets_count:
+            self.persistent_mark_delete_position = changes.mark_delete_position
 
     def failed(self, changes: CursorChanges) -> None:
         """The write may have failed: it is due again after an interval."""

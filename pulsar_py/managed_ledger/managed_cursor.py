@@ -12,58 +12,33 @@ Source: ManagedCursorImpl, NonDurableCursorImpl in Pulsar's managed-ledger.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from itertools import islice
 from typing import Protocol
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
-    CorruptDataError,
     CursorBusyError,
     CursorClosedError,
-    EntryNotFoundError,
-    LedgerNotFoundError,
     ManagedLedgerError,
-    ManagedLedgerFencedError,
-    MetadataError,
-    StorageError,
 )
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursor_format import INTERNAL_PREFIX, NO_LEDGER, Encoded
-from pulsar_py.managed_ledger.cursor_state import CursorChanges, CursorState, ReadRun
-from pulsar_py.managed_ledger.cursor_store import CursorStore, encode_state
+from pulsar_py.managed_ledger.cursor_format import NO_LEDGER
+from pulsar_py.managed_ledger.cursor_persister import CursorPersister, PersisterOwner
+from pulsar_py.managed_ledger.cursor_reading import CursorReading, EntrySource
+from pulsar_py.managed_ledger.cursor_state import CursorState
+from pulsar_py.managed_ledger.cursor_store import CursorStore
 from pulsar_py.managed_ledger.entry import Entry
-from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
-from pulsar_py.managed_ledger.read_ahead import ReadAhead
 from pulsar_py.managed_ledger.stats import CursorStats
-
-logger = logging.getLogger(__name__)
 
 _MAX_RANGES_SHOWN = 1000
 
 
-class CursorOwner(Protocol):
+class CursorOwner(EntrySource, PersisterOwner, Protocol):
     """What a cursor needs of its ManagedLedger."""
 
-    name: str
-    config: ManagedLedgerConfig
-    clock: Clock
-    tasks: TaskOwner
-    flusher: CursorFlusher
-    cache_manager: EntryCacheManager
 
-    def read_run_cached(
-        self, ledger_id: int, first: int, last: int, max_bytes: int
-    ) -> list[Entry] | None:
-        """Neighbouring entries that are in memory, at least the first; else None."""
-
-    async def read_run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> list[Entry]:
-        """Neighbouring entries, at least the first."""
+class CursorWatch(Protocol):
+    """Who keeps the cursors of a managed ledger, and knows which of them wait or tail."""
 
     def wait(self, cursor: ManagedCursor, callback: Callable[[], None]) -> None:
         """Call back once at the next confirmed group or at the end."""
@@ -77,14 +52,8 @@ class CursorOwner(Protocol):
     def on_activity_changed(self, cursor: ManagedCursor) -> None:
         """Its `is_active` changed."""
 
-    def on_cursor_moved(self, before: Position, after: Position) -> None:
-        """A durable cursor's written position moved."""
-
     def on_cursor_closed(self, cursor: ManagedCursor) -> None:
         """It is not in use any more."""
-
-    def fence(self, error: Exception) -> None:
-        """Another owner was seen."""
 
 
 class ManagedCursor:
@@ -96,24 +65,26 @@ class ManagedCursor:
     """
 
     def __init__(
-        self, name: str, owner: CursorOwner, state: CursorState, store: CursorStore | None
+        self,
+        name: str,
+        owner: CursorOwner,
+        watch: CursorWatch,
+        state: CursorState,
+        store: CursorStore | None,
     ) -> None:
+        """`store` is None for a non-durable cursor."""
         self.name = name
         self.is_durable = store is not None
         # Called after the position moved, once a call.
         self.on_mark_delete_moved: Callable[[], None] | None = None
-        self._owner = owner
+        self._watch = watch
         self._state = state
-        self._store = store  # None: non-durable
         self._clock = owner.clock
-        self._ahead = ReadAhead(owner.cache_manager)
-        self._store_lock = asyncio.Lock()  # held while the record or a new cursor ledger is written
-        self._reads_count = 0  # under way
+        self._reading = CursorReading(name, owner, state, self.acknowledge)
+        self._persister = None if store is None else CursorPersister(name, owner, state, store)
         self._is_active = False
         self._is_closed = False
         self._is_resetting = False
-        self._is_scheduled = False  # stands in the flusher
-        self._ranges_not_persisted_count = 0  # what did not fit into the last write
         self.last_active_millis = self._clock.wall_time_millis()
 
     def __repr__(self) -> str:
@@ -149,7 +120,7 @@ class ManagedCursor:
     @property
     def cursor_properties(self) -> Mapping[str, str]:
         """Texts of users and of the broker (`#pulsar.internal.`), in the metadata store."""
-        return {} if self._store is None else self._store.cursor_properties
+        return {} if self._persister is None else self._persister.store.cursor_properties
 
     @property
     def is_active(self) -> bool:
@@ -164,7 +135,7 @@ class ManagedCursor:
     @property
     def cursor_ledger_id(self) -> int:
         """The cursor ledger that the record names, -1 if none."""
-        return NO_LEDGER if self._store is None else self._store.ledger_id
+        return NO_LEDGER if self._persister is None else self._persister.store.ledger_id
 
     # Reading
 
@@ -174,34 +145,12 @@ class ManagedCursor:
         """The next unacknowledged entries up to `max_position`, if they are in memory.
 
         Moves `read_position` past them. At least one entry whatever `max_bytes`; `[]` means there
-        is nothing to read now, None that `read` has to be awaited. Hot path: tailing consume.
-        """
-        self._raise_if_closed()
-        state = self._state
-        found: list[Entry] = []
-        while len(found) < max_entries:
-            run = state.next_run(max_entries - len(found), max_position)
-            if run is None:
-                return found
-            entries = self._ahead.take(run.ledger_id, run.first, run.last, max_bytes)
-            if entries is None:
-                entries = self._owner.read_run_cached(run.ledger_id, run.first, run.last, max_bytes)
-            if entries is None:
-                return found or None
-            state.read_through(run.ledger_id, entries[-1].entry_id)
-            if run.has_acknowledged:
-                entries = self._unacknowledged(run, entries)
-            found = found + entries if found else entries
-            max_bytes -= sum([len(entry.data) for entry in entries])
-            if max_bytes <= 0 and found:
-                break
-        return found
+        is nothing to read now, None that `read` has to be awaited.
 
-    def _unacknowledged(self, run: ReadRun, entries: list[Entry]) -> list[Entry]:
-        waiting = self._state.individual_deleted_messages.missing_in(
-            run.ledger_id, run.first, entries[-1].entry_id
-        )
-        return [entries[entry_id - run.first] for entry_id in waiting]
+        Raises:
+            CursorClosedError: The cursor was closed.
+        """
+        return self._reading.read_cached(max_entries, max_bytes, max_position)
 
     async def read(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
@@ -215,92 +164,17 @@ class ManagedCursor:
             CursorClosedError: The cursor was closed.
             StorageError: An entry can't be read.
         """
-        assert not self._reads_count, "one read at a time"
-        self._reads_count += 1
-        try:
-            while True:
-                found = self.read_cached(max_entries, max_bytes, max_position)
-                if found is not None:
-                    return found
-                if not await self._fetch(max_entries, max_bytes, max_position):
-                    return []
-        finally:
-            self._reads_count -= 1
-
-    async def _fetch(self, max_entries: int, max_bytes: int, max_position: Position) -> bool:
-        """Read the next run into `_ahead`; False if the cursor was moved meanwhile."""
-        state = self._state
-        config = self._owner.config
-        run = state.next_run(max_entries, max_position)
-        assert run is not None, "there was something to read"
-        last = run.last
-        if config.read_ahead_bytes > max_bytes:
-            record = state.ledgers.ledgers[run.ledger_id]
-            last = max(last, min(record.entries_count - 1, run.first + _AHEAD_ENTRIES))
-            max_bytes = config.read_ahead_bytes
-        generation = state.read_generation
-        try:
-            entries = await self._owner.read_run(run.ledger_id, run.first, last, max_bytes)
-        except (LedgerNotFoundError, EntryNotFoundError, CorruptDataError) as error:
-            if state.read_generation != generation or run.ledger_id not in state.ledgers.ledgers:
-                return False
-            if not config.skips_non_recoverable_data:
-                raise
-            self._skip_lost(run, error)
-            return True
-        self._raise_if_closed()
-        if state.read_generation != generation:
-            return False
-        self._ahead.keep_at_least(entries, max_entries)
-        return True
-
-    def _skip_lost(self, run: ReadRun, error: StorageError) -> None:
-        """Acknowledge what can't be read any more: one entry, or the rest of a lost ledger."""
-        last = run.first
-        if isinstance(error, LedgerNotFoundError):
-            last = self._state.ledgers.ledgers[run.ledger_id].entries_count - 1
-        logger.error(
-            "lost entries skipped",
-            extra={
-                "topic": self._owner.name,
-                "cursor": self.name,
-                "ledger_id": run.ledger_id,
-                "first_entry_id": run.first,
-                "last_entry_id": last,
-                "error": str(error),
-            },
-        )
-        lost = [Position(run.ledger_id, entry_id) for entry_id in range(run.first, last + 1)]
-        self.acknowledge(lost)
-
-    def wait_for_entries(self, callback: Callable[[], None]) -> None:
-        """Call back once, soon, when there is an entry to read or the ledger was terminated.
-
-        One callback at a time: a new one replaces the old one.
-        """
-        self._raise_if_closed()
-        self._owner.wait(self, callback)
-
-    def cancel_wait(self) -> None:
-        """Forget the waiting callback."""
-        self._owner.cancel_wait(self)
+        return await self._reading.read(max_entries, max_bytes, max_position)
 
     def read_replay_cached(self, positions: Sequence[Position]) -> list[Entry] | None:
         """The entries at `positions` that exist and are not acknowledged, if they are in memory.
 
         In the order asked for; those missing in the result are acknowledged or gone.
+
+        Raises:
+            CursorClosedError: The cursor was closed.
         """
-        self._raise_if_closed()
-        found: list[Entry] = []
-        for ledger_id, first, last in self._replay_runs(positions):
-            following = first
-            while following <= last:
-                entries = self._owner.read_run_cached(ledger_id, following, last, _REPLAY_BYTES)
-                if entries is None:
-                    return None
-                found += entries
-                following += len(entries)
-        return found
+        return self._reading.read_replay_cached(positions)
 
     async def read_replay(self, positions: Sequence[Position]) -> list[Entry]:
         """As `read_replay_cached`, reading from storage.
@@ -309,42 +183,19 @@ class ManagedCursor:
             CursorClosedError: The cursor was closed.
             StorageError: An entry can't be read.
         """
+        return await self._reading.read_replay(positions)
+
+    def wait_for_entries(self, callback: Callable[[], None]) -> None:
+        """Call back once, soon, when there is an entry to read or the ledger was terminated.
+
+        One callback at a time: a new one replaces the old one.
+        """
         self._raise_if_closed()
-        found: list[Entry] = []
-        for ledger_id, first, last in self._replay_runs(positions):
-            following = first
-            while following <= last:
-                entries = await self._read_replay_run(ledger_id, following, last)
-                self._raise_if_closed()
-                found += entries
-                following += max(1, len(entries))
-        return [entry for entry in found if not self._state.is_acknowledged(entry.position)]
+        self._watch.wait(self, callback)
 
-    async def _read_replay_run(self, ledger_id: int, first: int, last: int) -> list[Entry]:
-        entries = self._owner.read_run_cached(ledger_id, first, last, _REPLAY_BYTES)
-        if entries is not None:
-            return entries
-        try:
-            return await self._owner.read_run(ledger_id, first, last, _REPLAY_BYTES)
-        except (LedgerNotFoundError, EntryNotFoundError, CorruptDataError) as error:
-            if ledger_id in self._state.ledgers.ledgers:
-                if not self._owner.config.skips_non_recoverable_data:
-                    raise
-                self._skip_lost(ReadRun(ledger_id, first, first, has_acknowledged=True), error)
-            return []
-
-    def _replay_runs(self, positions: Sequence[Position]) -> list[tuple[int, int, int]]:
-        """Neighbours among the positions that exist and wait, as (ledger, first, last)."""
-        state = self._state
-        runs: list[tuple[int, int, int]] = []
-        for position in positions:
-            if state.is_acknowledged(position) or not state.ledgers.contains(position):
-                continue
-            if runs and runs[-1][0] == position[0] and runs[-1][2] + 1 == position[1]:
-                runs[-1] = (position[0], runs[-1][1], position[1])
-            else:
-                runs.append((position[0], position[1], position[1]))
-        return runs
+    def cancel_wait(self) -> None:
+        """Forget the waiting callback."""
+        self._watch.cancel_wait(self)
 
     # Acknowledging
 
@@ -394,12 +245,10 @@ class ManagedCursor:
 
     def _after_change(self, before: Position) -> None:
         self.last_active_millis = self._clock.wall_time_millis()
-        self._schedule_write()
-        if before != self._state.mark_delete_position:
-            if self.on_mark_delete_moved is not None:
-                self.on_mark_delete_moved()
-            if self._store is None:
-                return
+        if self._persister is not None:
+            self._persister.schedule()
+        if self.on_mark_delete_moved is not None and before != self._state.mark_delete_position:
+            self.on_mark_delete_moved()
 
     def is_acknowledged(self, position: Position) -> bool:
         """Whether the whole entry is acknowledged."""
@@ -416,12 +265,12 @@ class ManagedCursor:
     def rewind(self) -> None:
         """Read again from the first entry that is not acknowledged."""
         self._state.rewind()
-        self._ahead.clear()
+        self._reading.forget_ahead()
 
     def seek(self, position: Position, *, is_forced: bool = False) -> None:
         """Read on from `position`; not before the mark-delete position unless forced."""
         self._state.seek(position, is_forced=is_forced)
-        self._ahead.clear()
+        self._reading.forget_ahead()
 
     async def reset(self, position: Position, ack_set: Sequence[int] | None = None) -> None:
         """Make `position` the next entry to deliver, as if all before it were acknowledged.
@@ -439,15 +288,14 @@ class ManagedCursor:
         self._is_resetting = True
         try:
             target = self._state.reset_target(position, ack_set)
-            if self._store is not None:
-                async with self._store_lock:
-                    await self._write_now(self._store, target)
+            if self._persister is not None:
+                await self._persister.write_reset(target)
             self._raise_if_closed()
         finally:
             self._is_resetting = False
         before = self._state.mark_delete_position
         self._state.become(target, self._clock.monotonic_seconds())
-        self._ahead.clear()
+        self._reading.forget_ahead()
         self._after_change(before)
 
     async def skip(self, count: int, *, counts_acknowledged: bool = False) -> None:
@@ -490,14 +338,15 @@ class ManagedCursor:
 
     def stats(self) -> CursorStats:
         """Everything about it."""
-        state, store = self._state, self._store
-        shown = list(state.individual_deleted_messages.ranges())[:_MAX_RANGES_SHOWN]
+        state, persister = self._state, self._persister
+        store = None if persister is None else persister.store
+        shown = islice(state.individual_deleted_messages.ranges(), _MAX_RANGES_SHOWN)
         backlog = state.backlog_count()
         return CursorStats(
             mark_delete_position=state.mark_delete_position,
             read_position=state.read_position,
-            is_waiting=self._owner.is_waiting(self),
-            pending_reads_count=self._reads_count,
+            is_waiting=self._watch.is_waiting(self),
+            pending_reads_count=self._reading.reads_count,
             messages_consumed_count=state.ledgers.entries_added_count - backlog,
             cursor_ledger_id=self.cursor_ledger_id,
             cursor_ledger_last_entry_id=-1 if store is None else store.last_entry_id,
@@ -506,7 +355,9 @@ class ManagedCursor:
             state=self._state_name(),
             backlog_count=backlog,
             entries_to_read_count=state.entries_to_read_count(),
-            ranges_not_persisted_count=self._ranges_not_persisted_count,
+            ranges_not_persisted_count=(
+                0 if persister is None else persister.ranges_not_persisted_count
+            ),
             properties=dict(state.properties),
         )
 
@@ -528,7 +379,7 @@ class ManagedCursor:
     def _set_activity(self, *, is_active: bool) -> None:
         if self._is_active != is_active and not (self._is_closed and is_active):
             self._is_active = is_active
-            self._owner.on_activity_changed(self)
+            self._watch.on_activity_changed(self)
 
     # Writing
 
@@ -536,136 +387,33 @@ class ManagedCursor:
         """Replace the numbers stored with the position; written with the next change."""
         self._raise_if_closed()
         self._state.set_properties(properties, self._clock.monotonic_seconds())
-        self._schedule_write()
+        if self._persister is not None:
+            self._persister.schedule()
 
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
         """Replace the users' properties durably; internal ones stay.
 
         Raises:
             ValueError: A name begins with `#pulsar.internal.`.
+            ManagedLedgerError: It is not durable, or closed.
             MetadataError: It could not be stored; nothing has changed.
         """
-        for name in properties:
-            if name.startswith(INTERNAL_PREFIX):
-                raise ValueError(f"property {name!r} is internal")
-        internal = {
-            name: value
-            for name, value in self.cursor_properties.items()
-            if name.startswith(INTERNAL_PREFIX)
-        }
-        await self._store_cursor_properties({**properties, **internal})
+        await self._durable().set_cursor_properties(properties)
 
     async def set_internal_property(self, name: str, value: str | None) -> None:
         """Set or remove (None) one internal property durably; the name gets the prefix.
 
         Raises:
+            ManagedLedgerError: It is not durable, or closed.
             MetadataError: It could not be stored; nothing has changed.
         """
-        changed = dict(self.cursor_properties)
-        changed.pop(INTERNAL_PREFIX + name, None)
-        if value is not None:
-            changed[INTERNAL_PREFIX + name] = value
-        await self._store_cursor_properties(changed)
+        await self._durable().set_internal_property(name, value)
 
-    async def _store_cursor_properties(self, properties: dict[str, str]) -> None:
+    def _durable(self) -> CursorPersister:
         self._raise_if_closed()
-        store = self._store
-        if store is None:
-            raise ManagedLedgerError(f"{self.name}: a non-durable cursor has no properties")
-        async with self._store_lock:
-            before, store.cursor_properties = store.cursor_properties, properties
-            try:
-                await store.write_record(self._state, ledger_id=store.ledger_id)
-            except (MetadataError, ManagedLedgerError) as error:
-                store.cursor_properties = before
-                self._fence_if_lost(error)
-                raise
-
-    def _schedule_write(self) -> None:
-        if self._store is None or self._is_scheduled or self._is_closed:
-            return
-        due_at = self._state.due_at()
-        if due_at is not None:
-            self._is_scheduled = True
-            self._owner.flusher.schedule(self, due_at)
-
-    def write_if_due(self) -> None:
-        """Begin a write if one is due; called by the flusher."""
-        self._is_scheduled = False
-        store = self._store
-        if store is None or self._is_closed:
-            return
-        changes = self._state.changes_due(self._clock.monotonic_seconds())
-        if changes is None:
-            self._schedule_write()
-            return
-        if not self._store_lock.locked():
-            encoded = encode_state(self._state, self._owner.config)
-            self._note_left_out(encoded)
-            on_written = partial(self._on_written, changes)
-            if store.try_append(encoded.data, self._owner.config, on_written):
-                return
-        self._owner.tasks.spawn(self._write_slowly(store, changes), f"write cursor {self.name}")
-
-    async def _write_slowly(self, store: CursorStore, changes: CursorChanges) -> None:
-        """Write to a new cursor ledger, or whatever takes the state."""
-        error: Exception | None = None
-        try:
-            async with self._store_lock:
-                if not self._is_closed:
-                    await self._write_now(store, self._state)
-        except (StorageError, MetadataError, ManagedLedgerError) as failure:
-            error = failure
-        self._on_written(changes, error)
-
-    async def _write_now(self, store: CursorStore, content: CursorState) -> None:
-        """Write a state: to the cursor ledger, to a new one, or to the record.
-
-        The caller holds the lock.
-        """
-        config = self._owner.config
-        encoded = encode_state(content, config)
-        self._note_left_out(encoded)
-        try:
-            if not await store.append_and_wait(encoded.data, config):
-                await store.switch_ledger(content, config)
-        except (StorageError, MetadataError) as error:
-            logger.warning("cursor ledger failed", extra={"cursor": self.name, "error": str(error)})
-            old_ledger_id = store.ledger_id
-            await store.write_record(
-                content, max_ranges=config.max_unacked_ranges_to_persist_in_metadata
-            )
-            await store.drop_ledger(old_ledger_id)
-        except ManagedLedgerFencedError as error:
-            self._owner.fence(error)
-            raise
-
-    def _on_written(self, changes: CursorChanges, error: Exception | None) -> None:
-        before = self._state.persistent_mark_delete_position
-        if error is None:
-            self._state.persisted(changes)
-            self._owner.on_cursor_moved(before, self._state.persistent_mark_delete_position)
-        else:
-            self._state.failed(changes)
-            logger.warning(
-                "cursor not written",
-                extra={"topic": self._owner.name, "cursor": self.name, "error": str(error)},
-            )
-            self._fence_if_lost(error)
-        self._schedule_write()
-
-    def _fence_if_lost(self, error: Exception) -> None:
-        if isinstance(error, ManagedLedgerFencedError):
-            self._owner.fence(error)
-
-    def _note_left_out(self, encoded: Encoded) -> None:
-        left_out = encoded.ranges_left_out_count + encoded.batches_left_out_count
-        if left_out and not self._ranges_not_persisted_count:
-            logger.warning(
-                "acknowledgements exceed what is persisted",
-                extra={"topic": self._owner.name, "cursor": self.name, "left_out": left_out},
-            )
-        self._ranges_not_persisted_count = left_out
+        if self._persister is None:
+            raise ManagedLedgerError(f"{self.name}: the cursor is not durable")
+        return self._persister
 
     async def flush(self) -> None:
         """Write what is dirty now.
@@ -673,21 +421,8 @@ class ManagedCursor:
         Raises:
             StorageError, MetadataError: It could not be written; it will be tried again.
         """
-        store = self._store
-        if store is None:
-            return
-        async with self._store_lock:
-            changes = self._state.changes_due(self._clock.monotonic_seconds(), is_forced=True)
-            if changes is None:
-                if self._state.is_write_in_flight:
-                    await self._write_now(store, self._state)
-                return
-            try:
-                await self._write_now(store, self._state)
-            except (StorageError, MetadataError, ManagedLedgerError) as error:
-                self._on_written(changes, error)
-                raise
-            self._on_written(changes, None)
+        if self._persister is not None:
+            await self._persister.flush()
 
     # The end
 
@@ -702,43 +437,24 @@ class ManagedCursor:
             return
         self._release()
         try:
-            if self._store is not None:
-                async with self._store_lock:
-                    await self._close_store(self._store)
+            if self._persister is not None:
+                await self._persister.close()
         finally:
-            self._owner.on_cursor_closed(self)
+            self._watch.on_cursor_closed(self)
 
     def _release(self) -> None:
         self.set_inactive()
         self.cancel_wait()
         self._is_closed = True
-        self._state.read_generation += 1
-        self._ahead.clear()
+        self._reading.close()
 
     def abandon(self) -> None:
         """Stop without writing: the managed ledger is another owner's, or is being deleted."""
         if not self._is_closed:
             self._release()
-            self._owner.on_cursor_closed(self)
-
-    async def _close_store(self, store: CursorStore) -> None:
-        state, config = self._state, self._owner.config
-        is_whole = store.ledger_id == NO_LEDGER or store.last_entry_id < 0
-        if is_whole and not state.is_dirty:
-            return  # the record, or a cursor ledger of the last time, has it all
-        in_metadata = config.max_unacked_ranges_to_persist_in_metadata
-        ranges = state.individual_deleted_messages.ranges_count()
-        if ranges + len(state.batch_deleted_indexes) > in_metadata:
-            await self._write_now(store, state)
-            await store.close_ledger()
-            return
-        old_ledger_id = store.ledger_id
-        try:
-            await store.write_record(state)
-        except ManagedLedgerFencedError as error:
-            self._owner.fence(error)
-            raise
-        await store.drop_ledger(old_ledger_id)
+            if self._persister is not None:
+                self._persister.abandon()
+            self._watch.on_cursor_closed(self)
 
     async def delete(self) -> None:
         """Remove the record and the cursor ledger for good.
@@ -747,14 +463,9 @@ class ManagedCursor:
             MetadataError: It could not be removed.
         """
         self.abandon()
-        if self._store is not None:
-            async with self._store_lock:
-                await self._store.delete()
+        if self._persister is not None:
+            await self._persister.delete()
 
     def _raise_if_closed(self) -> None:
         if self._is_closed:
             raise CursorClosedError(f"{self.name}: the cursor is closed")
-
-
-_AHEAD_ENTRIES = 100_000  # what one read-ahead asks for at most; its bytes end it before
-_REPLAY_BYTES = 5 * 1024 * 1024

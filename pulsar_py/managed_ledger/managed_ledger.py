@@ -17,14 +17,10 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
-    CursorNotFoundError,
-    EntryNotFoundError,
-    LedgerNotFoundError,
     ManagedLedgerClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
@@ -36,20 +32,16 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.append_news import AppendListener, AppendNews, Waiter
 from pulsar_py.managed_ledger.appender import Appender
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursor_state import CursorState
-from pulsar_py.managed_ledger.cursor_store import CursorStore
+from pulsar_py.managed_ledger.cursor_registry import CursorRegistry, InitialPosition
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import EntryCache, EntryCacheManager
-from pulsar_py.managed_ledger.ledger_format import (
-    LedgerList,
-    cursor_path,
-    encode_ledger_list,
-    ledger_path,
-)
+from pulsar_py.managed_ledger.ledger_format import LedgerList, encode_ledger_list, ledger_path
 from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
+from pulsar_py.managed_ledger.ledger_reading import LedgerReading
 from pulsar_py.managed_ledger.ledger_state import LedgerState, State
 from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.stats import CursorStats, LedgerStats, ManagedLedgerStats
@@ -68,43 +60,6 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 C = TypeVar("C")
-C_contra = TypeVar("C_contra", contravariant=True)
-
-_READ_ENTRY_BYTES = 1  # reads give at least one entry whatever the bytes
-
-
-class InitialPosition(Enum):
-    """Where a new cursor starts."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
-
-
-class AppendListener(Protocol[C_contra]):
-    """Who hears what became of appended entries; the topic.
-
-    Called on the loop, never from inside `append`.
-    """
-
-    def on_appended(
-        self, ledger_id: int, first_entry_id: int, contexts: Sequence[C_contra]
-    ) -> None:
-        """These entries are durable, with consecutive ids; once a group, in order of appending."""
-
-    def on_append_failed(self, contexts: Sequence[C_contra], error: Exception) -> None:
-        """These entries are not stored and never will be; others may still come."""
-
-    def on_fenced(self, error: Exception) -> None:
-        """Another owner has the managed ledger; what was pending has failed before this. Once."""
-
-
-class _Waiter:
-    """The context of an `append_and_wait`."""
-
-    __slots__ = ("done",)
-
-    def __init__(self, done: asyncio.Future[Position]) -> None:
-        self.done = done
 
 
 class SharedParts(Protocol):
@@ -147,7 +102,6 @@ class ManagedLedger(Generic[C]):
         """`stored` is the list in metadata, at `version`; MUST_NOT_EXIST for a new one."""
         self.name = name
         self.config = config
-        self.listener: AppendListener[C] | None = None  # set by the topic
         self.clock = shared.clock
         self.flusher = shared.flusher
         self.cache_manager = shared.cache_manager
@@ -158,7 +112,7 @@ class ManagedLedger(Generic[C]):
         self._metadata = shared.metadata
         self._version = version  # of the list in metadata
         self._ledgers = LedgerState(stored)
-        self._appender: Appender[C | _Waiter] = Appender(
+        self._appender: Appender[C | Waiter] = Appender(
             self,
             self._ledgers,
             store=shared.ledger_store,
@@ -167,13 +121,19 @@ class ManagedLedger(Generic[C]):
             chance=shared.chance,
         )
         self.append = self._appender.append
-        self._readers = LedgerReaders(shared.ledger_store, config.ledger_options.password)
+        self._news: AppendNews[C] = AppendNews()
         self._cache = EntryCache(shared.cache_manager)
-        self._cursors: dict[str, ManagedCursor] = {}  # durable or not
-        self._active: set[ManagedCursor] = set()  # cursors to cache for
-        self._waiting: dict[ManagedCursor, Callable[[], None]] = {}  # to wake at the next group
-        self._waiters_count = 0  # _Waiters among the pending contexts
-        self._cursor_lock = asyncio.Lock()  # held while a durable cursor is made or deleted
+        self._readers = LedgerReaders(shared.ledger_store, config.ledger_options.password)
+        self._reading = LedgerReading(
+            self._ledgers, self._cache, self._readers, lambda: self._appender.writer
+        )
+        self._registry = CursorRegistry(
+            self,
+            self._ledgers,
+            metadata=shared.metadata,
+            ledger_store=shared.ledger_store,
+            cache=self._cache,
+        )
         self._idle_mark = (-1, 0)  # entries added as of when, for periodic calls
         self._is_trimming = False  # a task that trims runs
         self._is_closing = False
@@ -248,7 +208,16 @@ class ManagedLedger(Generic[C]):
     @property
     def cursors(self) -> Mapping[str, ManagedCursor]:
         """All cursors, durable or not, by name."""
-        return self._cursors
+        return self._registry.cursors
+
+    @property
+    def listener(self) -> AppendListener[C] | None:
+        """Who hears what became of appends; set by the topic."""
+        return self._news.listener
+
+    @listener.setter
+    def listener(self, listener: AppendListener[C] | None) -> None:
+        self._news.listener = listener
 
     # Appending
 
@@ -260,76 +229,28 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError, StorageError: It is not stored.
         """
-        done: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
-        self._appender.append(data, _Waiter(done))
-        self._waiters_count += 1
-        return await done
+        waiter = Waiter()
+        self._appender.append(data, waiter)
+        self._news.waiters_count += 1
+        return await waiter.done
 
     def on_confirmed_group(
         self,
         ledger_id: int,
         first_entry_id: int,
-        contexts: list[C | _Waiter],
+        contexts: list[C | Waiter],
         datas: list[bytes],
     ) -> None:
         """Count a durable group, cache it, answer it, wake who waits. Hot path: publish."""
         self._ledgers.confirmed(len(datas), sum(map(len, datas)))
-        if self._active and self._has_tailing_cursor(ledger_id, first_entry_id):
+        if self._registry.has_tailing_cursor(ledger_id, first_entry_id):
             self._cache.insert(ledger_id, first_entry_id, datas)
-        if self._waiters_count:
-            self._answer_waiters(ledger_id, first_entry_id, contexts)
-        elif self.listener is not None:
-            self.listener.on_appended(ledger_id, first_entry_id, contexts)  # type: ignore[arg-type]  # no waiter is among them
-        if self._waiting:
-            self._wake()
+        self._news.appended(ledger_id, first_entry_id, contexts)
+        self._registry.wake()
 
-    def _has_tailing_cursor(self, ledger_id: int, first_entry_id: int) -> bool:
-        """Whether an active cursor is near the end; drops what all of them have read."""
-        slowest = min(cursor.read_position for cursor in self._active)
-        self._cache.evict_below(slowest)
-        threshold = self.config.cursor_backlogged_threshold_entries
-        first = Position(ledger_id, first_entry_id)
-        return any(
-            self._ledgers.count_between(cursor.read_position, first) < threshold
-            for cursor in self._active
-        )
-
-    def _answer_waiters(
-        self, ledger_id: int, first_entry_id: int, contexts: list[C | _Waiter]
-    ) -> None:
-        run: list[C] = []
-        for entry_id, context in enumerate(contexts, first_entry_id):
-            if not isinstance(context, _Waiter):
-                run.append(context)
-                continue
-            self._tell_appended(ledger_id, entry_id - len(run), run)
-            run = []
-            self._waiters_count -= 1
-            if not context.done.done():
-                context.done.set_result(Position(ledger_id, entry_id))
-        self._tell_appended(ledger_id, first_entry_id + len(contexts) - len(run), run)
-
-    def _tell_appended(self, ledger_id: int, first_entry_id: int, contexts: list[C]) -> None:
-        if contexts and self.listener is not None:
-            self.listener.on_appended(ledger_id, first_entry_id, contexts)
-
-    def on_failed_group(self, contexts: list[C | _Waiter], error: Exception) -> None:
+    def on_failed_group(self, contexts: list[C | Waiter], error: Exception) -> None:
         """Answer appends that are not stored."""
-        others: list[C] = []
-        for context in contexts:
-            if not isinstance(context, _Waiter):
-                others.append(context)
-                continue
-            self._waiters_count -= 1
-            if not context.done.done():
-                context.done.set_exception(error)
-        if others and self.listener is not None:
-            self.listener.on_append_failed(others, error)
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for callback in waiting.values():
-            callback()
+        self._news.failed(contexts, error)
 
     # The list of ledgers
 
@@ -359,15 +280,13 @@ class ManagedLedger(Generic[C]):
 
     def _tell_fenced(self, error: Exception) -> None:
         self._appender.fail_pending(ManagedLedgerFencedError(f"{self.name}: {error}"))
-        if self.listener is not None:
-            self.listener.on_fenced(error)
+        self._news.fenced(error)
 
     def on_ledger_created(self, placeholders: list[int]) -> None:
         """The appender has a new ledger; delete the empty ones, and see what can go."""
         if placeholders:
             self.tasks.spawn(self._delete_ledgers(placeholders), "delete placeholders")
-        for cursor in self._cursors.values():
-            cursor.on_trimmed()
+        self._registry.on_ledgers_changed()
         self._maybe_trim()
 
     async def create_first_ledger(self) -> None:
@@ -398,7 +317,7 @@ class ManagedLedger(Generic[C]):
 
     async def _set_properties(self, properties: dict[str, str]) -> None:
         async with self.change_lock:
-            self._raise_if_unusable()
+            self.raise_if_unusable()
             stored = self._ledgers.stored()
             stored.properties = properties
             await self.write_ledger_list(stored)
@@ -407,7 +326,7 @@ class ManagedLedger(Generic[C]):
     async def roll_ledger(self) -> None:
         """Close the current ledger if it has entries, and go on in a new one."""
         async with self.change_lock:
-            self._raise_if_unusable()
+            self.raise_if_unusable()
             await self._appender.roll()
 
     async def roll_if_due(self) -> None:
@@ -434,10 +353,8 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError, MetadataError, StorageError: Nothing was deleted.
         """
-        self._raise_if_unusable()
-        for cursor in list(self._cursors.values()):
-            if not cursor.is_closed:
-                await cursor.flush()
+        self.raise_if_unusable()
+        await self._registry.flush()
         await self._trim()
 
     def _maybe_trim(self) -> None:
@@ -467,8 +384,7 @@ class ManagedLedger(Generic[C]):
                 return
             await self.write_ledger_list(self._ledgers.without(ledger_ids))
             self._ledgers.ledgers_trimmed(ledger_ids)
-            for cursor in self._cursors.values():
-                cursor.on_trimmed()
+            self._registry.on_ledgers_changed()
         self._cache.evict_below(self._ledgers.first_position)
         logger.info("ledgers trimmed", extra={"topic": self.name, "ledgers": ledger_ids})
         await self._delete_ledgers(ledger_ids)
@@ -502,45 +418,9 @@ class ManagedLedger(Generic[C]):
             ManagedLedgerError: Closed or fenced, or the name is a non-durable cursor's.
             MetadataError: It could not be stored.
         """
-        async with self._cursor_lock:
-            self._raise_if_unusable()
-            cursor = self._cursors.get(name)
-            if cursor is not None:
-                if not cursor.is_durable:
-                    raise ManagedLedgerError(f"{self.name}: cursor {name} is not durable")
-                return cursor
-            state = self._new_state(self._mark_delete_for(initial), properties)
-            store = self._cursor_store(name)
-            store.cursor_properties = dict(cursor_properties or {})
-            try:
-                await store.create(state)
-            except ManagedLedgerFencedError as error:
-                self.fence(error)
-                raise
-            self._raise_if_unusable()
-            state.settle()
-            cursor = self._cursors[name] = ManagedCursor(name, self, state, store)
-            return cursor
-
-    def _cursor_store(self, name: str) -> CursorStore:
-        path = cursor_path(self.name, name)
-        return CursorStore(path, self._metadata, self._store, self.clock)
-
-    def _new_state(
-        self, mark_delete: Position, properties: Mapping[str, int] | None = None
-    ) -> CursorState:
-        return CursorState(
-            self._ledgers,
-            mark_delete,
-            properties=properties,
-            is_batch_index_ack_enabled=self.config.is_batch_index_ack_enabled,
-            persist_interval_seconds=self.config.cursor_persist_interval_seconds,
+        return await self._registry.open(
+            name, initial, properties=properties, cursor_properties=cursor_properties
         )
-
-    def _mark_delete_for(self, initial: InitialPosition) -> Position:
-        if initial is InitialPosition.LATEST:
-            return self._ledgers.last_confirmed_or_gap
-        return self._ledgers.previous_position(self._ledgers.first_position)
 
     async def recover_cursor(self, name: str) -> None:
         """Bring back a cursor that metadata has; called while opening.
@@ -548,14 +428,7 @@ class ManagedLedger(Generic[C]):
         Raises:
             MetadataError, StorageError: It can't be read now.
         """
-        store = self._cursor_store(name)
-        snapshot = await store.recover(self.config)
-        state = self._new_state(snapshot.mark_delete_position, snapshot.properties)
-        state.individual_deleted_messages = snapshot.individual_deleted_messages
-        if self.config.is_batch_index_ack_enabled:
-            state.batch_deleted_indexes = snapshot.batch_deleted_indexes
-        state.settle()
-        self._cursors[name] = ManagedCursor(name, self, state, store)
+        await self._registry.recover(name)
 
     def new_non_durable_cursor(
         self,
@@ -572,23 +445,7 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError: Closed or fenced, or the name is taken.
         """
-        self._raise_if_unusable()
-        if name in self._cursors:
-            raise ManagedLedgerError(f"{self.name}: there is a cursor {name}")
-        if isinstance(start, InitialPosition):
-            mark_delete = self._mark_delete_for(start)
-        elif start > self._ledgers.last_confirmed_entry and not self._is_next(start):
-            mark_delete = self._mark_delete_for(initial or InitialPosition.LATEST)
-        else:
-            before = Position(start.ledger_id, max(start.entry_id, 0) - 1)
-            following = self._ledgers.next_valid_position(before)
-            mark_delete = Position(following.ledger_id, following.entry_id - 1)
-        state = self._new_state(mark_delete)
-        cursor = self._cursors[name] = ManagedCursor(name, self, state, None)
-        return cursor
-
-    def _is_next(self, start: Position) -> bool:
-        return start == self._ledgers.next_valid_position(self._ledgers.last_confirmed_entry)
+        return self._registry.new_non_durable(name, start, initial=initial)
 
     async def delete_cursor(self, name: str) -> None:
         """Remove a cursor with its record and cursor ledger.
@@ -597,78 +454,26 @@ class ManagedLedger(Generic[C]):
             CursorNotFoundError: There is none.
             MetadataError: Its record could not be removed; it is closed all the same.
         """
-        async with self._cursor_lock:
-            cursor = self._cursors.get(name)
-            if cursor is None:
-                raise CursorNotFoundError(f"{self.name}: no cursor {name}")
-            try:
-                await cursor.delete()
-            except ManagedLedgerFencedError as error:
-                self.fence(error)
-                raise
+        await self._registry.delete(name)
         self._maybe_trim()
 
     def slowest_durable_cursor(self) -> ManagedCursor | None:
         """The durable cursor with the oldest mark-delete position that survives a crash."""
-        durable = [cursor for cursor in self._cursors.values() if cursor.is_durable]
-        return min(durable, key=lambda cursor: cursor.persistent_mark_delete_position, default=None)
+        return self._registry.slowest_durable()
 
     def on_cursor_moved(self, before: Position, after: Position) -> None:
         """A durable cursor's written position moved: its ledgers may go now."""
-        if (
-            before.ledger_id != after.ledger_id
-            or self._ledgers.next_valid_position(after).ledger_id != after.ledger_id
-        ):
+        following = self._ledgers.next_valid_position(after)
+        if before.ledger_id != following.ledger_id:
             self._maybe_trim()
-
-    def on_cursor_closed(self, cursor: ManagedCursor) -> None:
-        """Forget a cursor that was closed or deleted."""
-        if self._cursors.get(cursor.name) is cursor:
-            del self._cursors[cursor.name]
-
-    def on_activity_changed(self, cursor: ManagedCursor) -> None:
-        """Cache for it, or no longer."""
-        if cursor.is_active:
-            self._active.add(cursor)
-            return
-        self._active.discard(cursor)
-        if not self._active:
-            self._cache.clear()
-
-    def wait(self, cursor: ManagedCursor, callback: Callable[[], None]) -> None:
-        """Call back once when a group is confirmed or at the end; soon if it could read now."""
-        if cursor.has_more_entries() or self.is_terminated:
-            self.cancel_wait(cursor)
-            asyncio.get_running_loop().call_soon(callback)
-        else:
-            self._waiting[cursor] = callback
-
-    def cancel_wait(self, cursor: ManagedCursor) -> None:
-        """Forget a waiting cursor's callback."""
-        self._waiting.pop(cursor, None)
-
-    def is_waiting(self, cursor: ManagedCursor) -> bool:
-        """Whether it waits."""
-        return cursor in self._waiting
 
     # Reading
 
     def read_run_cached(
         self, ledger_id: int, first: int, last: int, max_bytes: int
     ) -> list[Entry] | None:
-        """Neighbouring entries that are in memory, at least the first; else None.
-
-        Hot path: tailing consume.
-        """
-        entries = self._cache.read(ledger_id, first, last, max_bytes)
-        if entries is not None:
-            return entries
-        writer = self._appender.writer
-        if writer is not None and writer.ledger_id == ledger_id:
-            datas = writer.read_cached(first, last, max_bytes)
-        else:
-            datas = self._readers.read_cached(ledger_id, first, last, max_bytes)
-        return None if not datas else _entries(ledger_id, first, datas)
+        """Neighbouring entries that are in memory, at least the first; else None."""
+        return self._reading.run_cached(ledger_id, first, last, max_bytes)
 
     async def read_run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> list[Entry]:
         """Neighbouring entries from storage, at least the first.
@@ -676,12 +481,7 @@ class ManagedLedger(Generic[C]):
         Raises:
             StorageError: It can't be read.
         """
-        writer = self._appender.writer
-        if writer is not None and writer.ledger_id == ledger_id:
-            datas = await writer.read(first, last, max_bytes)
-        else:
-            datas = await self._readers.read(ledger_id, first, last, max_bytes)
-        return _entries(ledger_id, first, datas)
+        return await self._reading.run(ledger_id, first, last, max_bytes)
 
     async def read_entry(self, position: Position) -> Entry:
         """One entry.
@@ -690,15 +490,7 @@ class ManagedLedger(Generic[C]):
             EntryNotFoundError, LedgerNotFoundError: There is none.
             CorruptDataError: What is stored fails its checksum.
         """
-        ledger_id, entry_id = position
-        if not self._ledgers.contains(position):
-            if ledger_id not in self._ledgers.ledgers:
-                raise LedgerNotFoundError(f"{self.name}: no ledger {ledger_id}")
-            raise EntryNotFoundError(f"{self.name}: no entry {position}")
-        cached = self.read_run_cached(ledger_id, entry_id, entry_id, _READ_ENTRY_BYTES)
-        if cached is not None:
-            return cached[0]
-        return (await self.read_run(ledger_id, entry_id, entry_id, _READ_ENTRY_BYTES))[0]
+        return await self._reading.read_entry(position)
 
     async def find_newest(
         self, predicate: Callable[[Entry], bool], *, after: Position | None = None
@@ -707,18 +499,7 @@ class ManagedLedger(Generic[C]):
 
         A binary search: the predicate has to hold up to some entry and for none behind it.
         """
-        ledgers = self._ledgers
-        start = after or ledgers.previous_position(ledgers.first_position)
-        low, high = 0, ledgers.count_between(start, ledgers.last_confirmed_entry)
-        found: Position | None = None
-        while low < high:
-            middle = (low + high + 1) // 2
-            position = ledgers.position_after_entries(start, middle)
-            if predicate(await self.read_entry(position)):
-                low, found = middle, position
-            else:
-                high = middle - 1
-        return found
+        return await self._reading.find_newest(predicate, after=after)
 
     # Positions
 
@@ -748,7 +529,7 @@ class ManagedLedger(Generic[C]):
 
     def backlog_size_bytes(self) -> int:
         """Estimated bytes after the slowest durable cursor's mark-delete position."""
-        durable = [cursor for cursor in self._cursors.values() if cursor.is_durable]
+        durable = self._registry.durable()
         slowest = min((cursor.mark_delete_position for cursor in durable), default=None)
         return 0 if slowest is None else self._ledgers.size_after(slowest)
 
@@ -776,12 +557,12 @@ class ManagedLedger(Generic[C]):
             current_ledger_size_bytes=last.size_bytes if is_open else 0,
             last_ledger_created_millis=ledgers.opened_millis,
             last_ledger_creation_failure_millis=self._appender.last_failure_millis,
-            waiting_cursors_count=len(self._waiting),
+            waiting_cursors_count=self._registry.waiting_count,
             pending_appends_count=self._appender.pending_count,
             last_confirmed_entry=ledgers.last_confirmed_entry,
             state=ledgers.state.value,
             ledgers=self.ledgers_info(),
-            cursors={name: cursor.stats() for name, cursor in self._cursors.items()},
+            cursors={name: cursor.stats() for name, cursor in self.cursors.items()},
             properties=dict(ledgers.properties),
         )
 
@@ -797,7 +578,7 @@ class ManagedLedger(Generic[C]):
         """
         if self._ledgers.terminated_position is not None:
             return self._ledgers.terminated_position
-        self._raise_if_unusable()
+        self.raise_if_unusable()
         self._ledgers.move_to(State.TERMINATED)
         error = ManagedLedgerTerminatedError(f"{self.name}: terminated")
         self._appender.fail_waiting(error)
@@ -809,7 +590,7 @@ class ManagedLedger(Generic[C]):
             stored.terminated_position = end
             await self.write_ledger_list(stored)
             self._ledgers.terminated_position = end
-        self._wake()
+        self._registry.wake()
         return end
 
     async def close(self) -> None:
@@ -833,18 +614,10 @@ class ManagedLedger(Generic[C]):
             raise failures[0]
 
     async def _close_cursors(self) -> list[Exception]:
-        cursors = list(self._cursors.values())
         if self.is_fenced:
-            for cursor in cursors:
-                cursor.abandon()
+            self._registry.abandon()
             return []
-        results = await asyncio.gather(
-            *(cursor.close() for cursor in cursors), return_exceptions=True
-        )
-        for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, Exception):
-                raise result
-        return [result for result in results if isinstance(result, Exception)]
+        return await self._registry.close()
 
     async def _close_ledger(self) -> list[Exception]:
         """End the current ledger and write that down, unless another owner has it."""
@@ -867,7 +640,7 @@ class ManagedLedger(Generic[C]):
     async def _release(self) -> None:
         if self._ledgers.state is not State.CLOSED:
             self._ledgers.move_to(State.CLOSED)
-        self._wake()
+        self._registry.wake()
         self._cache.clear()
         await self._readers.close()
         await self.tasks.close()
@@ -898,9 +671,7 @@ class ManagedLedger(Generic[C]):
 
     async def _delete_metadata(self) -> list[int]:
         """Remove the record and all cursors'; returns the ledgers they named."""
-        ledger_ids = [cursor.cursor_ledger_id for cursor in self._cursors.values()]
-        for cursor in list(self._cursors.values()):
-            cursor.abandon()
+        cursor_ledger_ids = self._registry.abandon()
         is_fenced = self.is_fenced
         self._ledgers.move_to(State.CLOSED)
         self._appender.fail_waiting(ManagedLedgerClosedError(f"{self.name}: deleted"))
@@ -912,14 +683,15 @@ class ManagedLedger(Generic[C]):
             # A last compare-and-set proves that it is still ours to delete.
             await self.write_ledger_list(self._ledgers.stored())
             await self._metadata.delete_recursive(ledger_path(self.name))
-        return [*self._ledgers.ledger_ids, *(each for each in ledger_ids if each >= 0)]
+        return [*self._ledgers.ledger_ids, *cursor_ledger_ids]
 
-    def _raise_if_unusable(self) -> None:
+    def raise_if_unusable(self) -> None:
+        """Raise what stands against changing anything, if something does.
+
+        Raises:
+            ManagedLedgerClosedError, ManagedLedgerFencedError: It is closed or another owner's.
+        """
         if self._is_closing or self._ledgers.state is State.CLOSED:
             raise ManagedLedgerClosedError(f"{self.name}: closed")
         if self._ledgers.state is State.FENCED:
             raise ManagedLedgerFencedError(f"{self.name}: another owner has it")
-
-
-def _entries(ledger_id: int, first: int, datas: Sequence[bytes]) -> list[Entry]:
-    return [Entry(ledger_id, entry_id, data) for entry_id, data in enumerate(datas, first)]
