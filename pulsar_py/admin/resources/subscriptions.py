@@ -143,6 +143,7 @@ class Subscriptions:
         return NO_CONTENT
 
     async def _load_or_create(self, name: TopicName) -> Topic:
+        await self._broker.namespaces.ensure_owned(name)
         try:
             return await self._topics.get_or_load(name, create_if_missing=True)
         except (TopicNotFoundError, NotAllowedError):
@@ -158,8 +159,7 @@ class Subscriptions:
             properties=start.properties if start is not None else {},
         )
         if start is not None and start.position not in {EARLIEST, LATEST}:
-            position = _after_if_excluded(topic, start)
-            await subscription.reset_to_position(position, None)
+            await subscription.reset_to_position(start.position, None)
 
     async def delete(self, request: Request) -> Response:
         """Delete a subscription; connected consumers prevent it unless forced."""

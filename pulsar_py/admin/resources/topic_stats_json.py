@@ -56,17 +56,17 @@ def topic_stats_json(
     publishers = [publisher_json(each, is_persistent=is_persistent) for each in stats.producers]
     ranges = sum(each["nonContiguousDeletedMessagesRanges"] for each in subscriptions.values())
     return {
-        "msgRateIn": stats.message_in_rate,
-        "msgThroughputIn": stats.bytes_in_rate,
-        "msgRateOut": stats.message_out_rate,
-        "msgThroughputOut": stats.bytes_out_rate,
+        "msgRateIn": float(stats.message_in_rate),
+        "msgThroughputIn": float(stats.bytes_in_rate),
+        "msgRateOut": float(stats.message_out_rate),
+        "msgThroughputOut": float(stats.bytes_out_rate),
         "bytesInCounter": stats.bytes_in_count,
         "msgInCounter": stats.messages_in_count,
         "systemTopicBytesInCounter": 0,
         "bytesOutCounter": stats.bytes_out_count,
         "msgOutCounter": stats.messages_out_count,
         "bytesOutInternalCounter": 0,
-        "averageMsgSize": stats.average_message_bytes,
+        "averageMsgSize": float(stats.average_message_bytes),
         "msgChunkPublished": stats.is_chunked,
         "storageSize": stats.storage_bytes,
         "backlogSize": stats.backlog_bytes,
@@ -105,10 +105,10 @@ def publisher_json(stats: ProducerStats, *, is_persistent: bool) -> Json:
     """One of `publishers`."""
     return {
         "accessMode": ProducerAccessMode.Name(stats.access_mode),
-        "msgRateIn": stats.message_in_rate,
-        "msgThroughputIn": stats.bytes_in_rate,
-        "averageMsgSize": stats.average_message_bytes,
-        "chunkedMessageRate": stats.chunked_rate,
+        "msgRateIn": float(stats.message_in_rate),
+        "msgThroughputIn": float(stats.bytes_in_rate),
+        "averageMsgSize": float(stats.average_message_bytes),
+        "chunkedMessageRate": float(stats.chunked_rate),
         "producerId": stats.producer_id,
         "supportsPartialProducer": False,
         "producerName": stats.producer_name,
@@ -125,12 +125,12 @@ def subscription_json(
 ) -> Json:
     """One of `subscriptions`."""
     return {
-        "msgRateOut": stats.message_out_rate,
-        "msgThroughputOut": stats.bytes_out_rate,
+        "msgRateOut": float(stats.message_out_rate),
+        "msgThroughputOut": float(stats.bytes_out_rate),
         "bytesOutCounter": stats.bytes_out_count,
         "msgOutCounter": stats.messages_out_count,
-        "msgRateRedeliver": stats.redelivered_rate,
-        "messageAckRate": stats.acked_rate,
+        "msgRateRedeliver": float(stats.redelivered_rate),
+        "messageAckRate": float(stats.acked_rate),
         "chunkedMessageRate": 0.0,
         "msgBacklog": stats.backlog_entries,
         "backlogSize": stats.backlog_bytes if with_backlog_size else -1,
@@ -142,7 +142,7 @@ def subscription_json(
         "unackedMessages": stats.unacked_messages,
         "type": stats.subscription_type,
         "activeConsumerName": stats.active_consumer_name,
-        "msgRateExpired": stats.expired_rate,
+        "msgRateExpired": float(stats.expired_rate),
         "totalMsgExpired": 0,
         "msgExpired": 0,
         "lastExpireTimestamp": stats.last_expired_millis,
@@ -179,7 +179,7 @@ def subscription_json(
         "dispatchThrottledBytesEventsByTopicLimit": 0,
         "dispatchThrottledMsgEventsByBrokerLimit": 0,
         "dispatchThrottledBytesEventsByBrokerLimit": 0,
-        "msgDropRate": stats.dropped_rate,
+        "msgDropRate": float(stats.dropped_rate),
     }
 
 
@@ -187,13 +187,13 @@ def consumer_json(stats: ConsumerStats) -> Json:
     """One of `consumers`."""
     ranges = stats.key_hash_ranges
     return {
-        "msgRateOut": stats.message_out_rate,
-        "msgThroughputOut": stats.bytes_out_rate,
+        "msgRateOut": float(stats.message_out_rate),
+        "msgThroughputOut": float(stats.bytes_out_rate),
         "bytesOutCounter": stats.bytes_out_count,
         "msgOutCounter": stats.messages_out_count,
-        "msgRateRedeliver": stats.redelivered_rate,
-        "messageAckRate": stats.acked_rate,
-        "chunkedMessageRate": stats.chunked_rate,
+        "msgRateRedeliver": float(stats.redelivered_rate),
+        "messageAckRate": float(stats.acked_rate),
+        "chunkedMessageRate": float(stats.chunked_rate),
         "consumerName": stats.consumer_name,
         "availablePermits": stats.available_permits,
         "unackedMessages": stats.unacked_messages,

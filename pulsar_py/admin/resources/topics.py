@@ -401,6 +401,7 @@ class Topics:
 
     async def _partition(self, name: TopicName) -> Topic | None:
         """A partition, None where it was deleted by itself."""
+        await self._broker.namespaces.ensure_owned(name)
         try:
             return await self._topics.get_or_load(name, create_if_missing=not name.is_persistent)
         except TopicNotFoundError:
