@@ -219,14 +219,16 @@ async def _get_last_message_id(
         cnx.send_error(command.request_id, error)
         return
     subscription = consumer.subscription
-    is_persistent = isinstance(subscription, PersistentSubscription)
+    mark_delete_position = None
+    if isinstance(subscription, PersistentSubscription):
+        mark_delete_position = subscription.cursor.mark_delete_position
     cnx.send(
         commands.get_last_message_id_response(
             command.request_id,
             commands.message_id_data(
                 position, partition_index=topic.name.partition_index, batch_index=batch_index
             ),
-            subscription.cursor.mark_delete_position if is_persistent else None,
+            mark_delete_position,
         )
     )
 
@@ -283,6 +285,6 @@ def handle_close_consumer(cnx: ServerCnx, command: CommandCloseConsumer) -> None
     if pending is not None:
         pending.abandon()
     consumer = cnx.forget_consumer(command.consumer_id)
-    if consumer is not None:
-        consumer.close()
     cnx.send(commands.success(command.request_id))
+    if consumer is not None:
+        consumer.close()  # after the answer: what it held may go to others on this connection

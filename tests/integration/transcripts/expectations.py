@@ -108,13 +108,49 @@ DEVIATIONS: Mapping[str, Deviation] = {
     "consumer-stats-unknown-consumer": Deviation(
         "ConsumerNotFound is what the protocol has for it; the connection serves on",
         results={
-            2: _answer(
+            4: _answer(
                 "CONSUMER_STATS_RESPONSE",
-                request_id=1,
+                request_id=2,
                 error_code="ConsumerNotFound",
                 error_message="",
             )
         },
-        steps=3,
+        steps=5,
+    ),
+    "get-schema-short-version": Deviation(
+        _ERROR_REASON,
+        results={
+            4: _answer(
+                "GET_SCHEMA_RESPONSE",
+                request_id=2,
+                error_code="IncompatibleSchema",
+                error_message="",
+            )
+        },
+        steps=5,
+    ),
+    "flow-before-subscribe-success": Deviation(
+        "permits that come early are kept; losing them is a race of the original",
+        results={
+            7: {
+                "commands": [
+                    {
+                        "type": "MESSAGE",
+                        "fields": {
+                            "consumer_id": 1,
+                            "message_id": {"ledgerId": "L1", "entryId": 0, "partition": -1},
+                        },
+                        "checksum": "valid",
+                        "metadata": {
+                            "producer_name": "wire",
+                            "sequence_id": 0,
+                            "publish_time": 1700000000000,
+                        },
+                        "body": "text:m0",
+                    }
+                ],
+                "closed": False,
+            }
+        },
     ),
 }
