@@ -1,0 +1,24 @@
+"""Deciders of the managed ledger, driven from text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.testing.playbook import check_playbook
+from tests.playbooks.cursor_player import CursorPlayer
+from tests.playbooks.ledger_player import LedgerPlayer
+
+HERE = Path(__file__).parent
+PLAYERS = {"cursor": CursorPlayer, "ledger": LedgerPlayer}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(HERE.glob("*/*.txt")) if path.parent.name in PLAYERS],
+    ids=lambda path: f"{path.parent.name}/{path.stem}",
+)
+def test_the_playbook_holds(path, request):
+    player = PLAYERS[path.parent.name]()
+    check_playbook(path, player.execute, is_rewriting=request.config.getoption("--rewrite"))
