@@ -1,0 +1,85 @@
+"""What the storage tests share: a listener that remembers, and an engine with small sizes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from dataclasses import replace
+
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.disk import Disk
+from pulsar_py.common.errors import StorageError
+from pulsar_py.storage.bookie import Bookie
+from pulsar_py.storage.ledger_store import LedgerOptions, LedgerWriter
+from pulsar_py.storage.settings import BookieSettings
+
+SMALL = BookieSettings(
+    write_cache_bytes=100_000,
+    append_limit_bytes=1_000_000,
+    journal_file_bytes=20_000,
+    journal_group_bytes=5_000,
+    entry_log_bytes=10_000,
+    run_bytes=1_000,
+    read_ahead_bytes=3_000,
+    read_cache_bytes=20_000,
+    index_cache_bytes=20_000,
+    minimum_free_bytes=0,
+    disk_check_interval_seconds=0.001,
+)
+
+
+class Listener:
+    """A writer's owner."""
+
+    def __init__(self) -> None:
+        self.confirmed = -1
+        self.failures: list[StorageError] = []
+        self._changed = asyncio.Event()
+
+    def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
+        self.confirmed = last_add_confirmed
+        self._changed.set()
+
+    def on_failed(self, ledger_id: int, error: StorageError) -> None:
+        self.failures.append(error)
+        self._changed.set()
+
+    async def until(self, entry_id: int) -> None:
+        while self.confirmed < entry_id and not self.failures:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+class Ids:
+    """Ledger ids that outlive an engine."""
+
+    def __init__(self) -> None:
+        self._ids = itertools.count(1)
+
+    async def __call__(self) -> int:
+        return next(self._ids)
+
+
+async def start(disk: Disk, ids: Ids | None = None, **changes: object) -> Bookie:
+    settings = replace(SMALL, **changes)  # type: ignore[arg-type]
+    return await Bookie.start(disk, clock=SystemClock(), ledger_ids=ids or Ids(), settings=settings)
+
+
+async def write(bookie: Bookie, count: int, size: int = 100) -> tuple[LedgerWriter, Listener]:
+    """A new ledger with confirmed entries."""
+    listener = Listener()
+    writer = await bookie.create(listener, LedgerOptions())
+    for entry_id in range(count):
+        writer.append(entry(entry_id, size))
+    await listener.until(count - 1)
+    return writer, listener
+
+
+def entry(entry_id: int, size: int = 100) -> bytes:
+    return entry_id.to_bytes(4, "big") * (size // 4)
+
+
+async def turns(count: int = 50) -> None:
+    """Let everything that needs no time run."""
+    for _ in range(count):
+        await asyncio.sleep(0)

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.storage.ledger_record import TOMBSTONE, LedgerRecord, digest
+from pulsar_py.storage.ledger_store import LedgerOptions
+
+FULL = LedgerRecord.created(
+    LedgerOptions(3, 2, 1, b"secret", {"application": b"pulsar", "ü": b""})
+).closed(is_fenced=True, last_entry_id=41, length_bytes=10**12)
+
+
+@pytest.mark.parametrize("record", [LedgerRecord(), FULL, TOMBSTONE])
+def test_a_record_is_read_back(record: LedgerRecord) -> None:
+    assert LedgerRecord.decode(record.encode()) == record
+
+
+def test_any_cut_or_longer_record_is_damage() -> None:
+    data = FULL.encode()
+    for cut in range(len(data)):
+        with pytest.raises(CorruptDataError):
+            LedgerRecord.decode(data[:cut])
+    with pytest.raises(CorruptDataError):
+        LedgerRecord.decode(data + b"x")
+
+
+def test_the_layout_is_the_documented_one() -> None:
+    record = LedgerRecord(
+        is_closed=True, last_entry_id=2, length_bytes=5, custom_metadata={"k": b"v"}
+    )
+    assert record.encode().hex(" ") == (
+        "01 01 01 01 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00 05 00 "
+        "00 01 00 01 6b 00 00 00 01 76"
+    )
+
+
+def test_passwords_are_not_stored() -> None:
+    assert b"secret" not in FULL.encode()
+    assert FULL.password_digest == digest(b"secret")
+    assert digest(b"") == b""
+
+
+def test_info_shows_the_record() -> None:
+    info = FULL.info(7)
+    assert (info.ledger_id, info.is_closed, info.is_fenced) == (7, True, True)
+    assert (info.last_entry_id, info.length_bytes) == (41, 10**12)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pulsar_py.storage.read_cache import ReadCache
+
+
+def run(size: int = 1000, count: int = 10) -> list[bytes]:
+    return [bytes(size)] * count
+
+
+def test_a_run_is_found_by_any_entry_in_it() -> None:
+    cache = ReadCache(100_000)
+    entries = run()
+    cache.put(1, 10, entries)
+
+    assert cache.find(1, 10) == (entries, 0)
+    assert cache.find(1, 19) == (entries, 9)
+    assert cache.find(1, 9) is None
+    assert cache.find(1, 20) is None
+    assert cache.find(2, 10) is None
+
+
+def test_the_least_recently_used_run_goes_first() -> None:
+    cache = ReadCache(35_000)
+    for first in (0, 10, 20):
+        cache.put(1, first, run())
+    cache.find(1, 0)
+    cache.put(1, 30, run())
+
+    assert [cache.find(1, first) is not None for first in (0, 10, 20, 30)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert cache.size_bytes <= 35_000
+
+
+def test_tiny_entries_count_what_they_hold() -> None:
+    cache = ReadCache(10_000)
+    cache.put(1, 0, [b""] * 100)
+
+    assert cache.size_bytes > 6_000
+
+
+def test_what_is_too_big_is_not_kept_and_nothing_twice() -> None:
+    cache = ReadCache(5_000)
+    cache.put(1, 0, run())
+    assert cache.find(1, 0) is None
+    cache.put(1, 0, run(10))
+    size = cache.size_bytes
+    cache.put(1, 0, run(10))
+    assert cache.size_bytes == size
+
+
+def test_a_forgotten_ledger_leaves_nothing() -> None:
+    cache = ReadCache(100_000)
+    for first in range(0, 50, 10):
+        cache.put(1, first, run())
+    cache.put(2, 0, run())
+    other = cache.size_bytes // 6
+
+    cache.forget_ledger(1)
+    cache.forget_ledger(1)
+
+    assert cache.find(1, 0) is None
+    assert cache.size_bytes == other

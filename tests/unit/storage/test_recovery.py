@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.storage.journal_format import FILE_HEADER_BYTES, FileHeader
+from pulsar_py.storage.recovery import FoundFile, ReplayFile, check_end, plan_replay
+
+
+def found(file_id: int, previous_end: int | None, *, has_blocks: bool = False) -> FoundFile:
+    header = None if previous_end is None else FileHeader(file_id, previous_end)
+    return FoundFile(file_id, f"journal/{file_id}", header, has_blocks)
+
+
+def test_files_are_replayed_from_the_mark_up_to_what_the_next_one_says() -> None:
+    plan = plan_replay([found(2, 0), found(3, 900), found(4, 800)], (2, 300))
+
+    assert plan.files == (
+        ReplayFile(2, "journal/2", 300, 900),
+        ReplayFile(3, "journal/3", FILE_HEADER_BYTES, 800),
+        ReplayFile(4, "journal/4", FILE_HEADER_BYTES, None),
+    )
+    assert plan.leftovers == ()
+    assert plan.last_file_id == 4
+
+
+def test_files_before_the_mark_and_unused_ones_are_left_over() -> None:
+    plan = plan_replay([found(1, None), found(2, 0), found(3, None)], (2, 300))
+
+    assert plan.leftovers == ("journal/1", "journal/3")
+    assert [file.file_id for file in plan.files] == [2]
+
+
+def test_nothing_found_is_fine_where_nothing_was_begun() -> None:
+    assert plan_replay([], (5, 0)).files == ()
+    with pytest.raises(CorruptDataError, match="journal file 5 of the checkpoint is missing"):
+        plan_replay([], (5, 100))
+
+
+def test_a_lost_header_or_file_is_refused() -> None:
+    with pytest.raises(CorruptDataError, match="journal/2: offset 0"):
+        plan_replay([found(2, None, has_blocks=True)], (2, 0))
+    with pytest.raises(CorruptDataError, match="journal/3: found where journal file 2 should be"):
+        plan_replay([found(3, 0)], (2, 0))
+    with pytest.raises(CorruptDataError, match="journal/4: found where journal file 3 should be"):
+        plan_replay([found(2, 0), found(4, 0)], (2, 0))
+
+
+def test_the_last_file_may_end_torn_but_not_damaged() -> None:
+    last = ReplayFile(4, "journal/4", 40, None)
+    check_end(last, 500, has_later_block=False)
+    with pytest.raises(CorruptDataError, match="journal/4: offset 500"):
+        check_end(last, 500, has_later_block=True)
+
+
+def test_any_other_file_has_to_reach_its_end() -> None:
+    middle = ReplayFile(3, "journal/3", 40, 800)
+    check_end(middle, 800, has_later_block=False)
+    with pytest.raises(CorruptDataError, match=r"journal/3: offset 700.* go on to 800"):
+        check_end(middle, 700, has_later_block=False)
