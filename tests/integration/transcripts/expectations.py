@@ -129,6 +129,25 @@ DEVIATIONS: Mapping[str, Deviation] = {
         },
         steps=5,
     ),
+    "seek-failover-inactive": Deviation(
+        "a consumer that becomes active because the seek closed the active one is told so",
+        results={
+            7: {
+                "commands": [
+                    {
+                        "type": "CLOSE_CONSUMER",
+                        "fields": {"consumer_id": 1, "request_id": -1},
+                    },
+                    {
+                        "type": "ACTIVE_CONSUMER_CHANGE",
+                        "fields": {"consumer_id": 2, "is_active": True},
+                    },
+                    {"type": "SUCCESS", "fields": {"request_id": 3}},
+                ],
+                "closed": False,
+            }
+        },
+    ),
     "flow-before-subscribe-success": Deviation(
         "permits that come early are kept; losing them is a race of the original",
         results={
