@@ -32,6 +32,8 @@ from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, Subscr
 from pulsar_py.server.topics.consumer import Consumer
 from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
 from pulsar_py.storage.bookie import Bookie
+from pulsar_py.storage.ledger_store import LedgerStore
+from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 from pulsar_py.wire.framing import FrameDecoder
 from pulsar_py.wire.payload import encode_entry
 
@@ -172,14 +174,22 @@ class Ledgers:
         self.clock = clock
         self._ids = itertools.count(1)
 
-    async def start(self, **options: Any) -> None:
-        self.bookie = await Bookie.start(MemoryDisk(), clock=self.clock, ledger_ids=self._next_id)
+    async def start(self, *, is_cold: bool = False) -> None:
+        """`is_cold`: nothing is ever cached, each read awaits the store."""
+        self.store: LedgerStore
+        if is_cold:
+            self.store = simulated = SimulatedLedgerStore()
+            simulated.is_cold = True
+        else:
+            self.store = await Bookie.start(
+                MemoryDisk(), clock=self.clock, ledger_ids=self._next_id
+            )
         self.opener = ManagedLedgerOpener(
-            self.bookie,
+            self.store,
             MemoryMetadataStore(self.clock),
             self.clock,
             chance=random.Random(1),
-            **options,
+            cache_size_bytes=0 if is_cold else 64 * 1024 * 1024,
         )
 
     async def _next_id(self) -> int:
@@ -187,7 +197,7 @@ class Ledgers:
 
     async def close(self) -> None:
         await self.opener.close()
-        await self.bookie.close()
+        await self.store.close()
 
 
 class Topic:
@@ -223,8 +233,8 @@ class Topic:
         """Change settings of dispatch."""
         self.dispatch_settings = replace(self.dispatch_settings, **settings)
 
-    async def open(self, **options: Any) -> Self:
-        await self._ledgers.start(**options)
+    async def open(self, *, is_cold: bool = False) -> Self:
+        await self._ledgers.start(is_cold=is_cold)
         self.ledger = await self._ledgers.opener.open(
             self.name.managed_ledger_name, ManagedLedgerConfig()
         )

@@ -18,6 +18,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from pulsar_py.common.clock import Clock
@@ -289,7 +290,7 @@ class PersistentDispatcher(Dispatcher):
         entries = self._cursor.read_cached(limit, max_bytes, max_position)
         if entries is None:
             self._start_read(
-                self._cursor.read(limit, max_bytes, max_position), self._on_entries_read
+                partial(self._cursor.read, limit, max_bytes, max_position), self._on_entries_read
             )
         elif not entries:
             self._wait_for_entries(max_position)
@@ -317,27 +318,28 @@ class PersistentDispatcher(Dispatcher):
 
     def _start_read(
         self,
-        read: Awaitable[list[Entry]],
+        read: Callable[[], Awaitable[list[Entry]]],
         on_read: Callable[[list[Entry]], None],
         *,
         is_empty_news: bool = False,
     ) -> None:
         """Await `read` in a task, then hand over what it brought (nothing only if that is news)."""
         self._host.is_read_in_flight = True
-        self._host.tasks.spawn(
-            self._read_from_storage(read, on_read, is_empty_news=is_empty_news), "read"
-        )
+        work = self._read_from_storage(self._epoch, read, on_read, is_empty_news=is_empty_news)
+        self._host.tasks.spawn(work, "read")
 
     async def _read_from_storage(
         self,
-        read: Awaitable[list[Entry]],
+        epoch: int,
+        read: Callable[[], Awaitable[list[Entry]]],
         on_read: Callable[[list[Entry]], None],
         *,
         is_empty_news: bool,
     ) -> None:
-        epoch = self._epoch
+        # What changes the epoch also rewinds the cursor before anybody reads again, so a read that
+        # has not begun is left out, and the cursor itself drops one that is under way.
         try:
-            entries = await read
+            entries = await read() if epoch == self._epoch else []
         except CursorClosedError:
             return
         except (StorageError, ManagedLedgerError) as error:

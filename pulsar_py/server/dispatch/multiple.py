@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from math import ceil
 
 from pulsar_py.common.ack_set import to_bits
@@ -380,7 +381,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         entries = self._cursor.read_replay_cached(positions)
         if entries is None:
             self._start_read(
-                self._cursor.read_replay(positions),
+                partial(self._cursor.read_replay, positions),
                 lambda read: self._on_replay_read(positions, read, floor),
                 is_empty_news=True,
             )

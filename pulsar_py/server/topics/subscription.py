@@ -160,12 +160,9 @@ class PersistentSubscription(Subscription):
         self._cancel_grace()
         if self._dispatcher is not None:
             self._dispatcher.close()
+        self.cursor.abandon()  # There is nothing to write, and the name is free at once.
         self.owner.forget_subscription(self)
-        self.tasks.spawn(self._close_cursor(), "close")
-
-    async def _close_cursor(self) -> None:
-        await self.cursor.close()
-        await self.tasks.close()
+        self.tasks.spawn(self.tasks.close(), "close")
 
     def _cancel_grace(self) -> None:
         if self._grace is not None:

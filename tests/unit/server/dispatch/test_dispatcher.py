@@ -17,51 +17,51 @@ KINDS = list(SubscriptionType)
 
 
 @pytest.fixture
-async def uncached(virtual_clock: VirtualClock) -> Topic:
+async def cold(virtual_clock: VirtualClock) -> Topic:
     """A topic whose entries always have to be read from storage."""
-    return await Topic(virtual_clock).open(cache_size_bytes=0)
+    return await Topic(virtual_clock).open(is_cold=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_backlog_is_read_from_storage(uncached: Topic, kind: SubscriptionType) -> None:
-    await uncached.publish_many(350)
-    consumer = await uncached.consume(kind=kind, permits=1000)
+async def test_a_backlog_is_read_from_storage(cold: Topic, kind: SubscriptionType) -> None:
+    await cold.publish_many(350)
+    consumer = await cold.consume(kind=kind, permits=1000)
     await settle(200)
     assert received(consumer) == list(range(350))
-    await uncached.close()
+    await cold.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_what_was_read_for_a_consumer_that_left_is_not_lost(
-    uncached: Topic, kind: SubscriptionType
+    cold: Topic, kind: SubscriptionType
 ) -> None:
-    await uncached.publish_many(50)
-    first = await uncached.consume(1, kind, permits=100)
+    await cold.publish_many(50)
+    first = await cold.consume(1, kind, permits=100)
     first.close()  # Its read is under way.
-    second = await uncached.consume(2, kind, permits=100)
+    second = await cold.consume(2, kind, permits=100)
     await settle(100)
     assert received(first) == []
     assert received(second) == list(range(50))
-    await uncached.close()
+    await cold.close()
 
 
 async def test_a_dispatcher_of_another_type_waits_for_the_read_of_the_last(
-    uncached: Topic,
+    cold: Topic,
 ) -> None:
-    await uncached.publish_many(50)
-    first = await uncached.consume(1, SHARED, permits=100)
+    await cold.publish_many(50)
+    first = await cold.consume(1, SHARED, permits=100)
     first.close()
-    second = await uncached.consume(2, EXCLUSIVE, permits=100)
+    second = await cold.consume(2, EXCLUSIVE, permits=100)
     await settle(100)
     assert received(second) == list(range(50))
-    await uncached.close()
+    await cold.close()
 
 
 async def test_a_failed_read_is_tried_again_later(
-    uncached: Topic, monkeypatch: pytest.MonkeyPatch
+    cold: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await uncached.publish_many(3)
-    subscription = await uncached.subscription()
+    await cold.publish_many(3)
+    subscription = await cold.subscription()
     read = subscription.cursor.read
     failures = [CorruptDataError("bad"), CorruptDataError("bad")]
 
@@ -71,7 +71,7 @@ async def test_a_failed_read_is_tried_again_later(
         return await read(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(subscription.cursor, "read", failing)
-    consumer = await uncached.consume(permits=10)
+    consumer = await cold.consume(permits=10)
     await asyncio.sleep(14)
     consumer.flow(1)
     await settle()
@@ -82,7 +82,7 @@ async def test_a_failed_read_is_tried_again_later(
     assert received(consumer) == []
     await asyncio.sleep(2)
     assert received(consumer) == [0, 1, 2]
-    await uncached.close()
+    await cold.close()
 
 
 async def test_other_work_gets_its_turn_during_a_long_backlog(topic: Topic) -> None:
