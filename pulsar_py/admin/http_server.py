@@ -191,6 +191,10 @@ class HttpConnection(asyncio.Protocol):
 
     def _take(self, event: object) -> None:
         if isinstance(event, h11.Request):
+            # h11 minds its limit only while the head is incomplete.
+            if _head_bytes(event) > self._limits.header_bytes:
+                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+                return
             self._request = event
             self._body.clear()
             self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
@@ -264,3 +268,8 @@ class HttpConnection(asyncio.Protocol):
         data = self._http.send(event)
         if data:
             self._transport.write(data)
+
+
+def _head_bytes(request: h11.Request) -> int:
+    """The size of a request's head, near enough."""
+    return len(request.target) + sum(len(name) + len(value) + 4 for name, value in request.headers)

@@ -16,8 +16,10 @@ from typing import Any, Final
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
+    PathValueError,
     Request,
     Response,
+    UnreadableBodyError,
     json_response,
     optional_json_response,
 )
@@ -26,6 +28,7 @@ from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import namespace_of
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.names import NamespaceName
+from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.server.broker import BrokerService
 
@@ -163,7 +166,10 @@ class NamespaceSettings:
 
     async def set_backlog_quota(self, request: Request) -> Response:
         """Set the quota of one type."""
-        await self._store_quota(request, values.backlog_quota(request))
+        quota = values.backlog_quota(request)
+        if quota is None:
+            raise UnreadableBodyError("a backlog quota is required")
+        await self._store_quota(request, quota)
         return NO_CONTENT
 
     async def remove_backlog_quota(self, request: Request) -> Response:
@@ -173,6 +179,8 @@ class NamespaceSettings:
 
     async def _store_quota(self, request: Request, quota: Any) -> None:  # Any: JSON
         kind = request.query.get("backlogQuotaType", DEFAULT_QUOTA_TYPE)
+        if kind not in {member.value for member in BacklogQuotaType}:
+            raise PathValueError
         quotas = dict((await self._policies(request)).json.get("backlog_quota_map") or {})
         quotas.pop(kind, None)
         if quota is not None:

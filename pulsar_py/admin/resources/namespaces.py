@@ -90,6 +90,7 @@ class Namespaces:
             get(NAMESPACE + "/bundles", self.bundles),
             put(NAMESPACE + "/unload", self.unload, consumes=()),
             put(NAMESPACE + "/{bundle}/unload", self.unload_bundle, consumes=()),
+            delete(NAMESPACE + "/{bundle}", self.delete_bundle),
         )
 
     async def names(self, request: Request) -> Response:
@@ -215,15 +216,27 @@ class Namespaces:
 
     async def unload_bundle(self, request: Request) -> Response:
         """Close the topics of one bundle."""
+        namespace, bundle = await self._bundle(request)
+        await self._broker.namespaces.unload_bundle(namespace, bundle)
+        return NO_CONTENT
+
+    async def delete_bundle(self, request: Request) -> Response:
+        """Give up an empty bundle; a policy that can't be deleted is taken for one, too."""
+        namespace, bundle = await self._bundle(request)
+        bundles = await self._broker.namespaces.bundles_of(namespace)
+        topics = await self._broker.topics.list_topics(namespace)
+        if any(bundles.bundle_of(name) == bundle for name in topics):
+            raise HttpError(HTTPStatus.CONFLICT, "Cannot delete non empty bundle")
+        await self._broker.namespaces.unload_bundle(namespace, bundle)
+        return NO_CONTENT
+
+    async def _bundle(self, request: Request) -> tuple[NamespaceName, str]:
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace)
         bundle = request.path["bundle"]
         if bundle not in (await self._broker.namespaces.bundles_of(namespace)).names:
-            raise HttpError(
-                HTTPStatus.PRECONDITION_FAILED, f"Invalid bundle range: {namespace}/{bundle}"
-            )
-        await self._broker.namespaces.unload_bundle(namespace, bundle)
-        return NO_CONTENT
+            raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"Invalid bundle range: {bundle}")
+        return namespace, bundle
 
 
 async def delete_namespace(broker: BrokerService, namespace: NamespaceName) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pulsar_py.managed_ledger.stats import CursorStats, ManagedLedgerStats
+from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
+from pulsar_py.managed_ledger.stats import CursorStats
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 from pulsar_py.server.topics.stats import ProducerStats, TopicStats
 from pulsar_py.server.topics.subscription_stats import ConsumerStats, SubscriptionStats
@@ -49,7 +50,10 @@ def topic_stats_json(
     """GET `T/stats`."""
     subscriptions = {
         name: subscription_json(
-            each, with_consumers=with_consumers, with_backlog_size=with_backlog_size
+            each,
+            is_persistent=is_persistent,
+            with_consumers=with_consumers,
+            with_backlog_size=with_backlog_size,
         )
         for name, each in stats.subscriptions.items()
     }
@@ -121,9 +125,14 @@ def publisher_json(stats: ProducerStats, *, is_persistent: bool) -> Json:
 
 
 def subscription_json(
-    stats: SubscriptionStats, *, with_consumers: bool = True, with_backlog_size: bool = True
+    stats: SubscriptionStats,
+    *,
+    is_persistent: bool,
+    with_consumers: bool = True,
+    with_backlog_size: bool = True,
 ) -> Json:
     """One of `subscriptions`."""
+    is_durable = is_persistent and stats.is_durable
     return {
         "msgRateOut": float(stats.message_out_rate),
         "msgThroughputOut": float(stats.bytes_out_rate),
@@ -140,7 +149,7 @@ def subscription_json(
         "msgDelayed": stats.delayed_entries,
         "msgInReplay": stats.replay_entries,
         "unackedMessages": stats.unacked_messages,
-        "type": stats.subscription_type,
+        "type": stats.subscription_type or "None",
         "activeConsumerName": stats.active_consumer_name,
         "msgRateExpired": float(stats.expired_rate),
         "totalMsgExpired": 0,
@@ -151,8 +160,8 @@ def subscription_json(
         "lastAckedTimestamp": stats.last_acked_millis,
         "lastMarkDeleteAdvancedTimestamp": stats.last_mark_delete_advanced_millis,
         "consumers": [consumer_json(each) for each in stats.consumers] if with_consumers else [],
-        "isDurable": stats.is_durable,
-        "durable": stats.is_durable,
+        "isDurable": is_durable,
+        "durable": is_durable,
         "isReplicated": stats.is_replicated,
         "replicated": stats.is_replicated,
         "allowOutOfOrderDelivery": stats.allow_out_of_order_delivery,
@@ -218,8 +227,9 @@ def consumer_json(stats: ConsumerStats) -> Json:
     }
 
 
-def internal_stats_json(stats: ManagedLedgerStats) -> Json:
+def internal_stats_json(ledger: ManagedLedger[Any]) -> Json:  # Any: the topic's own context
     """GET `T/internalStats` of a persistent topic; the open ledger shows no entries and no size."""
+    stats = ledger.internal_stats()
     failure = stats.last_ledger_creation_failure_millis
     ledgers = [
         {
@@ -244,15 +254,20 @@ def internal_stats_json(stats: ManagedLedgerStats) -> Json:
         "lastConfirmedEntry": str(stats.last_confirmed_entry),
         "state": stats.state,
         "ledgers": ledgers,
-        "cursors": {name: _cursor_json(each) for name, each in stats.cursors.items()},
+        "cursors": {name: _cursor_json(ledger, name, each) for name, each in stats.cursors.items()},
         "schemaLedgers": [],
         "compactedLedger": _NO_LEDGER,
         "properties": dict(stats.properties),
     }
 
 
-def _cursor_json(stats: CursorStats) -> Json:
+def _cursor_json(ledger: ManagedLedger[Any], name: str, stats: CursorStats) -> Json:
     ranges = stats.individually_deleted_messages
+    # Pulsar counts up to and with the read position, whether or not there is an entry yet.
+    since_first_not_acked = ledger.count_entries_between(
+        stats.mark_delete_position, stats.read_position
+    ) + (stats.read_position > ledger.last_confirmed_entry)
+    cursor = ledger.cursors.get(name)
     return {
         "markDeletePosition": str(stats.mark_delete_position),
         "readPosition": str(stats.read_position),
@@ -264,8 +279,8 @@ def _cursor_json(stats: CursorStats) -> Json:
         "individuallyDeletedMessages": ranges,
         "lastLedgerSwitchTimestamp": iso_time(stats.last_ledger_switch_millis),
         "state": stats.state,
-        "active": stats.is_waiting,
-        "numberOfEntriesSinceFirstNotAckedMessage": stats.backlog_count,
+        "active": cursor is not None and cursor.is_active,
+        "numberOfEntriesSinceFirstNotAckedMessage": since_first_not_acked,
         "totalNonContiguousDeletedMessagesRange": ranges.count("]") - 1,
         "subscriptionHavePendingRead": stats.pending_reads_count > 0,
         "subscriptionHavePendingReplayRead": False,

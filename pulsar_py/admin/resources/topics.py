@@ -425,7 +425,7 @@ def _partitions_body(request: Request) -> tuple[int, dict[str, str]]:
 
 def _internal_stats_json(topic: Topic) -> Json:
     if isinstance(topic, PersistentTopic):
-        return internal_stats_json(topic.ledger.internal_stats())
+        return internal_stats_json(topic.ledger)
     assert topic.name.domain != PERSISTENT
     return non_persistent_internal_stats_json(
         topic.stats().messages_in_count, list(topic.subscriptions)

@@ -71,8 +71,7 @@ def _dict_differences(
     found = []
     for key, value in expected.items():
         if key not in actual:
-            if value is not None:  # no client tells null from nothing
-                found.append(f"{at}.{key}: missing")
+            found.append(f"{at}.{key}: missing")
         else:
             found += differences(value, actual[key], exact=exact, at=f"{at}.{key}")
     if exact:
