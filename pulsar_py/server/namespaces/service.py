@@ -146,9 +146,13 @@ class NamespaceService:
         return self._ownership.owned_bundles()
 
     async def unload_namespace(self, namespace: NamespaceName) -> None:
-        """Unload all bundles of a namespace that this broker owns."""
+        """Unload all bundles of a namespace that this broker owns.
+
+        How it is cut is forgotten, too: it may be deleted, and made anew in another way.
+        """
         for _, bundle in self._ownership.owned_bundles(namespace):
             await self.unload_bundle(namespace, bundle)
+        self._bundles.pop(namespace, None)
 
     async def unload_bundle(self, namespace: NamespaceName, bundle: str) -> None:
         """Close a bundle's topics and give up its ownership; nothing if it is not ours.
@@ -171,11 +175,6 @@ class NamespaceService:
                 extra={"namespace": str(namespace), "bundle": bundle},
             )
         await self._ownership.release(namespace, bundle)
-
-    async def forget_namespace(self, namespace: NamespaceName) -> None:
-        """The namespace is deleted: unload it and forget its bundles."""
-        await self.unload_namespace(namespace)
-        self._bundles.pop(namespace, None)
 
     async def close(self) -> None:
         """Refuse lookups, unload everything, then end the session."""
