@@ -186,18 +186,19 @@ class ServerCnx(asyncio.Protocol):
                 except DecodeError as error:
                     self.refuse(f"SEND: {error}")
                     return
-                send = command.send
+                send = command.send  # it is there: the bytes began with its tag
                 producer = producer_of(send.producer_id)
+                sequence_id = send.sequence_id
                 if (
                     producer is None
                     or send.HasField("txnid_least_bits")
                     or send.HasField("message_id")
-                    or not command.HasField("send")
+                    or (not sequence_id and not send.HasField("sequence_id"))
                 ):
                     self._on_odd_send(send)
                     continue
                 producer.publish(
-                    send.sequence_id,
+                    sequence_id,
                     send.highest_sequence_id or None,
                     send.num_messages,
                     send.is_chunk,
@@ -276,6 +277,9 @@ class ServerCnx(asyncio.Protocol):
     def _on_odd_send(self, send: CommandSend) -> None:
         """A SEND that no producer takes, or one with what is not supported."""
         if self._is_closed:
+            return
+        if not send.IsInitialized():
+            self.refuse("SEND lacks a required field")
             return
         producer_id = send.producer_id
         producer = self.producers.get(producer_id)

@@ -181,7 +181,7 @@ async def test_waiting_producer_may_be_refused(server: Server) -> None:
 
 @pytest.mark.parametrize("is_lost", [True, False])
 async def test_waiting_producer_that_gives_up_leaves_the_topic(
-    server: Server, is_lost: bool
+    server: Server, *, is_lost: bool
 ) -> None:
     client = await server.connect()
     await client.asks(produce(producer_id=5))

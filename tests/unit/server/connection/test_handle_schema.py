@@ -131,7 +131,7 @@ async def test_consumer_gives_its_schema_to_an_unused_topic(server: Server) -> N
 
 @pytest.mark.parametrize("has_messages", [True, False])
 async def test_consumer_cannot_give_a_schema_to_a_topic_in_use(
-    server: Server, has_messages: bool
+    server: Server, *, has_messages: bool
 ) -> None:
     client = await used(server)
     if has_messages:

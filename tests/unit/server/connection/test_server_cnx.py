@@ -117,6 +117,13 @@ async def test_sends_with_what_is_not_supported_are_refused(
     assert not producer.published
 
 
+async def test_send_without_a_required_field_closes_the_connection(server: Server) -> None:
+    client, producer = await with_producer(server)
+    client.cnx.data_received(encode_message_header(b"\x08\x06\x32\x02\x08\x01", 1) + b"x")
+    assert client.is_closed
+    assert not producer.published
+
+
 async def test_unreadable_send_closes_the_connection(server: Server) -> None:
     client, _ = await with_producer(server)
     client.cnx.data_received(encode_message_header(b"\x08\x06\x32\x7f", 1) + b"x")
