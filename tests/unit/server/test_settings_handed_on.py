@@ -67,7 +67,7 @@ def other_value(declaration: Setting) -> Value:
     if default is None:
         return 7
     if isinstance(default, int):
-        return default + 1
+        return default + 8
     return "other"
 
 
