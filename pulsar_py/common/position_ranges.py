@@ -57,7 +57,8 @@ class PositionRangeSet:
 
     def __contains__(self, position: Position) -> bool:
         bitmap = self._bitmaps.get(position[0])
-        return bitmap is not None and position[1] in bitmap
+        # Foreign ids may be negative or too large for a bitmap to be asked.
+        return bitmap is not None and 0 <= position[1] < _MAX_ENTRIES and position[1] in bitmap
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PositionRangeSet) and self._bitmaps == other._bitmaps

@@ -120,9 +120,9 @@ class CursorState:
             if position > last:
                 self._acknowledged(mark_delete, is_changed=is_changed, now=now)
                 raise InvalidCursorPositionError(f"{position} is past the last entry {last}")
-            if position <= mark_delete or position in deleted:
+            if position <= mark_delete or not self.ledgers.contains(position):
                 continue
-            if not self.ledgers.contains(position):
+            if position in deleted:
                 continue
             if ack_sets is not None and (words := ack_sets[place]):
                 outcome = self._keep_waiting(position, ack_set.to_bits(words))
@@ -198,7 +198,8 @@ class CursorState:
             )
         mark_delete = max(self._existing(position), before)
         is_changed = False
-        if ack_words and not self.is_acknowledged(position):
+        is_there = self.ledgers.contains(position)
+        if ack_words and is_there and not self.is_acknowledged(position):
             outcome = self._keep_waiting(position, ack_set.to_bits(ack_words))
             is_changed = outcome is _Outcome.PARTIAL
             if outcome is not _Outcome.WHOLE:

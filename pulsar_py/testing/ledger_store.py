@@ -1,8 +1,8 @@
 """SimulatedLedgerStore: ledgers in memory that fail, hold back and fence when told to.
 
 For tests of what stands above a LedgerStore. Confirmations come on the loop's next turn, a group at
-a time, or when the test says so (`is_holding`, `release`). What is in it survives "restarts": a test
-opens new managed ledgers on the same store, which recover, and thereby fence, the old writers.
+a time, or when the test says so (`is_holding`, `release`). What is in it survives "restarts": a
+test opens new managed ledgers on the same store, which recover, and thereby fence, the old writers.
 """
 
 from __future__ import annotations

@@ -1,0 +1,208 @@
+"""The cursor against a naive model: the set of acknowledged (ledger, entry, index)."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from pulsar_py.common import ack_set
+from pulsar_py.common.errors import InvalidCursorPositionError
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursor_format import (
+    decode_cursor_record,
+    decode_position_info,
+    encode_cursor_record,
+    encode_position_info,
+)
+from pulsar_py.managed_ledger.cursor_state import CursorState
+from pulsar_py.managed_ledger.ledger_format import LedgerList
+from pulsar_py.managed_ledger.ledger_state import LedgerState
+
+BATCH = 3
+WHOLE = frozenset(range(BATCH))
+
+
+class NaiveCursor:
+    """Acknowledged indexes of each entry, and nothing clever."""
+
+    def __init__(self, entries):
+        self.acknowledged = {entry: set() for entry in entries}
+
+    @property
+    def entries(self):
+        return sorted(self.acknowledged)
+
+    def acknowledge(self, entry, waiting=frozenset()):
+        if entry in self.acknowledged:
+            self.acknowledged[entry] |= WHOLE - waiting
+
+    def is_whole(self, entry):
+        return self.acknowledged[entry] == WHOLE
+
+    def mark_delete(self):
+        """The last of the leading entries that are acknowledged as a whole, None if none is."""
+        last = None
+        for entry in self.entries:
+            if not self.is_whole(entry):
+                break
+            last = entry
+        return last
+
+    def backlog(self):
+        return sum(not self.is_whole(entry) for entry in self.acknowledged)
+
+    def reset(self, target, waiting=WHOLE):
+        for entry in self.acknowledged:
+            self.acknowledged[entry] = set(WHOLE) if entry < target else set()
+        if target in self.acknowledged:
+            self.acknowledged[target] = set(WHOLE - waiting)
+
+
+POSITIONS = st.builds(Position, st.integers(0, 12), st.integers(-1, 9))
+WAITING = st.none() | st.frozensets(st.integers(0, BATCH - 1))
+
+
+class CursorMachine(RuleBasedStateMachine):
+    @initialize(counts=st.lists(st.integers(0, 6), min_size=1, max_size=4))
+    def begin(self, counts):
+        self.now = 0.0
+        self.ledger_id = 0
+        self.ledgers = LedgerState(LedgerList())
+        self.model = NaiveCursor([])
+        for count in counts:
+            self.add_ledger(count)
+        first = self.ledgers.first_position
+        self.cursor = CursorState(self.ledgers, self.ledgers.previous_position(first))
+
+    def add_ledger(self, count):
+        if self.ledger_id:
+            record = self.ledgers.last_ledger
+            self.ledgers.ledger_closed(record.entries_count, record.size_bytes, 1)
+        self.ledger_id += 2
+        self.ledgers.ledger_created(self.ledger_id, 0)
+        self.append(count)
+
+    @rule(count=st.integers(1, 3))
+    def append(self, count):
+        if count:
+            record = self.ledgers.last_ledger
+            for entry_id in range(record.entries_count, record.entries_count + count):
+                self.model.acknowledged[Position(record.ledger_id, entry_id)] = set()
+            self.ledgers.confirmed(count, count)
+
+    @rule(count=st.integers(0, 3))
+    def roll(self, count):
+        self.add_ledger(count)
+        self.cursor.settle()
+
+    @rule(acks=st.lists(st.tuples(POSITIONS, WAITING), max_size=5))
+    def acknowledge(self, acks):
+        words = [None if waiting is None else ack_set.from_indexes(waiting) for _, waiting in acks]
+        last = self.ledgers.last_confirmed_entry
+        try:
+            self.cursor.acknowledge([position for position, _ in acks], words, self.now)
+        except InvalidCursorPositionError:
+            assert any(position > last for position, _ in acks)
+        for position, waiting in acks:
+            if position > last:
+                break
+            self.model.acknowledge(position, waiting or frozenset())
+
+    @rule(position=POSITIONS, waiting=WAITING)
+    def acknowledge_cumulative(self, position, waiting):
+        words = None if waiting is None else ack_set.from_indexes(waiting)
+        try:
+            self.cursor.acknowledge_cumulative(position, words, None, self.now)
+        except InvalidCursorPositionError:
+            return
+        for entry in self.model.entries:
+            if entry < position:
+                self.model.acknowledge(entry)
+        self.model.acknowledge(position, waiting or frozenset())
+
+    @rule(position=POSITIONS, waiting=WAITING)
+    def reset(self, position, waiting):
+        words = None if waiting is None else ack_set.from_indexes(waiting)
+        self.cursor.become(self.cursor.reset_target(position, words), self.now)
+        self.model.reset(position, waiting or WHOLE)
+
+    @rule(count=st.integers(1, 4), counts_all=st.booleans())
+    def skip(self, count, counts_all):
+        mark_delete = self.model.mark_delete()
+        after = [entry for entry in self.model.entries if mark_delete is None or entry > mark_delete]
+        waiting = [entry for entry in after if counts_all or not self.model.is_whole(entry)]
+        target = self.cursor.position_after_skipping(count, counts_acknowledged=counts_all)
+        if waiting:
+            assert target == (waiting[:count][-1] if len(waiting) >= count else after[-1])
+            self.acknowledge_cumulative(target, None)
+
+    @rule(seconds=st.floats(0, 2))
+    def write(self, seconds):
+        self.now += seconds
+        changes = self.cursor.changes_due(self.now)
+        if changes is not None:
+            self.cursor.persisted(changes)
+
+    @rule(as_long_arrays=st.booleans(), in_record=st.booleans())
+    def restart(self, as_long_arrays, in_record):
+        """What is stored and read back is the same cursor, whatever the form."""
+        before = self.cursor
+        if in_record:
+            data = encode_cursor_record(before, {}, max_ranges=99, max_batches=99).data
+            snapshot = decode_cursor_record(data).snapshot
+        else:
+            encoded = encode_position_info(
+                before, max_ranges=99, max_batches=99, as_long_arrays=as_long_arrays
+            )
+            assert encoded.ranges_left_out_count == encoded.batches_left_out_count == 0
+            snapshot = decode_position_info(encoded.data)
+        self.cursor = CursorState(self.ledgers, snapshot.mark_delete_position)
+        self.cursor.individual_deleted_messages = snapshot.individual_deleted_messages
+        self.cursor.batch_deleted_indexes = snapshot.batch_deleted_indexes
+        self.cursor.settle()
+        assert self.cursor.mark_delete_position == before.mark_delete_position
+        assert self.cursor.individual_deleted_messages == before.individual_deleted_messages
+
+    @rule()
+    def trim(self):
+        ids = self.ledgers.ledger_ids
+        following = self.ledgers.next_valid_position(self.cursor.mark_delete_position)
+        gone = [ledger_id for ledger_id in ids[:-1] if ledger_id < following.ledger_id]
+        self.ledgers.ledgers_trimmed(gone)
+        for entry in self.model.entries:
+            if entry.ledger_id in gone:
+                del self.model.acknowledged[entry]
+        self.cursor.settle()
+
+    @rule(count=st.integers(1, 9))
+    def read_to_the_end(self, count):
+        """From the first waiting entry on, reads give exactly those that wait."""
+        self.cursor.rewind()
+        found = []
+        while (run := self.cursor.next_run(count, self.ledgers.last_confirmed_entry)) is not None:
+            assert 0 < run.last - run.first + 1 <= count
+            found += [Position(run.ledger_id, each) for each in range(run.first, run.last + 1)]
+            self.cursor.read_through(run.ledger_id, run.last)
+        waiting = [entry for entry in self.model.entries if not self.model.is_whole(entry)]
+        assert [entry for entry in found if not self.cursor.is_acknowledged(entry)] == waiting
+
+    @invariant()
+    def agrees(self):
+        if not hasattr(self, "cursor"):
+            return
+        self.cursor.check()
+        self.ledgers.check()
+        assert self.cursor.backlog_count() == self.model.backlog()
+        for entry, acknowledged in self.model.acknowledged.items():
+            assert self.cursor.is_acknowledged(entry) == (acknowledged == WHOLE), entry
+            words = self.cursor.batch_ack_set(entry)
+            if words is not None:
+                assert set(ack_set.indexes(words)) == WHOLE - acknowledged
+            elif acknowledged != WHOLE:
+                assert not acknowledged, entry
+        assert self.ledgers.entries_count == len(self.model.acknowledged)
+
+
+class TestCursorAgainstTheModel(CursorMachine.TestCase):
+    settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
