@@ -79,6 +79,12 @@ def entry(entry_id: int, size: int = 100) -> bytes:
     return entry_id.to_bytes(4, "big") * (size // 4)
 
 
+def fill(writer: LedgerWriter, size: int) -> None:
+    """Append until there is no room."""
+    while True:
+        writer.append(bytes(size))
+
+
 async def turns(count: int = 50) -> None:
     """Let everything that needs no time run."""
     for _ in range(count):

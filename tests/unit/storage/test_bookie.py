@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.common.errors import (
+    DirectoryLockedError,
+    DiskFullError,
+    LedgerClosedError,
+    LedgerFencedError,
+    StorageError,
+)
+from pulsar_py.common.local_disk import LocalDisk
+from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.storage.ledger_store import LedgerOptions
+from pulsar_py.testing.disk import SimulatedDisk
+from tests.unit.storage.support import Ids, Listener, entry, fill, start, turns, write
+
+
+async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+    ids = Ids()
+    bookie = await start(LocalDisk(tmp_path), ids)
+    closed, _ = await write(bookie, 300)
+    await closed.close()
+    left_open, _ = await write(bookie, 20)
+    deleted, _ = await write(bookie, 20)
+    await bookie.delete(deleted.ledger_id)
+    await bookie.close()
+
+    bookie = await start(LocalDisk(tmp_path), ids)
+
+    assert await bookie.list_ledgers() == [closed.ledger_id, left_open.ledger_id]
+    assert not (await bookie.info(left_open.ledger_id)).is_closed
+    for writer, count in ((closed, 300), (left_open, 20)):
+        reader = await bookie.recover(writer.ledger_id)
+        assert reader.last_add_confirmed == count - 1
+        assert reader.length_bytes == 100 * count
+        assert await reader.read(count - 1, count, 1000) == [entry(count - 1)]
+    assert (await bookie.info(left_open.ledger_id)).is_fenced
+    assert not (await bookie.info(closed.ledger_id)).is_fenced
+    await bookie.close()
+
+
+async def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    bookie = await start(LocalDisk(tmp_path))
+
+    with pytest.raises(DirectoryLockedError, match="in use by another process"):
+        await start(LocalDisk(tmp_path))
+
+    await bookie.close()
+    await (await start(LocalDisk(tmp_path))).close()
+
+
+async def test_a_write_error_fails_its_ledgers_once_and_life_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    disk = SimulatedDisk(random.Random(1))
+    bookie = await start(disk)
+    hurt, hurt_listener = await write(bookie, 3)
+    spared, spared_listener = await write(bookie, 3)
+    failures = iter([StorageError("Input/output error")])
+    disk.fault = lambda kind, path: next(failures, None) if kind == "sync" else None
+
+    for _ in range(3):
+        hurt.append(b"lost")
+    await turns()
+    spared.append(b"after")
+    await spared_listener.until(3)
+
+    assert [str(error) for error in hurt_listener.failures] == ["Input/output error"]
+    assert not spared_listener.failures
+    with pytest.raises(StorageError, match="Input/output"):
+        hurt.append(b"refused")
+    assert bookie.gate.room_bytes == 1_000_000 - 6 * 164 - (5 + 64)
+    reader = await bookie.recover(hurt.ledger_id)
+    assert reader.last_add_confirmed == 2
+    await bookie.close()
+
+
+async def test_what_failed_does_not_come_back_after_a_crash(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    for seed in range(20):
+        disk, ids = SimulatedDisk(random.Random(seed)), Ids()
+        bookie = await start(disk, ids)
+        writer, _ = await write(bookie, 3)
+        failures = iter([StorageError("Input/output error")])
+        disk.fault = lambda kind, path, left=failures: next(left, None) if kind == "sync" else None
+        writer.append(b"in doubt")
+        await turns()
+        reader = await bookie.recover(writer.ledger_id)
+        assert reader.last_add_confirmed == 2
+        before = asyncio.all_tasks()
+        disk.bury()
+        bookie._housekeeper.stop()
+
+        again = await start(disk.after_crash(), ids)
+        assert (await again.info(writer.ledger_id)).last_entry_id == 2
+        await again.close()
+        assert asyncio.all_tasks() <= before
+
+
+async def test_a_full_disk_refuses_quickly_and_recovers(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    disk = SimulatedDisk(random.Random(1))
+    bookie = await start(disk, disk_check_interval_seconds=0.01)
+    first, listener = await write(bookie, 3)
+    failures = iter([DiskFullError("No space left on device")])
+    disk.fault = lambda kind, path: next(failures, None) if kind == "append" else None
+    first.append(b"lost")
+    await turns()
+
+    assert [type(error) for error in listener.failures] == [DiskFullError]
+    with pytest.raises(DiskFullError):
+        await bookie.create(Listener(), LedgerOptions())
+    assert await first.read(0, 0, 100) == [entry(0)]
+    async with asyncio.timeout(5):
+        while not bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
+            await asyncio.sleep(0)
+    second, _ = await write(bookie, 3)
+    assert second.last_add_confirmed == 2
+    await bookie.close()
+
+
+async def test_a_listener_that_fails_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Listener):
+        def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
+            raise ValueError("broken")
+
+        on_failed = on_confirmed  # type: ignore[assignment]
+
+    bookie = await start(MemoryDisk())
+    writer = await bookie.create(Broken(), LedgerOptions())
+    other, listener = await write(bookie, 1)
+
+    writer.append(b"x")
+    other.append(b"y")
+    await listener.until(1)
+
+    assert "listener failed" in caplog.text
+    await bookie.recover(writer.ledger_id)
+    await bookie.close()
+
+
+async def test_an_id_that_was_used_is_refused() -> None:
+    async def always_seven() -> int:
+        return 7
+
+    bookie = await start(MemoryDisk(), always_seven)  # type: ignore[arg-type]
+    await bookie.create(Listener(), LedgerOptions())
+
+    with pytest.raises(StorageError, match="ledger 7 exists already"):
+        await bookie.create(Listener(), LedgerOptions())
+    await bookie.close()
+
+
+async def test_a_closed_store_refuses_everything() -> None:
+    bookie = await start(MemoryDisk())
+    writer, _ = await write(bookie, 1)
+    await bookie.close()
+    await bookie.close()
+
+    with pytest.raises(StorageError, match="the store is closed"):
+        writer.append(b"x")
+    with pytest.raises(StorageError, match="the store is closed"):
+        await bookie.open(writer.ledger_id)
+    with pytest.raises(StorageError, match="the store is closed"):
+        await bookie.create(Listener(), LedgerOptions())
+
+
+async def test_what_is_pending_is_written_on_close() -> None:
+    disk, ids = MemoryDisk(), Ids()
+    bookie = await start(disk, ids)
+    writer, listener = await write(bookie, 1)
+    writer.append(b"pending")
+
+    await bookie.close()
+
+    assert listener.confirmed == 1
+    bookie = await start(disk, ids)
+    assert (await bookie.info(writer.ledger_id)).last_entry_id == 1
+    await bookie.close()
+
+
+async def test_two_owners_may_end_a_ledger_at_once() -> None:
+    bookie = await start(MemoryDisk())
+    writer, listener = await write(bookie, 5)
+    writer.append(b"in flight")
+
+    readers = await asyncio.gather(
+        bookie.recover(writer.ledger_id), bookie.recover(writer.ledger_id), writer.close()
+    )
+
+    assert readers[0].last_add_confirmed == readers[1].last_add_confirmed
+    assert [type(error) for error in listener.failures] == [LedgerFencedError]
+    with pytest.raises((LedgerFencedError, LedgerClosedError)):
+        writer.append(b"x")
+    await bookie.close()
+
+
+async def test_a_volatile_engine_writes_nothing_and_frees_deleted_ledgers() -> None:
+    disk = MemoryDisk()
+    bookie = await start(disk, is_volatile=True, volatile_limit_bytes=100_000)
+    writer, _ = await write(bookie, 500)
+
+    assert disk._files == {}
+    assert await writer.read(499, 499, 1000) == [entry(499)]
+    with pytest.raises(DiskFullError):
+        fill(writer, 1000)
+    await bookie.delete(writer.ledger_id)
+
+    assert bookie.gate.room_bytes == 100_000
+    assert bookie.statistics().write_cache_bytes == 0
+    assert await bookie.list_ledgers() == []
+    await bookie.flush()
+    assert await bookie.collect_garbage() == 0
+    await bookie.close()
+
+
+async def test_a_long_journal_is_replayed_in_bounded_memory(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk, ids = SimulatedDisk(random.Random(3)), Ids()
+    bookie = await start(disk, ids, write_cache_bytes=500_000, journal_file_bytes=30_000)
+    writer, _ = await write(bookie, 2000)
+    disk.bury()
+    bookie._housekeeper.stop()
+
+    bookie = await start(disk.after_crash(), ids, write_cache_bytes=50_000)
+
+    assert bookie.statistics().write_cache_bytes < 100_000
+    reader = await bookie.recover(writer.ledger_id)
+    assert reader.last_add_confirmed == 1999
+    read: list[bytes] = []
+    while len(read) < 2000:
+        read += await reader.read(len(read), 1999, 5000)
+    assert read == [entry(entry_id) for entry_id in range(2000)]
+    await bookie.close()

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.storage.entry_log import EntryLogReaders, EntryLogWriter, log_path
+from pulsar_py.storage.entry_log_format import LOG_HEADER_BYTES, decode_run, encode_run
+from pulsar_py.testing.disk import SimulatedDisk
+
+
+async def disk_with_log(log_id: int = 1) -> SimulatedDisk:
+    disk = SimulatedDisk(random.Random(1))
+    await disk.make_directory("entries")
+    writer = await EntryLogWriter.create(disk, log_id)
+    writer.add(encode_run(7, 0, [b"abc", b"d"]), 2)
+    await writer.sync()
+    await writer.close()
+    return disk
+
+
+async def test_runs_stand_where_their_locations_say() -> None:
+    disk = MemoryDisk()
+    await disk.make_directory("entries")
+    writer = await EntryLogWriter.create(disk, 4)
+    first = writer.add(encode_run(1, 0, [b"a" * 10]), 1)
+    await writer.write()
+    second = writer.add(encode_run(2, 5, [b"b", b"c"]), 2)
+    await writer.sync()
+    await writer.close()
+
+    readers = EntryLogReaders(disk, 2)
+    data = await readers.read(4, second.offset, second.length)
+    assert (first.log_id, first.offset, second.count) == (4, LOG_HEADER_BYTES, 2)
+    assert decode_run(data, "p", second.offset).entries == [b"b", b"c"]
+    assert writer.end == second.offset + second.length == len(await disk.read_whole(log_path(4)))
+    await readers.close()
+
+
+async def test_a_reader_at_work_outlives_the_log() -> None:
+    disk = await disk_with_log()
+    readers = EntryLogReaders(disk, 2)
+    await readers.read(1, 0, 8)
+    reading = asyncio.gather(readers.read(1, 0, 8), readers.read(1, 8, 8))
+    await asyncio.sleep(0)
+
+    await disk.remove(log_path(1))
+    await readers.forget(1)
+
+    assert (await reading)[0] == b"PLSRELOG"
+    with pytest.raises(FileNotFoundError):
+        await readers.read(1, 0, 8)
+
+
+async def test_only_so_many_logs_stay_open() -> None:
+    disk = await disk_with_log()
+    for log_id in (2, 3):
+        await (await EntryLogWriter.create(disk, log_id)).sync()
+    readers = EntryLogReaders(disk, 2)
+    for log_id in (1, 2, 3):
+        await readers.read(log_id, 0, 4)
+    await disk.remove(log_path(1))
+    await disk.remove(log_path(2))
+
+    with pytest.raises(FileNotFoundError):
+        await readers.read(1, 0, 4)
+    assert await readers.read(2, 0, 4) == b"PLSR"
+    assert readers.read_bytes == 16
+    await readers.close()

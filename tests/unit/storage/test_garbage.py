@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.storage.entry_log import log_path
+from pulsar_py.storage.garbage import compact_log
+from pulsar_py.storage.handles import BookieLedger
+from tests.unit.storage.support import entry, start, write
+
+
+async def all_entries(reader: object, count: int) -> list[bytes]:
+    assert isinstance(reader, BookieLedger)
+    read: list[bytes] = []
+    while len(read) < count:
+        read += await reader.read(len(read), count - 1, 2000)
+    return read
+
+
+async def test_compaction_leaves_little_more_than_what_lives() -> None:
+    disk = MemoryDisk()
+    bookie = await start(disk)
+    writers = [(await write(bookie, 40))[0] for _ in range(20)]
+    await bookie.flush()
+    for writer in writers[2:]:
+        await bookie.delete(writer.ledger_id)
+
+    assert await bookie.collect_garbage() > 0
+    await bookie.collect_garbage()
+
+    statistics = bookie.statistics()
+    stored = sum([len(await disk.read_whole(log_path(n))) for n in bookie.storage.manifest.logs])
+    assert statistics.entry_log_live_bytes < stored < 1.3 * statistics.entry_log_live_bytes
+    for writer in writers[:2]:
+        assert await all_entries(writer, 40) == [entry(entry_id) for entry_id in range(40)]
+    await bookie.close()
+
+
+async def test_reads_and_deletions_go_on_meanwhile() -> None:
+    bookie = await start(MemoryDisk(), read_cache_bytes=0)
+    writers = [(await write(bookie, 100))[0] for _ in range(12)]
+    await bookie.flush()
+    for writer in writers[4:]:
+        await bookie.delete(writer.ledger_id)
+    await bookie.flush()
+
+    reading = [asyncio.ensure_future(all_entries(writer, 100)) for writer in writers[:3]]  # noqa: TID251 - a test's own
+    _, *read = await asyncio.gather(
+        bookie.collect_garbage(threshold=1.0), *reading, bookie.delete(writers[3].ledger_id)
+    )
+
+    assert read[:3] == [[entry(entry_id) for entry_id in range(100)]] * 3
+    await bookie.flush()
+    await bookie.collect_garbage(threshold=1.0)
+    assert bookie.statistics().entry_log_live_bytes < 3 * 100 * 100 * 1.2
+    await bookie.close()
+
+
+async def test_a_damaged_living_run_keeps_its_log() -> None:
+    disk = MemoryDisk()
+    bookie = await start(disk)
+    await write(bookie, 50)
+    await bookie.flush()
+    data = bytearray(await disk.read_whole(log_path(1)))
+    data[700] ^= 1
+    await disk.replace(log_path(1), data)
+
+    with pytest.raises(CorruptDataError, match="entries/0000000001: offset"):
+        await compact_log(bookie.storage, 1)
+
+    data[700] ^= 1
+    data[data.index(b"RUN1", 1000)] ^= 1  # Where a run should begin, its magic is gone.
+    await disk.replace(log_path(1), data)
+    await bookie.storage.readers.forget(1)
+    with pytest.raises(CorruptDataError, match="bytes of living runs, expected"):
+        await compact_log(bookie.storage, 1)
+    assert 1 in bookie.storage.manifest.logs
+    await bookie.close()

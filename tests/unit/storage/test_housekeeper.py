@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+
+import pytest
+
+from pulsar_py.common.errors import DiskFullError, StorageError
+from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.storage.bookie import Bookie
+from pulsar_py.testing.disk import SimulatedDisk
+from tests.unit.storage.support import entry, start, turns, write
+
+
+async def until_flushed(bookie: Bookie) -> None:
+    async with asyncio.timeout(5):
+        while bookie.statistics().write_cache_bytes:  # noqa: ASYNC110 - one turn at a time
+            await asyncio.sleep(0)
+
+
+async def test_a_full_generation_is_flushed_and_journals_go() -> None:
+    disk = MemoryDisk()
+    bookie = await start(disk, write_cache_bytes=30_000)
+    writer, listener = await write(bookie, 1)
+    for entry_id in range(1, 1000):
+        writer.append(entry(entry_id))
+    await listener.until(999)
+    await turns()
+
+    assert bookie.statistics().write_cache_bytes < 80_000
+    assert bookie.storage.manifest.mark[0] > 1
+    assert "0000000001" not in await disk.list_directory("journal")
+    await bookie.close()
+
+
+async def test_an_old_generation_is_flushed() -> None:
+    bookie = await start(MemoryDisk(), flush_interval_seconds=0.0)
+    await write(bookie, 5)
+
+    await until_flushed(bookie)
+
+    assert bookie.storage.manifest.logs
+    await bookie.close()
+
+
+async def test_a_failed_flush_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    disk = SimulatedDisk(random.Random(1))
+    bookie = await start(disk, flush_interval_seconds=0.0)
+    failures = iter([StorageError("Input/output error")] * 3)
+    disk.fault = lambda kind, path: next(failures, None) if path.startswith("entries") else None
+    writer, _ = await write(bookie, 5)
+
+    await until_flushed(bookie)
+
+    assert next(failures, None) is None
+    assert await writer.read(0, 4, 10_000) == [entry(entry_id) for entry_id in range(5)]
+    await bookie.close()
+
+
+async def test_too_little_room_shuts_the_gate_and_room_opens_it() -> None:
+    disk = SimulatedDisk(random.Random(1), capacity_bytes=1_000_000)
+    bookie = await start(disk, minimum_free_bytes=100_000)
+    writer, listener = await write(bookie, 5)
+    disk.capacity_bytes = 100_000
+    async with asyncio.timeout(5):
+        while bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
+            await asyncio.sleep(0)
+
+    with pytest.raises(DiskFullError, match="bytes are free, below 100000"):
+        writer.append(b"refused")
+    assert await writer.read(0, 0, 100) == [entry(0)]
+
+    disk.capacity_bytes = 1_000_000
+    async with asyncio.timeout(5):
+        while not bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
+            await asyncio.sleep(0)
+    writer.append(b"taken")
+    await listener.until(5)
+    await bookie.close()
+
+
+async def test_deleting_frees_a_full_disk() -> None:
+    disk = SimulatedDisk(random.Random(1), capacity_bytes=300_000)
+    bookie = await start(disk, minimum_free_bytes=200_000, flush_interval_seconds=0.0)
+    writers = [(await write(bookie, 100))[0] for _ in range(9)]
+    async with asyncio.timeout(5):
+        while bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
+            await asyncio.sleep(0)
+
+    for writer in writers:
+        await bookie.delete(writer.ledger_id)
+
+    async with asyncio.timeout(5):
+        while not bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
+            await asyncio.sleep(0)
+    await bookie.close()
+
+
+async def test_compaction_comes_by_itself() -> None:
+    bookie = await start(
+        MemoryDisk(), minor_compaction_interval_seconds=0.0, minor_compaction_threshold=0.9
+    )
+    kept, _ = await write(bookie, 20)
+    gone, _ = await write(bookie, 20)
+    await bookie.flush()
+    await bookie.delete(gone.ledger_id)
+
+    async with asyncio.timeout(5):
+        while 1 in bookie.storage.manifest.logs:  # noqa: ASYNC110 - one turn at a time
+            await asyncio.sleep(0)
+
+    assert await kept.read(19, 19, 1000) == [entry(19)]
+    await bookie.close()
