@@ -25,7 +25,7 @@ REPLIES = {
     BaseCommand.SUCCESS: "success",
     BaseCommand.ERROR: "error",
     BaseCommand.LOOKUP_RESPONSE: "lookupTopicResponse",
-    BaseCommand.ACK_RESPONSE: "ack_response",
+    BaseCommand.ACK_RESPONSE: "ackResponse",
     BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE: "getLastMessageIdResponse",
 }
 
