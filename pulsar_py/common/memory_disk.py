@@ -46,8 +46,8 @@ class MemoryDisk(Disk):
             raise StorageError(f"{path}: exists already")
         if posixpath.dirname(path) not in self._directories:
             raise StorageError(f"{path}: no such directory")
+        self.claim(reserve_bytes)
         content = _Content(reserve_bytes)
-        self.claim(content, reserve_bytes)
         self._files[path] = content
         return _MemoryAppendFile(self, path, content)
 
@@ -92,16 +92,15 @@ class MemoryDisk(Disk):
         """Give up the lock."""
         self._is_locked = False
 
-    def claim(self, content: _Content, size_bytes: int) -> None:
+    def claim(self, growth_bytes: int) -> None:
         """Refuse what goes beyond the capacity.
 
         Raises:
-            DiskFullError: There is no room for `size_bytes` more.
+            DiskFullError: There is no room for `growth_bytes` more.
         """
-        growth = content.end + size_bytes - len(content.data)
-        if self._capacity_bytes < DEFAULT_CAPACITY_BYTES and growth > 0:
-            used = sum(len(other.data) for other in self._files.values())
-            if used + growth > self._capacity_bytes:
+        if self._capacity_bytes < DEFAULT_CAPACITY_BYTES and growth_bytes > 0:
+            used = sum(len(content.data) for content in self._files.values())
+            if used + growth_bytes > self._capacity_bytes:
                 raise DiskFullError(f"memory disk: {used} of {self._capacity_bytes} bytes are used")
 
     def _content(self, path: str) -> _Content:
@@ -149,7 +148,8 @@ class _MemoryAppendFile(AppendFile):
         self._append(buffers)
 
     def _append(self, buffers: Sequence[Buffer]) -> None:
-        self._disk.claim(self._content, sum(map(len, buffers)))
+        end = self._content.end + sum(map(len, buffers))
+        self._disk.claim(end - len(self._content.data))
         self._content.append(buffers)
 
     async def sync(self) -> None:

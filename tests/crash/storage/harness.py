@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.errors import LedgerNotFoundError, StorageError
+from pulsar_py.common.errors import DiskFullError, LedgerNotFoundError, StorageError
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.storage.ledger_store import LedgerOptions, LedgerWriter
 from pulsar_py.testing.disk import SimulatedDisk
@@ -57,6 +57,7 @@ class Model:
 
     ledgers: dict[int, PromisedLedger] = field(default_factory=dict)
     next_id: int = 1
+    failed: set[int] = field(default_factory=set)
 
     async def ledger_ids(self) -> int:
         self.next_id += 1
@@ -70,7 +71,9 @@ class Model:
         promised.confirmed = last_add_confirmed
 
     def on_failed(self, ledger_id: int, error: StorageError) -> None:
-        pass
+        if ledger_id in self.failed:
+            raise InvariantError(f"ledger {ledger_id}: failed twice")
+        self.failed.add(ledger_id)
 
 
 def content(ledger_id: int, entry_id: int) -> bytes:
@@ -88,7 +91,11 @@ async def start(disk: SimulatedDisk, model: Model, settings: BookieSettings = SE
 class Load:
     """Random calls; what depends on chance depends on the seed alone."""
 
-    def __init__(self, disk: SimulatedDisk, model: Model, seed: int) -> None:
+    def __init__(
+        self, disk: SimulatedDisk, model: Model, seed: int, *, is_tolerant: bool = False
+    ) -> None:
+        # Whether calls may fail, because the disk does.
+        self._is_tolerant = is_tolerant
         self._disk = disk
         self._model = model
         self._chance = random.Random(seed)
@@ -101,7 +108,14 @@ class Load:
                 (self._create, self._append, self._end, self._delete, self._flush, self._collect),
                 (3, 16, 2, 2, 2, 1),
             )[0]
-            await step(bookie)
+            try:
+                await step(bookie)
+            except StorageError:
+                if not self._is_tolerant:
+                    raise
+                # What the timer would do next: look whether there is room again.
+                await bookie._housekeeper.check_room()
+        self._disk.fault = None
         await self._append(bookie)
         await bookie.close()
 
@@ -111,7 +125,10 @@ class Load:
         self._writers[writer.ledger_id] = writer
 
     async def _append(self, bookie: Bookie) -> None:
-        for ledger_id, writer in self._writers.items():
+        for ledger_id, writer in list(self._writers.items()):
+            if ledger_id in self._model.failed:
+                del self._writers[ledger_id]
+                continue
             for _ in range(self._chance.randint(0, 6)):
                 writer.append(content(ledger_id, writer.last_add_pushed + 1))
                 self._model.ledgers[ledger_id].pushed = writer.last_add_pushed
@@ -148,18 +165,44 @@ class Load:
         await bookie.collect_garbage(threshold=0.8)
 
 
+class Faults:
+    """Lets a share of all calls fail, once the engine has started."""
+
+    def __init__(self, chance: random.Random, share: float) -> None:
+        self._chance = chance
+        self._share = share
+        self.raised: Counter[str] = Counter()
+
+    def __call__(self, kind: str, path: str) -> StorageError | None:
+        if path in {"", "journal", "entries", "index"} and kind == "make_directory":
+            return None
+        if self._chance.random() >= self._share:
+            return None
+        self.raised[kind] += 1
+        if self._chance.random() < 0.5:
+            return StorageError(f"{path}: Input/output error")
+        return DiskFullError(f"{path}: No space left on device")
+
+
 async def crash_run(
-    seed: int, crash_at: int | None, ignored_syncs: Collection[str] = ()
+    seed: int,
+    crash_at: int | None,
+    ignored_syncs: Collection[str] = (),
+    *,
+    faults_share: float = 0.0,
 ) -> tuple[SimulatedDisk, Model]:
-    """Run the load of a seed until its end or the crash."""
-    disk = SimulatedDisk(
-        random.Random(f"{seed} {crash_at}"), crash_at=crash_at, ignored_syncs=ignored_syncs
-    )
+    """Run the load of a seed until its end or the crash; that share of disk calls fails."""
+    chance = random.Random(f"{seed} {crash_at}")
+    disk = SimulatedDisk(chance, crash_at=crash_at, ignored_syncs=ignored_syncs)
     model = Model()
+    if faults_share:
+        disk.fault = Faults(random.Random(seed), faults_share)
     crashed = asyncio.Event()
     disk.on_crash = crashed.set
     before = asyncio.all_tasks()
-    load = asyncio.get_running_loop().create_task(Load(disk, model, seed).run())
+    load = asyncio.get_running_loop().create_task(
+        Load(disk, model, seed, is_tolerant=faults_share > 0).run()
+    )
     waiting = asyncio.get_running_loop().create_task(crashed.wait())
     await asyncio.wait((load, waiting), return_when=asyncio.FIRST_COMPLETED)
     if load.done():

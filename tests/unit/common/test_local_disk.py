@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.common import local_disk
+from pulsar_py.common.disk import AppendFile
+from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
+from pulsar_py.common.local_disk import LocalDisk
+
+
+class Calls:
+    """System calls that matter, in order, by name and file."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen: list[tuple[str, str]] = []
+        for name in ("fdatasync", "fsync", "pwritev"):
+            monkeypatch.setattr(os, name, self._recording(name, getattr(os, name)))
+
+    def _recording(self, name: str, real):
+        def call(descriptor: int, *args: object) -> object:
+            self.seen.append((name, Path(f"/proc/self/fd/{descriptor}").readlink().name))
+            return real(descriptor, *args)
+
+        return call
+
+
+async def synced(file: AppendFile, data: bytes) -> BaseException | None:
+    done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+    file.append_and_sync([data], done.set_result)
+    return await done
+
+
+async def test_each_kind_of_write_is_synced_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f")
+    calls = Calls(monkeypatch)
+
+    await synced(file, b"group")
+    await file.append([b"more"])
+    await file.sync()
+    await disk.replace("m", b"manifest")
+    await disk.sync_directory("")
+    await disk.truncate("m", 3)
+    await file.close()
+    await disk.close()
+
+    directory = tmp_path.name
+    assert calls.seen == [
+        ("pwritev", "f"), ("fdatasync", "f"),
+        ("pwritev", "f"), ("fdatasync", "f"),
+        ("pwritev", "m.tmp"), ("fdatasync", "m.tmp"), ("fsync", directory),
+        ("fsync", directory),
+        ("fsync", "m"),
+    ]  # fmt: skip
+
+
+async def test_a_new_root_is_durable_once_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = Calls(monkeypatch)
+    disk = LocalDisk(tmp_path / "a" / "b")
+
+    await disk.lock()
+    await disk.close()
+
+    assert {name for _, name in calls.seen} == {"a", tmp_path.name}
+
+
+async def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.pwritev
+
+    def short(descriptor: int, buffers: list[bytes], offset: int) -> int:
+        return real(descriptor, [b"".join(buffers)[:7]], offset)
+
+    monkeypatch.setattr(os, "pwritev", short)
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f")
+
+    await file.append([b"0123456789", b"", b"abc", b"x" * 20])
+
+    assert await disk.read_whole("f") == b"0123456789abc" + b"x" * 20
+    await file.close()
+    await disk.close()
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.ENOSPC, DiskFullError), (errno.EIO, StorageError)]
+)
+async def test_system_errors_come_out_as_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StorageError]
+) -> None:
+    def failing(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f")
+    monkeypatch.setattr(os, "pwritev", failing)
+
+    assert type(await synced(file, b"x")) is kind
+    with pytest.raises(kind):
+        await file.append([b"x"])
+    monkeypatch.setattr(os, "posix_fallocate", failing)
+    with pytest.raises(kind):
+        await disk.create("g", reserve_bytes=100)
+    assert not (tmp_path / "g").exists()
+    await file.close()
+    await disk.close()
+
+
+async def test_a_write_after_close_reaches_no_other_file(tmp_path: Path) -> None:
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f")
+    await file.close()
+    other = await disk.create("g")
+
+    assert isinstance(await synced(file, b"stray"), StorageError)
+    assert await disk.read_whole("g") == b""
+    await other.close()
+    await disk.close()
+
+
+async def test_another_process_is_refused_by_name(tmp_path: Path) -> None:
+    script = (
+        "import fcntl, sys\n"
+        "f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n"
+        "f.write('pid 1234\\n'); f.flush(); print('locked', flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen(  # noqa: ASYNC220 - nothing else runs here
+        [sys.executable, "-c", script, str(tmp_path / local_disk.LOCK_NAME)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        disk = LocalDisk(tmp_path)
+        with pytest.raises(DirectoryLockedError, match="pid 1234"):
+            await disk.lock()
+        other.kill()
+    await disk.lock()
+    await disk.close()
+
+
+async def test_no_thread_is_left_after_close(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    disk = LocalDisk(tmp_path)
+    await disk.lock()
+    file = await disk.create("f")
+    await synced(file, b"x")
+    assert set(threading.enumerate()) > before
+
+    await file.close()
+    await disk.close()
+
+    assert set(threading.enumerate()) <= before

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+import pytest
+
+from pulsar_py.common.errors import DiskFullError, StorageError
+from pulsar_py.testing.disk import SimulatedDisk
+
+DATA = bytes(range(256)) * 16
+
+
+async def crashed_with_unsynced_data(seed: int) -> bytes:
+    disk = SimulatedDisk(random.Random(seed))
+    file = await disk.create("f")
+    await disk.sync_directory("")
+    await file.append([b"synced"])
+    await file.sync()
+    await file.append([DATA])
+    disk.crash()
+    return await disk.after_crash().read_whole("f")
+
+
+async def test_synced_bytes_survive_and_others_may_in_whole_sectors() -> None:
+    outcomes = Counter()
+    for seed in range(60):
+        left = await crashed_with_unsynced_data(seed)
+        assert left.startswith(b"synced")
+        whole = b"synced" + DATA
+        outcomes["nothing"] += left == b"synced"
+        outcomes["all"] += left == whole
+        outcomes["part"] += b"synced" < left < whole or len(left) == len(whole) != whole
+        for start in range(0, len(left), 512):
+            sector = left[start : start + 512]
+            assert sector in {whole[start : start + 512], whole[start:6], bytes(len(sector)),
+                              b"synced"[start:] + bytes(506)}  # fmt: skip
+    assert min(outcomes.values()) > 3, outcomes
+
+
+async def test_unsynced_names_are_lost_in_order() -> None:
+    survived = Counter()
+    for seed in range(60):
+        disk = SimulatedDisk(random.Random(seed))
+        await (await disk.create("old")).sync()
+        await disk.sync_directory("")
+        await disk.remove("old")
+        await disk.create("new")
+        disk.crash()
+        survived[tuple(disk.after_crash().paths())] += 1
+
+    assert set(survived) == {("old",), (), ("new",)}
+
+
+async def test_files_go_with_their_directory() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    await disk.make_directory("d")
+    await disk.create("d/f")
+    await disk.sync_directory("d")
+    disk.crash()
+    assert disk.after_crash().paths() == []
+
+
+async def test_a_replaced_file_is_the_old_or_the_new() -> None:
+    found = set()
+    for crash_at in range(1, 9):
+        for seed in range(10):
+            disk = SimulatedDisk(random.Random(seed), crash_at=crash_at)
+            work = asyncio.ensure_future(replace_twice(disk))  # noqa: TID251 - a test's own
+            await asyncio.wait((work,), timeout=0.001)
+            disk.bury()
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            left = disk.after_crash()
+            found.add(await left.read_whole("f") if left.paths() else None)
+    assert found == {None, b"old", b"new"}
+
+
+async def replace_twice(disk: SimulatedDisk) -> None:
+    await disk.replace("f", b"old")
+    await disk.replace("f", b"new")
+
+
+async def test_a_crash_comes_at_its_point_and_calls_never_return() -> None:
+    disk = SimulatedDisk(random.Random(1), crash_at=2)
+    crashes: list[int] = []
+    disk.on_crash = lambda: crashes.append(disk.write_points_count)
+    file = await disk.create("f")
+    waiting = asyncio.ensure_future(file.append([b"x"]))  # noqa: TID251 - a test's own
+    reports: list[object] = []
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    file.append_and_sync([b"y"], reports.append)
+    await asyncio.sleep(0)
+
+    assert crashes == [2]
+    assert not waiting.done()
+    assert not reports
+    disk.bury()
+    waiting.cancel()
+    with pytest.raises(StorageError, match="crashed"):
+        await file.sync()
+
+
+async def test_an_ignored_sync_syncs_nothing() -> None:
+    left = set()
+    for seed in range(20):
+        disk = SimulatedDisk(random.Random(seed), ignored_syncs={"data:"})
+        file = await disk.create("f")
+        await file.append([b"x"])
+        await file.sync()
+        await disk.sync_directory("")
+        disk.crash()
+        left.add(await disk.after_crash().read_whole("f"))
+        assert disk.syncs_seen == {"data:", "names:"}
+    assert left == {b"", b"x"}
+
+
+async def test_faults_room_and_flipped_bits() -> None:
+    disk = SimulatedDisk(random.Random(1), capacity_bytes=100)
+    file = await disk.create("f")
+    disk.fault = lambda kind, path: StorageError("EIO") if (kind, path) == ("sync", "f") else None
+    await file.append([b"abc"])
+    with pytest.raises(StorageError, match="EIO"):
+        await file.sync()
+    with pytest.raises(DiskFullError):
+        await file.append([bytes(98)])
+    disk.flip_bit("f", 1, 3)
+    assert await disk.read_whole("f") == b"ajc"
+    assert await disk.free_bytes() == 97
+
+
+async def test_syncs_take_their_time() -> None:
+    disk = SimulatedDisk(random.Random(1), sync_seconds=0.005)
+    file = await disk.create("f")
+    done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+    before = asyncio.get_running_loop().time()
+    file.append_and_sync([b"x"], done.set_result)
+    assert await done is None
+    assert asyncio.get_running_loop().time() - before >= 0.004
