@@ -114,7 +114,11 @@ class SqliteMetadataStore(MetadataStore):
         """
         store = cls(Path(path), clock)
         store._thread.start()
-        await store._opened
+        try:
+            await store._opened
+        except BaseException:
+            store._batches.put(None)  # the thread ends also if nobody waits any more
+            raise
         return store
 
     async def get(self, path: str) -> Versioned | None:
