@@ -71,9 +71,18 @@ class World:
 
 
 def rolling(max_entries=1000, **options):
-    """Settings in which ledgers roll by entries alone, and acknowledged data goes at once."""
-    defaults = {"max_entries_per_ledger": max_entries, "minimum_rollover_seconds": 0.0}
+    """Settings in which ledgers roll by entries alone, and nothing is trimmed."""
+    defaults = {
+        "max_entries_per_ledger": max_entries,
+        "minimum_rollover_seconds": 0.0,
+        "retention_seconds": -1,
+        "retention_size_bytes": -1,
+    }
     return ManagedLedgerConfig(**{**defaults, **options})
+
+
+TRIMMING = {"retention_seconds": 0, "retention_size_bytes": 0}
+"""Acknowledged data goes at once, as by default."""
 
 
 async def settle():
