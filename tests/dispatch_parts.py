@@ -33,6 +33,7 @@ from pulsar_py.server.topics.consumer import Consumer
 from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.ledger_store import LedgerStore
+from pulsar_py.storage.settings import BookieSettings
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 from pulsar_py.wire.framing import FrameDecoder
 from pulsar_py.wire.payload import encode_entry
@@ -182,7 +183,10 @@ class Ledgers:
             simulated.is_cold = True
         else:
             self.store = await Bookie.start(
-                MemoryDisk(), clock=self.clock, ledger_ids=self._next_id
+                MemoryDisk(),
+                clock=self.clock,
+                ledger_ids=self._next_id,
+                settings=BookieSettings(is_volatile=True),
             )
         self.opener = ManagedLedgerOpener(
             self.store,

@@ -1,10 +1,10 @@
 """EntryFilters: which of the entries that were read a consumer gets, and how much of each.
 
 A chain of filters judges every entry that is not plain; the first verdict other than ACCEPT stands.
-An entry is plain if it is one readable message of a user without delay or transaction. After the
-chain, batches acknowledged in part get the set of indexes that are left. Filters for users' entries
-(`judges_plain_entries`), transactions and compaction take their places in the chain; how far may be
-read at all is decided before, by the `max_read_position` of the read.
+An entry is plain if it is one whole readable message of a user, without delay or transaction. After
+the chain, batches acknowledged in part get the set of indexes that are left. Filters for users'
+entries (`judges_plain_entries`), transactions and compaction take their places in the chain; how far
+may be read at all is decided before, by the `max_read_position` of the read.
 
 What always holds: an entry that is dropped for good is acknowledged, one that is held back is kept
 by whoever held it back, and no filtered entry costs permits.
@@ -68,17 +68,20 @@ class DelayFilter:
 class FilteredEntries:
     """What passed: entries, the indexes left of batches in part, and messages in all."""
 
-    __slots__ = ("ack_sets", "entries", "messages_count")
+    __slots__ = ("ack_sets", "entries", "has_chunks", "messages_count")
 
     def __init__(
         self,
         entries: Sequence[Entry],
         ack_sets: dict[PositionKey, Sequence[int]] | None,
         messages_count: int,
+        *,
+        has_chunks: bool = False,
     ) -> None:
         self.entries = entries
         self.ack_sets = ack_sets  # None where no entry is acknowledged in part
         self.messages_count = messages_count  # what the entries cost in permits
+        self.has_chunks = has_chunks  # parts of messages are among them
 
     def messages_of(self, entry: Entry) -> int:
         """What one of the entries costs in permits."""
@@ -125,6 +128,7 @@ class EntryFilters:
         dropped: list[Position] = []
         ack_sets: dict[PositionKey, Sequence[int]] = {}
         messages_count = 0
+        has_chunks = False
         for entry in entries:
             summary = summary_of(entry)
             if self.judges_plain_entries or not _is_plain(summary):
@@ -139,10 +143,11 @@ class EntryFilters:
                 messages_count += to_bits(words).bit_count()
             else:
                 messages_count += summary.messages_count
+            has_chunks |= summary.uuid is not None
             accepted.append(entry)
         if dropped:
             self._acknowledge(dropped)
-        return FilteredEntries(accepted, ack_sets or None, messages_count)
+        return FilteredEntries(accepted, ack_sets or None, messages_count, has_chunks=has_chunks)
 
     def _judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
         for entry_filter in self.filters:
@@ -166,5 +171,6 @@ def _is_plain(summary: EntrySummary) -> bool:
         or summary.deliver_at_time_millis
         or summary.marker_type >= 0
         or summary.txn_id is not None
+        or summary.uuid is not None
         or not summary.is_readable
     )

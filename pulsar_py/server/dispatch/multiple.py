@@ -429,7 +429,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         entries = filtered.entries
         if not entries:
             return
-        if any(summary_of(entry).uuid is not None for entry in entries):
+        if filtered.has_chunks:
             self._distribute_chunks(filtered, is_replay=is_replay)
             return
         count = len(entries)

@@ -208,7 +208,7 @@ class HashRangeAutoSplitSelector(StickyKeySelector[C]):
 
     def ranges_of(self, consumer: C) -> list[HashRange]:
         """At most one range; the first begins at 0."""
-        lowers = [-1, *self._bounds[:-1]]
+        lowers = [-1, *self._bounds][: len(self._bounds)]
         return [
             (lower + 1, upper)
             for lower, upper, owner in zip(lowers, self._bounds, self._owners, strict=True)

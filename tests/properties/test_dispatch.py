@@ -1,0 +1,211 @@
+"""Any order of joining, leaving, FLOW, acknowledging and redelivering against what must hold.
+
+After each step: what consumers owe is what they hold; on ordered Key_Shared no two consumers hold
+entries of one hash; entries of a key are first delivered in order. At the end, with enough permits and all
+acknowledged, every entry was delivered at least once and nothing is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
+from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+from pulsar_py.server.topics.consumer import Consumer
+from pulsar_py.testing.clock import VirtualClock, run_virtual
+from tests.dispatch_parts import Topic, ack, message, messages_of, redeliver, settle
+
+SHARED = SubscriptionType.SHARED
+KEY_SHARED = SubscriptionType.KEY_SHARED
+
+steps = st.one_of(
+    st.tuples(st.just("publish"), st.integers(0, 7)),
+    st.tuples(st.just("publish batch"), st.integers(0, 7)),
+    st.tuples(st.just("publish later"), st.integers(0, 7)),
+    st.tuples(st.just("join"), st.integers(0, 3)),
+    st.tuples(st.just("leave"), st.integers(0, 3)),
+    st.tuples(st.just("flow"), st.integers(0, 3)),
+    st.tuples(st.just("acknowledge"), st.integers(0, 11)),
+    st.tuples(st.just("acknowledge in part"), st.integers(0, 11)),
+    st.tuples(st.just("redeliver"), st.integers(0, 11)),
+    st.tuples(st.just("redeliver all"), st.integers(0, 3)),
+    st.tuples(st.just("wait"), st.integers(1, 3)),
+)
+
+
+class World:
+    """A topic, up to four consumers of one subscription, and what was seen."""
+
+    def __init__(self, topic: Topic, kind: SubscriptionType, meta: KeySharedMeta | None) -> None:
+        self.topic = topic
+        self.kind = kind
+        self.meta = meta
+        self.consumers: dict[int, Consumer] = {}
+        self.everybody: list[Consumer] = []
+        self.keys: list[int] = []  # of each entry
+
+    async def do(self, action: str, number: int) -> None:
+        consumer = self.consumers.get(number % 4)
+        if action.startswith("publish"):
+            await self.publish(action, number)
+        elif action == "join" and consumer is None:
+            await self.join(number)
+        elif action == "wait":
+            await asyncio.sleep(number)
+        elif consumer is not None:
+            self.ask(action, number // 4, consumer)
+
+    async def publish(self, action: str, key: int) -> None:
+        later = self.topic.clock.wall_time_millis() + 2500
+        await self.topic.publish(
+            message(
+                partition_key=f"k{key}",
+                batch=3 if action == "publish batch" else None,
+                deliver_at_time=later if action == "publish later" else 0,
+            )
+        )
+        self.keys.append(key)
+
+    async def join(self, number: int) -> None:
+        consumer = await self.topic.consume(
+            number, self.kind, consumer_name=f"c{number}", key_shared=self.meta
+        )
+        self.consumers[number] = consumer
+        self.everybody.append(consumer)
+
+    def ask(self, action: str, choice: int, consumer: Consumer) -> None:
+        held = sorted(consumer.pending_acks)
+        if action == "leave":
+            del self.consumers[consumer.consumer_id]
+            consumer.close()
+        elif action == "flow":
+            consumer.flow(3)
+        elif action == "redeliver all":
+            redeliver(consumer)
+        elif held:
+            ledger_id, entry_id = held[choice % len(held)]
+            if action == "acknowledge":
+                ack(consumer, entry_id, ledger_id=ledger_id)
+            elif action == "acknowledge in part":
+                if consumer.pending_acks.remaining((ledger_id, entry_id)) == 3:
+                    ack(consumer, entry_id, ledger_id=ledger_id, ack_set=[0b101])
+            else:
+                redeliver(consumer, entry_id)
+
+    def check(self) -> None:
+        owed = 0
+        for consumer in self.consumers.values():
+            consumer.pending_acks.check()
+            assert consumer.permits.unacked_messages == consumer.pending_acks.messages_count
+            owed += consumer.permits.unacked_messages
+        subscription = self.topic.subscriptions.get("sub")
+        dispatcher = subscription.dispatcher if subscription is not None else None
+        if isinstance(dispatcher, MultipleConsumersDispatcher):
+            assert dispatcher.unacked_messages == owed
+            dispatcher.redelivery.check()
+        held = [position for each in self.consumers.values() for position in each.pending_acks]
+        assert len(held) == len(set(held)), "an entry is held by two"
+        if self.kind is KEY_SHARED and self.meta is None:
+            self.check_hashes()
+
+    def check_hashes(self) -> None:
+        holders: defaultdict[int, int] = defaultdict(int)
+        for consumer in self.consumers.values():
+            for sticky_hash in consumer.pending_hash_counts:
+                holders[sticky_hash] += 1
+        assert all(count == 1 for count in holders.values()), "a hash is held by two"
+
+    async def finish(self) -> None:
+        """One consumer takes and acknowledges all that is left."""
+        for consumer in list(self.consumers.values()):
+            consumer.close()
+        last = await self.topic.consume(9, self.kind, permits=10_000, key_shared=self.meta)
+        self.everybody.append(last)
+        for _ in range(3):
+            await asyncio.sleep(3)
+            for ledger_id, entry_id in list(last.pending_acks):
+                ack(last, entry_id, ledger_id=ledger_id)
+        assert last.subscription.stats().backlog_entries == 0
+        delivered = {each.entry_id for consumer in self.everybody for each in messages_of(consumer)}
+        assert delivered == set(range(len(self.keys)))
+
+
+async def play(
+    kind: SubscriptionType, meta: KeySharedMeta | None, script: Sequence[tuple[str, int]]
+) -> None:
+    topic = await Topic(VirtualClock()).open()
+    world = World(topic, kind, meta)
+    for action, number in script:
+        await world.do(action, number)
+        await settle(5)
+        world.check()
+    await world.finish()
+    await topic.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "meta"),
+    [
+        (SHARED, None),
+        (KEY_SHARED, None),
+        (KEY_SHARED, KeySharedMeta(allow_out_of_order_delivery=True)),
+    ],
+    ids=["shared", "key-shared", "out-of-order"],
+)
+@given(script=st.lists(steps, max_size=60))
+def test_all_is_delivered_and_nothing_to_two_at_once(
+    kind: SubscriptionType, meta: KeySharedMeta | None, script: list[tuple[str, int]]
+) -> None:
+    run_virtual(play(kind, meta, script))
+
+
+@given(
+    keys=st.lists(st.integers(0, 5), min_size=1, max_size=40),
+    joins=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=6),
+)
+def test_entries_of_a_key_come_in_order(keys: list[int], joins: list[tuple[int, int]]) -> None:
+    async def run() -> None:
+        topic = await Topic(VirtualClock()).open()
+        world = World(topic, KEY_SHARED, None)
+        await world.join(0)
+        seen: defaultdict[int, list[int]] = defaultdict(list)
+        for index, key in enumerate(keys):
+            for at, number in joins:
+                if at == index:
+                    await world.do("join" if number not in world.consumers else "flow", number)
+            await world.do("publish", key)
+            for consumer in world.consumers.values():
+                consumer.flow(1)
+            await settle(3)
+            acknowledge_one_each(world, seen)
+        for _ in range(len(keys) * 2):
+            for consumer in world.consumers.values():
+                consumer.flow(5)
+            await asyncio.sleep(0.1)
+            while acknowledge_one_each(world, seen):
+                pass
+        assert sorted(each for each_key in seen.values() for each in each_key) == list(
+            range(len(keys))
+        )
+        assert all(each == sorted(each) for each in seen.values())
+        await topic.close()
+
+    run_virtual(run())
+
+
+def acknowledge_one_each(world: World, seen: defaultdict[int, list[int]]) -> bool:
+    """Each consumer handles its oldest message; returns whether there was any."""
+    has_any = False
+    for consumer in world.consumers.values():
+        position = next(iter(consumer.pending_acks), None)
+        if position is not None:
+            has_any = True
+            seen[world.keys[position[1]]].append(position[1])
+            ack(consumer, position[1], ledger_id=position[0])
+    return has_any
