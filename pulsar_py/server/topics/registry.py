@@ -188,7 +188,7 @@ class TopicRegistry:
         if not facts.exists:
             if not creates:
                 raise TopicNotFoundError(f"Topic {name} does not exist")
-            if not name.is_partition:
+            if not (name.is_partition or name.is_system):
                 await self._check_topics_limit(name.namespace_name, namespace, 1)
         return await self._open(name, creates=creates)
 

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
+from pulsar_py.server.topics.partitions import Partitions
+from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
+
+
+def partitions_of(rig: Rig) -> Partitions:
+    return Partitions(rig.metadata, rig.broker.resources)
+
+
+async def test_counts_can_be_put_once_and_grown(rig: Rig) -> None:
+    partitions, name = partitions_of(rig), name_of("p")
+    assert await partitions.count(name) == 0
+    await partitions.put_count(name, 2, {"a": "b"})
+    with pytest.raises(TopicExistsError):
+        await partitions.put_count(name, 2)
+    await partitions.grow(name, 5)
+    assert await partitions.count(name) == 5
+    with pytest.raises(NotAllowedError):
+        await partitions.grow(name, 4)
+    with pytest.raises(TopicNotFoundError):
+        await partitions.grow(name_of("q"), 4)
+    await partitions.forget(name)
+    assert await partitions.count(name) == 0
+
+
+async def test_stored_topics_are_listed_by_their_names(rig: Rig) -> None:
+    partitions = partitions_of(rig)
+    await partitions.create_stored([name_of("b c"), name_of("a"), name_of("a")])
+    assert await partitions.stored_topics(NAMESPACE) == [name_of("a"), name_of("b c")]
+    assert await partitions.is_stored(name_of("a"))
+    assert not await partitions.is_stored(name_of("a", domain="non-persistent"))
+
+
+async def test_a_topic_made_without_loading_can_be_loaded(rig: Rig) -> None:
+    await partitions_of(rig).create_stored([name_of("a")])
+    topic = await rig.topic("a", create=False)
+    assert topic.name == name_of("a")
+
+
+async def test_subscriptions_are_known_without_loading(rig: Rig) -> None:
+    topic = await rig.persistent()
+    for name in ("a/b", "c"):
+        await topic.create_subscription(name, starts_at_earliest=True)
+    await topic.ledger.open_cursor("pulsar.dedup")
+    await rig.clock.sleep(2)
+    names = await partitions_of(rig).stored_subscriptions(topic.name, "pulsar.repl")
+    assert sorted(names) == ["a/b", "c"]
