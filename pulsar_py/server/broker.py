@@ -263,14 +263,12 @@ async def _roll_rates(topic: Topic) -> None:
 def connection_settings(config: BrokerConfig) -> ConnectionSettings:
     """What connections need to know."""
     return ConnectionSettings(
-        cluster=config.clusterName,
         max_message_bytes=config.maxMessageSize,
         keep_alive_interval_seconds=float(config.keepAliveIntervalSeconds),
         liveness_check_timeout_seconds=config.connectionLivenessCheckTimeoutMillis / 1000,
         max_connections=config.brokerMaxConnections,
         max_connections_per_ip=config.brokerMaxConnectionsPerIp,
         max_pending_publishes_per_connection=config.maxPendingPublishRequestsPerConnection,
-        max_publish_buffer_bytes=config.maxMessagePublishBufferSizeInMB * MEBIBYTE,
         max_pending_lookups=config.maxConcurrentLookupRequest,
         max_pending_non_persistent_publishes=(
             config.maxConcurrentNonPersistentMessagePerConnection
@@ -280,7 +278,6 @@ def connection_settings(config: BrokerConfig) -> ConnectionSettings:
         subscription_pattern_max_length=config.subscriptionPatternMaxLength,
         max_consumer_metadata_bytes=config.maxConsumerMetadataSize,
         authentication_refresh_check_seconds=float(config.authenticationRefreshCheckSeconds),
-        is_transaction_coordinator_enabled=config.transactionCoordinatorEnabled,
         is_broker_entry_metadata_exposed=config.exposingBrokerEntryMetadataToClientEnabled,
     )
 

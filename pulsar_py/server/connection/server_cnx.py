@@ -407,7 +407,7 @@ class ServerCnx(asyncio.Protocol):
         """Hand everything queued in this tick to the socket."""
         self._is_flush_due = False
         transport = self._transport
-        if transport is None or not self._out:
+        if transport is None or not self._out or transport.is_closing():
             return
         out = self._out
         self._out = []
@@ -570,17 +570,19 @@ class ServerCnx(asyncio.Protocol):
         return self._pause_reasons != 0
 
     def _pause_reading(self, reason: int) -> None:
-        if not self._pause_reasons and self._transport is not None:
-            self._transport.pause_reading()
+        is_first = not self._pause_reasons
         self._pause_reasons |= reason
+        if is_first and self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
 
     def _resume_reading(self, reason: int) -> None:
         if not self._pause_reasons & reason:
             return
         self._pause_reasons &= ~reason
-        if not self._pause_reasons and self._transport is not None and not self._is_closed:
-            self.keep_alive.is_waiting = False
-            self._transport.resume_reading()
+        if self._pause_reasons or self._transport is None or self._transport.is_closing():
+            return
+        self.keep_alive.is_waiting = False
+        self._transport.resume_reading()
 
     @property
     def is_handshake_done(self) -> bool:

@@ -15,14 +15,12 @@ class ConnectionSettings:
     """Limits and answers of all connections of one broker."""
 
     server_version: str = "Pulsar Server4.2.4"
-    cluster: str = "standalone"  # clusterName
     max_message_bytes: int = 5 * MEBIBYTE  # maxMessageSize
     keep_alive_interval_seconds: float = 30.0  # keepAliveIntervalSeconds
     liveness_check_timeout_seconds: float = 5.0  # connectionLivenessCheckTimeoutMillis
     max_connections: int = 0  # brokerMaxConnections; 0 = no limit
     max_connections_per_ip: int = 0  # brokerMaxConnectionsPerIp; 0 = no limit
     max_pending_publishes_per_connection: int = 1000  # maxPendingPublishRequestsPerConnection
-    max_publish_buffer_bytes: int = 64 * MEBIBYTE  # maxMessagePublishBufferSizeInMB
     max_pending_lookups: int = 50_000  # maxConcurrentLookupRequest
     output_high_water_bytes: int = 4 * MEBIBYTE  # per connection
     output_low_water_bytes: int = 1 * MEBIBYTE  # per connection
@@ -32,7 +30,6 @@ class ConnectionSettings:
     subscription_pattern_max_length: int = 50  # subscriptionPatternMaxLength
     max_consumer_metadata_bytes: int = 1024  # maxConsumerMetadataSize
     authentication_refresh_check_seconds: float = 60.0  # authenticationRefreshCheckSeconds
-    is_transaction_coordinator_enabled: bool = False  # transactionCoordinatorEnabled
     is_broker_entry_metadata_exposed: bool = False  # exposingBrokerEntryMetadataToClientEnabled
 
     @property
