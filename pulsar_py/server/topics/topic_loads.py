@@ -55,7 +55,7 @@ class TopicLoads:
         return outcome
 
     async def _run(self, name: str, load: Load) -> Topic | Exception:
-        """A failure is a result: each who waits raises it, and a task that nobody awaits is fine."""
+        """A failure is a result: each who waits raises it; that nobody waits any more is fine."""
         try:
             async with self._slots:
                 return await load()

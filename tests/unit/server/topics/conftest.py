@@ -17,7 +17,7 @@ __all__ = ["pytest_asyncio_loop_factories", "rig", "virtual_clock"]
 
 
 @pytest.fixture
-async def rig(virtual_clock: VirtualClock) -> AsyncIterator[Rig]:  # noqa: F811
+async def rig(virtual_clock: VirtualClock) -> AsyncIterator[Rig]:
     """A broker's topics on stores in memory, with `public/default` owned."""
     async with Rig(virtual_clock) as started:
         yield started

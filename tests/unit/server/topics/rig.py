@@ -14,7 +14,7 @@ from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.initialization import initialize_cluster
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import MetadataStore
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, MessageMetadata
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, MessageMetadata, ServerError
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, SubscriptionType
@@ -108,8 +108,6 @@ def _line(command: BaseCommand) -> str:
 
 
 def _code(value: int) -> str:
-    from pulsar_py.proto.PulsarApi_pb2 import ServerError
-
     return ServerError.Name(value)  # type: ignore[arg-type]
 
 
@@ -244,5 +242,3 @@ def subscribe_request(
     return SubscribeRequest(
         connection=cnx, subscription_name=subscription, subscription_type=kind, **fields
     )
-
-

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pulsar_py.common.errors import ProducerBusyError, ProducerFencedError
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode

@@ -26,7 +26,9 @@ EVICT = BacklogQuotaAction.CONSUMER_BACKLOG_EVICTION
     ("limit", "size", "exceeds"),
     [(100, 99, False), (100, 100, True), (-1, 10**9, False), (0, 10**9, False)],
 )
-def test_a_size_quota_is_exceeded_from_its_limit_on(limit: int, size: int, exceeds: bool) -> None:
+def test_a_size_quota_is_exceeded_from_its_limit_on(
+    limit: int, size: int, *, exceeds: bool
+) -> None:
     quotas = {SIZE: BacklogQuota(limit, -1, HOLD)}
     assert bool(exceeded_quotas(quotas, Backlog(size, None))) is exceeds
 

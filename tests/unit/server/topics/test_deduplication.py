@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pulsar_py.server.topics.deduplication import Deduplication, DuplicateStatus
 

@@ -69,9 +69,7 @@ def test_what_keeps_a_topic_depends_on_the_mode() -> None:
 
 def inactive(idle: float, retention: float, *, enabled: bool = True) -> bool:
     policy = InactiveTopicPolicy(NO_SUBSCRIPTIONS, 60, enabled)
-    return is_topic_inactive_for_long(
-        idle_seconds=idle, policy=policy, retention_seconds=retention
-    )
+    return is_topic_inactive_for_long(idle_seconds=idle, policy=policy, retention_seconds=retention)
 
 
 def test_a_topic_is_deleted_after_its_time_but_not_within_retention() -> None:

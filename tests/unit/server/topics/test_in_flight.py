@@ -3,7 +3,9 @@ from __future__ import annotations
 from pulsar_py.server.topics.in_flight import InFlightPublishes, PublishBuffer
 
 
-def connection(buffer: PublishBuffer, log: list[str], name: str, **limits: int) -> InFlightPublishes:
+def connection(
+    buffer: PublishBuffer, log: list[str], name: str, **limits: int
+) -> InFlightPublishes:
     return InFlightPublishes(
         buffer,
         max_entries=limits.get("max_entries", 0),

@@ -54,11 +54,11 @@ def test_a_delay_is_counted_from_the_publish_time() -> None:
     [
         (lambda: entry(chunk_id=0, num_chunks_from_msg=3), True),
         (lambda: entry(chunk_id=2, num_chunks_from_msg=3), False),
-        (lambda: entry(), False),
+        (entry, False),
         (lambda: UNREADABLE, False),
     ],
 )
-def test_the_last_chunk_is_no_part(make: Callable[[], bytes], is_part: bool) -> None:
+def test_the_last_chunk_is_no_part(make: Callable[[], bytes], *, is_part: bool) -> None:
     assert is_chunk_part(make()) is is_part
 
 

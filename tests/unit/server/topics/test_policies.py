@@ -68,9 +68,7 @@ def test_dispatch_takes_over_limits_types_and_delays() -> None:
         max_consumers_per_topic=4,
         delayed_delivery=DelayedDeliveryPolicy(False, 500, 9000),
     )
-    topic = TopicPolicies(
-        is_delayed_delivery_enabled=True, max_unacked_messages_per_consumer=7
-    )
+    topic = TopicPolicies(is_delayed_delivery_enabled=True, max_unacked_messages_per_consumer=7)
     effective = effective_settings(BROKER, namespace, topic)
     dispatch = effective.dispatch
     assert dispatch.enabled_subscription_types == {SubscriptionType.SHARED}

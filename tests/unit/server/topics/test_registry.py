@@ -77,7 +77,9 @@ async def test_partitions_exist_once_the_topic_is_created(rig: Rig) -> None:
     topics = rig.broker.topics
     await topics.create_partitioned(name_of("p"), 3)
     assert await topics.partitions_of(name_of("p")) == 3
-    assert await topics.list_topics(NAMESPACE) == [str(name_of(f"p-partition-{n}")) for n in range(3)]
+    assert await topics.list_topics(NAMESPACE) == [
+        str(name_of(f"p-partition-{n}")) for n in range(3)
+    ]
     assert await topics.list_partitioned(NAMESPACE) == [str(name_of("p"))]
     with pytest.raises(TopicExistsError):
         await topics.create_partitioned(name_of("p"), 3)

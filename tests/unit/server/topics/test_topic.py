@@ -40,9 +40,7 @@ async def test_a_backlog_quota_refuses_producers(rig: Rig) -> None:
     send(producer, 0)
     await producer.close()
     quota = BacklogQuota(10, -1, BacklogQuotaAction.PRODUCER_REQUEST_HOLD)
-    await with_policies(
-        rig, topic, backlog_quotas={BacklogQuotaType.DESTINATION_STORAGE: quota}
-    )
+    await with_policies(rig, topic, backlog_quotas={BacklogQuotaType.DESTINATION_STORAGE: quota})
     with pytest.raises(ProducerBlockedQuotaExceededError):
         await topic.check_producer_allowed(rig.request(cnx))
     await topic.delete_subscription("sub")

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+from pulsar_py.common.errors import ServiceNotReadyError, TopicNotFoundError
+from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.metadata.documents import NamespacePolicies
+from pulsar_py.server.namespaces.lookup import LookupType
+from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
+
+
+async def test_a_lookup_takes_the_ownership_and_connects(rig: Rig) -> None:
+    namespaces, name = rig.broker.namespaces, name_of("t")
+    assert not namespaces.is_owned(name)
+    result = await namespaces.lookup(name)
+    assert namespaces.is_owned(name)
+    assert result.type is LookupType.CONNECT
+    assert result.addresses.broker_url == "pulsar://localhost:6650"
+    assert result.is_authoritative
+    assert result.proxy_through_service_url
+
+
+@pytest.mark.parametrize("namespace", ["public/none", "none/default"])
+async def test_missing_namespaces(rig: Rig, namespace: str) -> None:
+    with pytest.raises(TopicNotFoundError, match="Namespace not found"):
+        await rig.broker.namespaces.lookup(TopicName.parse(f"persistent://{namespace}/t"))
+
+
+async def test_an_unknown_listener(rig: Rig) -> None:
+    with pytest.raises(ServiceNotReadyError):
+        await rig.broker.namespaces.lookup(name_of("t"), listener_name="none")
+
+
+async def test_who_asks_too_early_is_told_to_look_up(rig: Rig) -> None:
+    error = await rig.broker.namespaces.not_owned_error(name_of("t"))
+    assert "Namespace bundle (public/default/0x" in str(error)
+    assert "Please redo the lookup" in str(error)
+
+
+async def test_unloading_a_namespace_closes_its_topics_and_gives_it_up(rig: Rig) -> None:
+    namespaces, cnx = rig.broker.namespaces, rig.cnx()
+    names = [f"t{n}" for n in range(8)]
+    for number, local_name in enumerate(names):
+        topic = await rig.topic(local_name)
+        await rig.producer(topic, cnx, producer_id=number)
+    await namespaces.unload_namespace(NAMESPACE)
+    assert sorted(cnx.closed_producers) == list(range(8))
+    assert rig.broker.topics.topics == {}
+    assert namespaces.owned_bundles() == []
+    await rig.topic("t0")
+
+
+async def test_unloading_a_bundle_leaves_the_others(rig: Rig) -> None:
+    namespaces = rig.broker.namespaces
+    topics = [await rig.topic(f"t{n}") for n in range(12)]
+    bundle = await namespaces.bundle_of(topics[0].name)
+    await namespaces.unload_bundle(NAMESPACE, bundle)
+    assert not namespaces.is_owned(topics[0].name)
+    left = rig.broker.topics.topics
+    assert left
+    for topic in topics:
+        is_left = await namespaces.bundle_of(topic.name) != bundle
+        assert (str(topic.name) in left) is is_left
+
+
+async def test_a_namespace_made_anew_is_cut_as_it_says(rig: Rig) -> None:
+    namespace = NamespaceName("public", "other")
+    resources, namespaces = rig.broker.resources.namespaces, rig.broker.namespaces
+    await resources.create_with_bundles(namespace, NamespacePolicies(), 2)
+    await namespaces.lookup(namespace.topic("t"))
+    assert len((await namespaces.bundles_of(namespace)).names) == 2
+    await namespaces.unload_namespace(namespace)
+    await resources.delete(namespace)
+    await resources.create_with_bundles(namespace, NamespacePolicies(), 8)
+    await namespaces.lookup(namespace.topic("t"))
+    assert len((await namespaces.bundles_of(namespace)).names) == 8
+
+
+async def test_after_closing_nothing_is_looked_up(rig: Rig) -> None:
+    await rig.broker.namespaces.close()
+    with pytest.raises(ServiceNotReadyError):
+        await rig.broker.namespaces.lookup(name_of("t"))

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.errors import ServiceNotReadyError
+from pulsar_py.common.policies import (
+    BacklogQuotaAction,
+    BacklogQuotaType,
+    InactiveTopicDeleteMode,
+    SchemaCompatibilityStrategy,
+    TopicType,
+)
+from pulsar_py.metadata.documents import DynamicConfiguration
+from pulsar_py.server.broker import (
+    connection_settings,
+    dispatch_settings,
+    managed_ledger_config,
+    registry_settings,
+    topic_settings,
+)
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.testing.clock import VirtualClock, run_virtual
+from tests.unit.server.topics.rig import Rig, name_of, send, subscribe_request
+
+
+def in_virtual_time(test):
+    """Run a coroutine function with a clock of a virtual loop."""
+
+    def run() -> None:
+        run_virtual(test(VirtualClock()))
+
+    run.__name__ = test.__name__
+    return run
+
+
+@in_virtual_time
+async def test_inactive_topics_go_away_by_themselves(clock: VirtualClock) -> None:
+    config = BrokerConfig(brokerDeleteInactiveTopicsFrequencySeconds=10)
+    async with Rig(clock, config=config) as rig:
+        await rig.topic("unused")
+        used = await rig.topic("used")
+        await used.subscribe(subscribe_request(rig.cnx()))
+        await clock.sleep(25)
+        assert list(rig.broker.topics.topics) == [str(used.name)]
+        assert not await rig.broker.topics.exists(name_of("unused"))
+
+
+@in_virtual_time
+async def test_the_metadata_of_emptied_partitioned_topics_can_go_too(clock: VirtualClock) -> None:
+    config = BrokerConfig(
+        brokerDeleteInactiveTopicsFrequencySeconds=10,
+        brokerDeleteInactivePartitionedTopicMetadataEnabled=True,
+    )
+    async with Rig(clock, config=config) as rig:
+        await rig.broker.topics.create_partitioned(name_of("p"), 1)
+        await rig.topic("p-partition-0")
+        await clock.sleep(25)
+        assert await rig.broker.topics.partitions_of(name_of("p")) == 0
+
+
+@in_virtual_time
+async def test_messages_expire_by_themselves(clock: VirtualClock) -> None:
+    config = BrokerConfig(ttlDurationDefaultInSeconds=60, messageExpiryCheckIntervalInMinutes=1)
+    async with Rig(clock, config=config) as rig:
+        topic = await rig.persistent()
+        sub = await topic.create_subscription("sub", starts_at_earliest=True)
+        producer = await rig.producer(topic, rig.cnx())
+        send(producer, 0)
+        await clock.sleep(59)
+        assert sub.stats().backlog_entries == 1
+        await clock.sleep(120)
+        assert sub.stats().backlog_entries == 0
+
+
+@in_virtual_time
+async def test_a_stop_tells_the_clients_and_serves_nobody_any_more(clock: VirtualClock) -> None:
+    async with Rig(clock) as rig:
+        topic, cnx = await rig.persistent(), rig.cnx()
+        await rig.producer(topic, cnx, producer_id=3)
+        await topic.subscribe(subscribe_request(cnx, consumer_id=4))
+        await rig.broker.close()
+        assert cnx.closed_producers == [3]
+        assert cnx.closed_consumers == [4]
+        with pytest.raises(ServiceNotReadyError):
+            await rig.broker.namespaces.lookup(topic.name)
+
+
+@in_virtual_time
+async def test_a_stop_writes_every_acknowledgement(clock: VirtualClock) -> None:
+    async with Rig(clock) as rig:
+        topic = await rig.persistent()
+        sub = await topic.create_subscription("sub", starts_at_earliest=True)
+        producer = await rig.producer(topic, rig.cnx())
+        for n in range(10):
+            send(producer, n)
+        await producer.close()
+        sub.cursor.acknowledge([topic.last_message_position()])  # type: ignore[attr-defined]
+        await rig.restart()
+        again = await rig.persistent()
+        assert again.subscriptions["sub"].stats().backlog_entries == 9
+
+
+@in_virtual_time
+async def test_dynamic_settings_reach_running_topics(clock: VirtualClock) -> None:
+    async with Rig(clock) as rig:
+        topic = await rig.persistent()
+        await rig.broker.resources.dynamic_configuration.update_or_create(
+            "", lambda _: DynamicConfiguration({"allowAutoSubscriptionCreation": "false"})
+        )
+        await clock.sleep(0.1)
+        assert not topic.settings.allows_subscription_creation
+        assert not rig.broker.config.allowAutoSubscriptionCreation
+        await rig.broker.resources.dynamic_configuration.delete("")
+        await clock.sleep(0.1)
+        assert topic.settings.allows_subscription_creation
+
+
+@in_virtual_time
+async def test_health(clock: VirtualClock) -> None:
+    async with Rig(clock) as rig:
+        await rig.broker.check_health()
+
+
+def test_ten_brokers_in_one_loop_do_not_disturb_one_another() -> None:
+    async def run() -> None:
+        rigs = [Rig(SystemClock()) for _ in range(10)]
+        await asyncio.gather(*(rig.__aenter__() for rig in rigs))
+        for number, rig in enumerate(rigs):
+            topic, cnx = await rig.persistent(), rig.cnx()
+            producer = await rig.producer(topic, cnx)
+            for n in range(number + 1):
+                send(producer, n)
+            await producer.close()
+            assert len(cnx.take()) == number + 1
+            assert topic.stats().messages_in_count == number + 1
+        await asyncio.gather(*(rig.__aexit__(None, None, None) for rig in rigs))
+
+    asyncio.run(run())
+
+
+def test_settings_of_topics() -> None:
+    config = BrokerConfig(
+        maxProducersPerTopic=1,
+        maxSameAddressProducersPerTopic=2,
+        maxSubscriptionsPerTopic=3,
+        delayedDeliveryMaxDelayInMillis=4,
+        allowAutoSubscriptionCreation=False,
+        encryptionRequireOnProducer=True,
+        subscriptionExpirationTimeMinutes=5,
+        backlogQuotaDefaultLimitBytes=6,
+        backlogQuotaDefaultLimitSecond=7,
+        backlogQuotaDefaultRetentionPolicy=BacklogQuotaAction.PRODUCER_EXCEPTION,
+        backlogQuotaCheckEnabled=False,
+        preciseTimeBasedBacklogQuotaCheck=True,
+        brokerDeduplicationEnabled=True,
+        brokerDeduplicationMaxNumberOfProducers=8,
+        brokerDeduplicationProducerInactivityTimeoutMinutes=9,
+        brokerDeleteInactiveTopicsMode=InactiveTopicDeleteMode.DELETE_WHEN_SUBSCRIPTIONS_CAUGHT_UP,
+        brokerDeleteInactiveTopicsMaxInactiveDurationSeconds=10,
+        brokerDeleteInactiveTopicsEnabled=False,
+        brokerEntryMetadataInterceptors=frozenset({"a.b"}),
+        schemaCompatibilityStrategy=SchemaCompatibilityStrategy.BACKWARD,
+        isAllowAutoUpdateSchemaEnabled=False,
+        isSchemaValidationEnforced=True,
+    )
+    settings = topic_settings(config)
+    assert settings.max_producers == 1
+    assert settings.max_same_address_producers == 2
+    assert settings.max_subscriptions == 3
+    assert settings.max_delay_millis == 4
+    assert not settings.allows_subscription_creation
+    assert settings.is_encryption_required
+    assert settings.subscription_expiration_minutes == 5
+    quotas = settings.backlog_quotas
+    assert quotas[BacklogQuotaType.DESTINATION_STORAGE].limit_bytes == 6
+    assert quotas[BacklogQuotaType.MESSAGE_AGE].limit_seconds == 7
+    assert not settings.is_backlog_quota_checked
+    assert settings.is_age_quota_precise
+    assert settings.is_deduplication_enabled
+    assert settings.deduplication_max_producers == 8
+    assert settings.deduplication_inactivity_seconds == 540
+    assert settings.inactive.max_inactive_seconds == 10
+    assert not settings.inactive.is_deletion_enabled
+    assert settings.entry_metadata_interceptors == ("a.b",)
+    assert settings.schema.strategy is SchemaCompatibilityStrategy.BACKWARD
+    assert not settings.schema.is_auto_update_allowed
+    assert settings.schema.is_validation_enforced
+    assert topic_settings(BrokerConfig()).backlog_quotas == {}
+
+
+def test_settings_of_the_registry() -> None:
+    config = BrokerConfig(
+        allowAutoTopicCreation=False,
+        allowAutoTopicCreationType=TopicType.PARTITIONED,
+        defaultNumPartitions=3,
+        maxTopicsPerNamespace=4,
+        maxNumPartitionsPerPartitionedTopic=5,
+        topicLoadTimeoutSeconds=6,
+        maxConcurrentTopicLoadRequest=7,
+        topicLevelPoliciesEnabled=False,
+    )
+    settings = registry_settings(config)
+    assert not settings.auto_creation.is_allowed
+    assert settings.auto_creation.topic_type is TopicType.PARTITIONED
+    assert settings.auto_creation.default_partitions_count == 3
+    assert settings.max_topics_per_namespace == 4
+    assert settings.max_partitions == 5
+    assert settings.load_timeout_seconds == 6
+    assert settings.max_concurrent_loads == 7
+    assert not settings.has_topic_policies
+
+
+def test_settings_of_dispatch() -> None:
+    config = BrokerConfig(
+        subscriptionTypesEnabled=frozenset({"Shared", "Key_Shared"}),
+        subscriptionKeySharedEnable=False,
+        dispatcherMaxReadBatchSize=7,
+        activeConsumerFailoverConsistentHashing=True,
+        maxConsumersPerSubscription=3,
+    )
+    settings = dispatch_settings(config)
+    assert settings.enabled_subscription_types == {SubscriptionType.SHARED}
+    assert settings.max_read_batch_entries == 7
+    assert settings.uses_failover_ring
+    assert settings.max_consumers_per_subscription == 3
+
+
+def test_settings_of_ledgers() -> None:
+    config = BrokerConfig(
+        managedLedgerMaxEntriesPerLedger=10,
+        managedLedgerMaxSizePerLedgerMbytes=2,
+        managedLedgerMinLedgerRolloverTimeMinutes=1,
+        managedLedgerMaxLedgerRolloverTimeMinutes=2,
+        defaultRetentionTimeInMinutes=3,
+        defaultRetentionSizeInMB=-1,
+        managedLedgerDefaultMarkDeleteRateLimit=2.0,
+        acknowledgmentAtBatchIndexLevelEnabled=False,
+        autoSkipNonRecoverableData=True,
+    )
+    ledger = managed_ledger_config(config)
+    assert ledger.max_entries_per_ledger == 10
+    assert ledger.max_size_per_ledger_bytes == 2 * 1024 * 1024
+    assert ledger.minimum_rollover_seconds == 60
+    assert ledger.maximum_rollover_seconds == 120
+    assert ledger.retention_seconds == 180
+    assert ledger.retention_size_bytes == -1
+    assert ledger.cursor_persist_interval_seconds == 0.5
+    assert not ledger.is_batch_index_ack_enabled
+    assert ledger.skips_non_recoverable_data
+
+
+def test_settings_of_connections() -> None:
+    config = BrokerConfig(
+        maxMessageSize=1_000_000,
+        keepAliveIntervalSeconds=7,
+        maxPendingPublishRequestsPerConnection=9,
+        maxConcurrentNonPersistentMessagePerConnection=11,
+        exposingBrokerEntryMetadataToClientEnabled=True,
+    )
+    settings = connection_settings(config)
+    assert settings.max_message_bytes == 1_000_000
+    assert settings.keep_alive_interval_seconds == 7
+    assert settings.max_pending_publishes_per_connection == 9
+    assert settings.max_pending_non_persistent_publishes == 11
+    assert settings.is_broker_entry_metadata_exposed
