@@ -76,31 +76,26 @@ class CursorReading:
     ) -> list[Entry] | None:
         """The next unacknowledged entries up to `max_position`, if they are in memory.
 
-        Moves `read_position` past them. At least one entry whatever `max_bytes`; `[]` means there
-        is nothing to read now, None that `read` has to be awaited. Hot path: tailing consume.
+        Moves `read_position` past them. Entries of one ledger, at least one whatever `max_bytes`;
+        there may be more to read. `[]` means there is nothing to read now, None that `read` has to
+        be awaited. Hot path: tailing consume.
         """
         self._raise_if_closed()
         state = self._state
-        found: list[Entry] = []
-        while len(found) < max_entries:
-            run = state.next_run(max_entries - len(found), max_position)
-            if run is None:
-                return found
+        while (run := state.next_run(max_entries, max_position)) is not None:
             entries = self._ahead.take(run.ledger_id, run.first, run.last, max_bytes)
             if entries is None:
                 entries = self._source.read_run_cached(
                     run.ledger_id, run.first, run.last, max_bytes
                 )
             if entries is None:
-                return found or None
+                return None
             state.read_through(run.ledger_id, entries[-1].entry_id)
             if run.has_acknowledged:
                 entries = self._unacknowledged(run, entries)
-            found = found + entries if found else entries
-            max_bytes -= sum([len(entry.data) for entry in entries])
-            if max_bytes <= 0 and found:
-                break
-        return found
+            if entries:
+                return entries
+        return []
 
     def _unacknowledged(self, run: ReadRun, entries: list[Entry]) -> list[Entry]:
         waiting = self._state.individual_deleted_messages.missing_in(

@@ -144,8 +144,9 @@ class ManagedCursor:
     ) -> list[Entry] | None:
         """The next unacknowledged entries up to `max_position`, if they are in memory.
 
-        Moves `read_position` past them. At least one entry whatever `max_bytes`; `[]` means there
-        is nothing to read now, None that `read` has to be awaited.
+        Moves `read_position` past them. Entries of one ledger, at least one whatever `max_bytes`;
+        there may be more to read. `[]` means there is nothing to read now, None that `read` has to
+        be awaited.
 
         Raises:
             CursorClosedError: The cursor was closed.
