@@ -278,6 +278,7 @@ def connection_settings(config: BrokerConfig) -> ConnectionSettings:
         subscription_pattern_max_length=config.subscriptionPatternMaxLength,
         max_consumer_metadata_bytes=config.maxConsumerMetadataSize,
         authentication_refresh_check_seconds=float(config.authenticationRefreshCheckSeconds),
+        is_transaction_coordinator_enabled=config.transactionCoordinatorEnabled,
         is_broker_entry_metadata_exposed=config.exposingBrokerEntryMetadataToClientEnabled,
     )
 

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 
 def handle_not_enabled(cnx: ServerCnx, command: Any) -> None:  # Any: one of several commands
-    """Refuse."""
-    cnx.send_error(command.request_id, NotAllowedError("Transactions are not enabled."))
+    """Refuse, and tell those who switched transactions on why that did not help."""
+    is_wanted = cnx.connections.settings.is_transaction_coordinator_enabled
+    text = "not supported by this version" if is_wanted else "not enabled"
+    cnx.send_error(command.request_id, NotAllowedError(f"Transactions are {text}."))
 
 
 def handle_not_supported(cnx: ServerCnx, command: Any) -> None:  # Any: one of several commands

@@ -30,6 +30,7 @@ class ConnectionSettings:
     subscription_pattern_max_length: int = 50  # subscriptionPatternMaxLength
     max_consumer_metadata_bytes: int = 1024  # maxConsumerMetadataSize
     authentication_refresh_check_seconds: float = 60.0  # authenticationRefreshCheckSeconds
+    is_transaction_coordinator_enabled: bool = False  # transactionCoordinatorEnabled
     is_broker_entry_metadata_exposed: bool = False  # exposingBrokerEntryMetadataToClientEnabled
 
     @property

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pulsar_py.common.errors import NotAllowedError
@@ -12,6 +14,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandNewTxn,
     CommandTcClientConnectRequest,
 )
+from pulsar_py.server.connection.settings import ConnectionSettings
 from tests.unit.server.connection.standins import Message, Server
 
 
@@ -29,6 +32,15 @@ async def test_transactions_are_not_enabled(server: Server, command: Message) ->
     client = await server.connect()
     error = await client.asks(command)
     assert (error.request_id, error.error) == (5, NotAllowedError.code)
+
+
+async def test_who_switched_them_on_is_told_that_they_are_missing(
+    server: Server, settings: ConnectionSettings
+) -> None:
+    client = await server.connect()
+    assert "not enabled" in (await client.asks(CommandNewTxn(request_id=5))).message
+    server.connections.settings = replace(settings, is_transaction_coordinator_enabled=True)
+    assert "not supported" in (await client.asks(CommandNewTxn(request_id=6))).message
 
 
 @pytest.mark.parametrize("kind", [CommandEndTxnOnPartition, CommandEndTxnOnSubscription])
