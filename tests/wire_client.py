@@ -21,12 +21,15 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 )
 
 REPLIES = {
-    BaseCommand.PRODUCER_SUCCESS: "producer_success",
-    BaseCommand.SUCCESS: "success",
-    BaseCommand.ERROR: "error",
-    BaseCommand.LOOKUP_RESPONSE: "lookupTopicResponse",
-    BaseCommand.ACK_RESPONSE: "ackResponse",
-    BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE: "getLastMessageIdResponse",
+    kind: BaseCommand.DESCRIPTOR.fields_by_number[kind].name
+    for kind in (
+        BaseCommand.PRODUCER_SUCCESS,
+        BaseCommand.SUCCESS,
+        BaseCommand.ERROR,
+        BaseCommand.LOOKUP_RESPONSE,
+        BaseCommand.ACK_RESPONSE,
+        BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE,
+    )
 }
 
 
@@ -199,5 +202,7 @@ class WireClient:
         """Drop the connection; no task is left."""
         self.writer.close()
         if self._task is not None:
+            if self._task.done():
+                self._task.result()
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -116,11 +116,11 @@ async def load_then_kill(broker: BrokerProcess, history: History, chance: random
     forget_older_acks(history)
     consuming.flow(1000)
     running = asyncio.get_running_loop().create_task(publisher.run())
-    await asyncio.sleep(chance.uniform(0.2, 2.5))
+    await asyncio.sleep(chance.uniform(0.5, 2.5))
     running.cancel()
     await asyncio.wait([running])
     publisher.burst(BURST)
-    await asyncio.sleep(chance.uniform(0.0, 0.004))
+    time.sleep(chance.uniform(0.0, 0.004))  # This loop must not get in between.
     broker.kill()
     killed_at = time.monotonic()
     await asyncio.sleep(0.05)
