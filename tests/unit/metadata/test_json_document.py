@@ -11,7 +11,7 @@ from pulsar_py.metadata.policies_format import INTEGER, TEXTS
 
 class Example(JsonDocument):
     size = key("theSize", INTEGER)
-    names = key("names", TEXTS)
+    labels = key("names", TEXTS)
 
 
 class Longer(Example):
@@ -21,7 +21,7 @@ class Longer(Example):
 def test_attributes_read_their_keys() -> None:
     example = Example.from_bytes(b'{"theSize": 3, "names": ["a"], "unknown": {"x": 1}}')
     assert example.size == 3
-    assert example.names == ("a",)
+    assert example.labels == ("a",)
 
 
 def test_a_missing_or_null_key_is_none() -> None:
@@ -36,7 +36,7 @@ def test_numbers_may_come_as_text() -> None:
 
 def test_replace_keeps_what_it_does_not_know() -> None:
     old = Example.from_bytes(b'{"unknown":{"x":1},"theSize":3}')
-    new = old.replace(size=4, names=("b",))
+    new = old.replace(size=4, labels=("b",))
     assert new.to_bytes() == b'{"unknown":{"x":1},"theSize":4,"names":["b"]}'
     assert old.size == 3
 

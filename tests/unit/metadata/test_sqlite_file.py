@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.errors import MetadataBadVersionError
+from pulsar_py.common.errors import CorruptDataError, MetadataBadVersionError
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.store import Notification, NotificationType
 
@@ -69,3 +69,43 @@ def test_every_commit_is_synced(file: SqliteFile) -> None:
     pragmas = {"synchronous": 2, "journal_mode": "wal", "locking_mode": "exclusive"}
     for name, expected in pragmas.items():
         assert file._connection.execute(f"PRAGMA {name}").fetchone()[0] == expected
+
+
+def test_a_new_file_is_put_in_place_whole(tmp_path: Path) -> None:
+    SqliteFile(tmp_path / "metadata.sqlite").close()
+    assert [each.name for each in tmp_path.iterdir()] == ["metadata.sqlite"]
+
+
+def test_a_file_system_without_links_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_path: Path, _target: Path) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    file = SqliteFile(tmp_path / "metadata.sqlite")
+    assert file.get("/a") is None
+    file.close()
+
+
+def test_who_is_slower_takes_the_file_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "metadata.sqlite"
+    quicker = SqliteFile(path)
+    quicker.begin()
+    quicker.put("/a", b"", None, None, 0)
+    quicker.commit()
+    quicker.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", lambda _: False)
+        slower = SqliteFile(path)
+    assert slower.get("/a") is not None
+    slower.close()
+
+
+def test_an_empty_file_is_none_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.sqlite"
+    path.touch()
+    with pytest.raises(CorruptDataError, match="no metadata of ours"):
+        SqliteFile(path)
