@@ -66,11 +66,9 @@ def other_value(declaration: Setting) -> Value:
         return next(member for member in type(default) if member is not default)
     if isinstance(default, float):
         return 0.5 if default != 0.5 else 0.25
-    if default is None:
-        return 7
     if isinstance(default, int):
         return default + 8
-    return "other"
+    return 7 if default is None else "other"
 
 
 def handed_on(config: BrokerConfig) -> list[Any]:
