@@ -3,8 +3,8 @@
 A chain of filters judges every entry that is not plain; the first verdict other than ACCEPT stands.
 An entry is plain if it is one whole readable message of a user, without delay or transaction. After
 the chain, batches acknowledged in part get the set of indexes that are left. Filters for users'
-entries (`judges_plain_entries`), transactions and compaction take their places in the chain; how far
-may be read at all is decided before, by the `max_read_position` of the read.
+entries (`judges_plain_entries`), transactions and compaction take their places in the chain; how
+far may be read at all is decided before, by the `max_read_position` of the read.
 
 What always holds: an entry that is dropped for good is acknowledged, one that is held back is kept
 by whoever held it back, and no filtered entry costs permits.
