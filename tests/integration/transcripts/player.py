@@ -86,6 +86,8 @@ class Connection:
 
     async def send(self, data: bytes, *, split: bool = False) -> None:
         """Write; a connection the broker has closed takes it without a word."""
+        if self._writer.is_closing():
+            return
         with contextlib.suppress(OSError):
             if not split:
                 self._writer.write(data)
