@@ -169,8 +169,8 @@ class Life:
         for sequence_id in range(count):
             payload = b"%s %d" % (name.encode(), next(self._payloads))
             send(producer, sequence_id, entry(sequence_id, payload))
-            while producer.pending_count:
-                await asyncio.sleep(0)
+            await producer.close()
+            producer = await self._rig.producer(topic, cnx)
             [answer] = [each.send_receipt for each in cnx.received]
             cnx.received.clear()
             where = Position(answer.message_id.ledgerId, answer.message_id.entryId)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -18,7 +19,7 @@ from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from tests.crash.topics.harness import check, crash_run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from pulsar_py.metadata.store import MetadataStore
 
@@ -33,10 +34,8 @@ async def in_memory() -> AsyncIterator[MetadataStore]:
 
 
 @asynccontextmanager
-async def in_sqlite(directory: Path) -> AsyncIterator[MetadataStore]:
-    path = directory / "metadata.sqlite"
-    for each in directory.glob("metadata.sqlite*"):
-        each.unlink()
+async def in_sqlite(directory: Path, numbers: Iterator[int]) -> AsyncIterator[MetadataStore]:
+    path = directory / f"{next(numbers)}.sqlite"
     store = await SqliteMetadataStore.open(path, SystemClock())
     yield store
     await store.close()
@@ -59,7 +58,6 @@ def sweep(open_store: Open, step: int) -> Counter[str]:
 
 def test_nothing_promised_is_lost_wherever_the_broker_is_killed() -> None:
     held = sweep(in_memory, 1)
-    print(held)
     assert held["confirmed implies recovered"] > 1000
     assert held["deleted stays deleted"] > 10
     assert held["created implies recovered"] > 100
@@ -68,10 +66,10 @@ def test_nothing_promised_is_lost_wherever_the_broker_is_killed() -> None:
 
 
 def test_the_same_on_the_durable_metadata_store(tmp_path: Path) -> None:
-    held = sweep(partial(in_sqlite, tmp_path), 7)
+    held = sweep(partial(in_sqlite, tmp_path, itertools.count()), 7)
     assert held["confirmed implies recovered"] > 100
 
 
 @pytest.mark.slow
 def test_every_point_on_the_durable_metadata_store(tmp_path: Path) -> None:
-    sweep(partial(in_sqlite, tmp_path), 1)
+    sweep(partial(in_sqlite, tmp_path, itertools.count()), 1)

@@ -25,6 +25,7 @@ from pulsar_py.server.topics.producer import Producer
 from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
 from pulsar_py.server.topics.topic import Topic
 from pulsar_py.storage.bookie import Bookie, BookieSettings
+from pulsar_py.storage.ledger_store import LedgerStore
 from pulsar_py.wire.framing import FrameDecoder
 from pulsar_py.wire.payload import encode_entry
 
@@ -120,7 +121,7 @@ class Rig:
         *,
         config: BrokerConfig | None = None,
         metadata: MetadataStore | None = None,
-        ledgers: Bookie | None = None,
+        ledgers: LedgerStore | None = None,
     ) -> None:
         self.clock = clock
         self.config = config or BrokerConfig()
@@ -135,7 +136,7 @@ class Rig:
         async def next_id() -> int:
             return next(ids)
 
-        self.ledgers = ledgers or await Bookie.start(
+        self.ledgers: LedgerStore = ledgers or await Bookie.start(
             MemoryDisk(),
             clock=self.clock,
             ledger_ids=next_id,

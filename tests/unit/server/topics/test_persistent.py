@@ -3,13 +3,21 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import (
+    DiskFullError,
     NamingError,
     NotAllowedError,
+    StorageError,
     SubscriptionNotFoundError,
     TopicBusyError,
+    TopicFencedError,
     TopicTerminatedError,
 )
 from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.topics.topic import TopicState
+from pulsar_py.testing.clock import VirtualClock
+from pulsar_py.testing.ledger_store import SimulatedLedgerStore
+from pulsar_py.wire.payload import parse_broker_entry_metadata
 from tests.unit.server.topics.rig import Rig, entry, send, subscribe_request
 
 
@@ -170,3 +178,124 @@ async def test_stats_count_what_came_in(rig: Rig) -> None:
     assert stats.producers == ()
     assert stats.storage_bytes == 2 * len(entry(0))
     assert topic.internal_stats().entries_count == 2
+
+
+async def test_a_failed_write_fences_until_everything_is_decided(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = SimulatedLedgerStore()
+    async with Rig(virtual_clock, ledgers=store) as rig:
+        topic, cnx = await rig.persistent(), rig.cnx()
+        producer = await rig.producer(topic, cnx, producer_id=6)
+        send(producer, 0)
+        await rig.clock.sleep(0.01)
+        assert cnx.take() == ["receipt 0 at 0"]
+        store.is_holding = True
+        send(producer, 1)
+        store.create_error = StorageError("no ledgers today")
+        store.fail_writers(StorageError("broken"))
+        await rig.clock.sleep(0.01)
+
+        assert "error 1 PersistenceError" in cnx.take()
+        assert cnx.closed_producers == [6]
+        assert cnx.in_flight.entries_count == 0
+        assert topic.state is TopicState.OPEN
+
+        store.create_error, store.is_holding = None, False
+        await rig.clock.sleep(30)
+        again = await rig.producer(topic, cnx)
+        send(again, 1)
+        await again.close()
+        assert cnx.take() == ["receipt 1 at 0"]
+
+
+async def test_a_fenced_topic_takes_no_producers(rig: Rig) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    topic.state = TopicState.FENCED
+    with pytest.raises(TopicFencedError):
+        await rig.producer(topic, cnx)
+    topic.state = TopicState.OPEN
+
+
+async def test_a_full_disk_is_answered_and_over_when_there_is_room(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = SimulatedLedgerStore()
+    async with Rig(virtual_clock, ledgers=store) as rig:
+        topic, cnx = await rig.persistent(), rig.cnx()
+        producer = await rig.producer(topic, cnx)
+        send(producer, 0)
+        await rig.clock.sleep(0.01)
+        store.append_error = DiskFullError("full")
+        store.create_error = DiskFullError("full")
+        send(producer, 1)
+        await rig.clock.sleep(0.01)
+        assert cnx.take() == ["receipt 0 at 0", "error 1 PersistenceError"]
+        store.append_error = store.create_error = None
+        await rig.clock.sleep(30)
+        again = await rig.producer(topic, cnx)
+        send(again, 1)
+        await again.close()
+        [receipt] = cnx.take()
+        assert receipt.startswith("receipt 1")
+
+
+async def test_deduplication_takes_again_what_a_failure_did_not_store(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = SimulatedLedgerStore()
+    config = BrokerConfig(brokerDeduplicationEnabled=True)
+    async with Rig(virtual_clock, ledgers=store, config=config) as rig:
+        topic, cnx = await rig.persistent(), rig.cnx()
+        producer = await rig.producer(topic, cnx)
+        send(producer, 0)
+        await rig.clock.sleep(0.01)
+        store.is_holding = True
+        send(producer, 1)
+        store.create_error = StorageError("no ledgers today")
+        store.fail_writers(StorageError("broken"))
+        await rig.clock.sleep(0.01)
+        store.create_error, store.is_holding = None, False
+        cnx.take()
+        await rig.clock.sleep(30)
+        grant = await rig.grant(topic, cnx)
+        assert grant.last_sequence_id == 0
+        send(grant.producer, 1)
+        await grant.producer.close()
+        assert cnx.take() == ["receipt 1 at 0"]
+
+
+async def test_another_owner_of_the_ledger_ends_the_topic_here(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = SimulatedLedgerStore()
+    async with Rig(virtual_clock, ledgers=store) as rig:
+        topic, cnx = await rig.persistent(), rig.cnx()
+        producer = await rig.producer(topic, cnx, producer_id=2)
+        send(producer, 0)
+        await rig.clock.sleep(0.01)
+        cnx.take()
+        ledger_id = topic.last_message_position().ledger_id
+        await store.recover(ledger_id)
+        send(producer, 1)
+        await rig.clock.sleep(0.1)
+        assert cnx.take() in ([], ["error 1 PersistenceError"])
+        assert cnx.closed_producers == [2]
+        assert rig.broker.topics.loaded(topic.name) is None
+
+
+async def test_the_index_goes_on_after_an_unload(virtual_clock: VirtualClock) -> None:
+    config = BrokerConfig(
+        brokerEntryMetadataInterceptors=frozenset({"x.AppendIndexMetadataInterceptor"})
+    )
+    async with Rig(virtual_clock, config=config) as rig:
+        for expected in (2, 5):
+            topic = await rig.persistent()
+            producer = await rig.producer(topic, rig.cnx())
+            send(producer, 0, messages_count=3)
+            await producer.close()
+            stored = await topic.ledger.read_entry(topic.last_message_position())
+            stamp = parse_broker_entry_metadata(stored.data)
+            assert stamp is not None
+            assert stamp.index == expected
+            await rig.broker.topics.unload(topic.name)
