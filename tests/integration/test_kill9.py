@@ -225,13 +225,14 @@ def test_nothing_confirmed_is_lost_by_kill_9(
 ) -> None:
     seed = int(os.environ.get("KILL_SEED", random.randrange(2**32)))
     history = History()
-    broker = BrokerProcess(
-        tmp_path / "data",
-        "--set",
-        "defaultRetentionTimeInMinutes=-1",
-        "--set",
-        "defaultRetentionSizeInMB=-1",
-    )
+    settings = {
+        "defaultRetentionTimeInMinutes": -1,
+        "defaultRetentionSizeInMB": -1,
+        "maxUnackedMessagesPerConsumer": 0,
+        "maxUnackedMessagesPerSubscription": 0,
+    }
+    arguments = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    broker = BrokerProcess(tmp_path / "data", *arguments)
     broker.start()
 
     try:
