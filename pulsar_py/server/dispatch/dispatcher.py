@@ -140,6 +140,7 @@ class DispatchHost(Protocol):
         """Acknowledge entries that are never delivered."""
 
     is_read_in_flight: bool  # A task reads from storage, be it for a dispatcher replaced since.
+    is_resetting: bool  # The cursor is being moved: nothing may be read now.
 
     def on_read_finished(self) -> None:
         """The read of a closed dispatcher is back: the one in use may read."""
@@ -231,7 +232,10 @@ class PersistentDispatcher(Dispatcher):
     def read_more(self) -> None:
         """Read and send while there are entries and permits. Never sends after `close`."""
         # Hot path: tailing consume.
-        if self._is_reading or self._is_closed or self._retry or self._host.is_read_in_flight:
+        host = self._host
+        if self._is_reading or self._is_closed or host.is_read_in_flight or host.is_resetting:
+            return
+        if self._retry is not None:
             return
         self._is_reading = True
         try:

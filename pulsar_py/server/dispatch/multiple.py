@@ -23,6 +23,7 @@ from math import ceil
 from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.server.dispatch.chunks import ChunkAffinity
 from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.dispatch.delayed import DelayedDeliveryTracker
 from pulsar_py.server.dispatch.dispatcher import (
@@ -42,9 +43,6 @@ from pulsar_py.server.dispatch.priorities import PriorityRoundRobin
 from pulsar_py.server.dispatch.redelivery import RedeliveryController
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
-
-MAX_PARKED_CHUNKS = 10_000
-"""Chunks that wait for their consumer before no new entries are read."""
 
 
 def is_available(consumer: DispatchConsumer) -> bool:
@@ -76,8 +74,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self.unacked_messages = 0
         self.is_blocked_by_subscription = False
         self._is_blocked_by_broker = False
-        self._chunk_owners: dict[str, DispatchConsumer] = {}
-        self._parked_chunks: dict[PositionKey, DispatchConsumer] = {}
+        self._chunks: ChunkAffinity[DispatchConsumer] = ChunkAffinity()
         # False once nothing in the redelivery set could be sent, until that may change.
         self._may_replay = True
         batch_ack_set = host.cursor.batch_ack_set
@@ -121,7 +118,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self.redelivery.add(position, sticky_hash)
         self._add_unacked(-consumer.permits.unacked_messages)
         consumer.permits.unacked_messages = 0
-        self._forget_chunks_of(consumer)
+        self._chunks.forget_consumer(consumer)
         self._on_consumer_left(consumer)
         if self._turns.consumers:
             self._may_replay = True
@@ -137,17 +134,10 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     def _forget_state(self) -> None:
         self.redelivery.clear()
         self.delayed.clear()
-        self._chunk_owners.clear()
-        self._parked_chunks.clear()
+        self._chunks.clear()
         if self._delay_timer is not None:
             self._delay_timer.cancel()
             self._delay_timer = None
-
-    def _forget_chunks_of(self, consumer: DispatchConsumer) -> None:
-        for uuid in [each for each, owner in self._chunk_owners.items() if owner is consumer]:
-            del self._chunk_owners[uuid]
-        for position in [each for each, owner in self._parked_chunks.items() if owner is consumer]:
-            del self._parked_chunks[position]
 
     def close(self) -> None:
         """Stop reading and forget what would be sent."""
@@ -365,7 +355,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _is_reading_ahead_forbidden(self) -> bool:
         """Whether new entries have to wait."""
-        if self.is_blocked or len(self._parked_chunks) >= MAX_PARKED_CHUNKS:
+        if self.is_blocked or self._chunks.is_full:
             return True
         return bool(self.delayed) and self.delayed.is_pausing(self._host.clock.wall_time_millis())
 
@@ -390,12 +380,13 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         return True
 
     def _select_replay(self, limit: int) -> list[PositionKey]:
-        parked = self._parked_chunks
-        if not parked:
+        if not self._chunks.has_parked:
             return self.redelivery.select(limit)
-        return self.redelivery.select(
-            limit, lambda key, _: key not in parked or is_available(parked[key])
-        )
+        return self.redelivery.select(limit, lambda key, _: self._may_unpark(key))
+
+    def _may_unpark(self, key: PositionKey) -> bool:
+        owner = self._chunks.parked_for(key)
+        return owner is None or is_available(owner)
 
     def _on_replay_read(
         self, positions: Sequence[Position], entries: list[Entry], floor: PositionKey
@@ -405,7 +396,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         for position in positions:
             if position not in found:
                 self.redelivery.discard(position)
-                self._parked_chunks.pop(position, None)
+                self._chunks.forget_position(position)
         lowest = self.redelivery.lowest
         if self._keeps_order and lowest is not None and lowest < floor:
             return  # It came in while these were read, and goes first.
@@ -471,24 +462,19 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _distribute_chunks(self, filtered: FilteredEntries, *, is_replay: bool) -> None:
         """Hand out one by one: chunks to the owner of their message, others in turns."""
-        for index, entry in enumerate(filtered.entries):
+        chunks = self._chunks
+        for entry in filtered.entries:
             summary = summary_of(entry)
             key = (entry.ledger_id, entry.entry_id)
-            consumer = self._chunk_owners.get(summary.uuid) if summary.uuid is not None else None
+            consumer = chunks.owner(summary)
             if consumer is not None and not is_available(consumer):
-                self._parked_chunks[key] = consumer
+                chunks.park(key, consumer)
                 self.redelivery.add(key)
                 continue
+            consumer = consumer or self._turns.next(is_available)
             if consumer is None:
-                consumer = self._turns.next(is_available)
-                if consumer is None:
-                    if not is_replay:
-                        self._cursor.seek(filtered.entries[index].position)
-                    return
-            if summary.uuid is not None:
-                if summary.is_last_chunk:
-                    self._chunk_owners.pop(summary.uuid, None)
-                else:
-                    self._chunk_owners[summary.uuid] = consumer
-            self._parked_chunks.pop(key, None)
+                if not is_replay:
+                    self._cursor.seek(entry.position)
+                return
+            chunks.on_sent(key, summary, consumer)
             self._send(consumer, [entry], filtered, is_replay=is_replay)

@@ -104,6 +104,22 @@ class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
             else None
         )
 
+    def send_messages(self, entries: Sequence[Entry]) -> None:
+        """Deliver in one write what the permits allow, the last batch beyond; drop the rest."""
+        # Hot path: non-persistent publish.
+        consumer = self._active
+        left = consumer.permits.available if consumer is not None and is_available(consumer) else 0
+        sent: list[Entry] = []
+        for entry in entries:
+            count = summary_of(entry).messages_count
+            if left > 0:
+                left -= count
+                sent.append(entry)
+            else:
+                self.dropped_messages_count += count
+        if consumer is not None and sent:
+            consumer.send_messages(sent, None)
+
     def _taker(self, entry: Entry) -> DispatchConsumer | None:  # noqa: ARG002 - all go there
         return self._active
 

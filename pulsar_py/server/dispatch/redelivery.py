@@ -69,6 +69,11 @@ class RedeliveryController:
         return sticky_hash in self._hash_counts
 
     @property
+    def hashes(self) -> Iterable[int]:
+        """The known hashes of positions that wait."""
+        return self._hash_counts
+
+    @property
     def lowest(self) -> PositionKey | None:
         """The position that is sent next."""
         return self._positions.peekitem(0)[0] if self._positions else None

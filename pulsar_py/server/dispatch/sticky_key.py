@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
 
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import DispatchConsumer, DispatchHost
@@ -149,13 +148,10 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
 
     def _select_replay(self, limit: int) -> list[PositionKey]:
         """Positions whose consumer can take them; one with an unknown hash has to be looked at."""
-        return self.redelivery.select(limit, partial(self._accepts_replay, _Allowances()))
-
-    def _accepts_replay(
-        self, allowances: _Allowances, position: PositionKey, sticky_hash: int
-    ) -> bool:
-        del position
-        return not sticky_hash or self._taker(sticky_hash, allowances) is not None
+        allowances = _Allowances()
+        takers = {each for each in self.redelivery.hashes if self._taker(each, allowances)}
+        takers.add(0)
+        return self.redelivery.select(limit, lambda _, sticky_hash: sticky_hash in takers)
 
     def _taker(self, sticky_hash: int, allowances: _Allowances) -> DispatchConsumer | None:
         """The consumer that can be sent an entry of a hash now."""

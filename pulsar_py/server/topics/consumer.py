@@ -84,6 +84,7 @@ class Consumer:
         self._strips_checksum = not allows(version, Feature.CHECKSUM_IN_MESSAGE)
         self._takes_batches = allows(version, Feature.BATCHES)
         self._was_told_of_end = False  # Since its last FLOW.
+        self._has_warned = False  # Of acknowledgements that make no sense; once is enough.
         self._connected_since_millis = self._clock.wall_time_millis()
         self._last_flow_millis = 0
         self._last_acked_millis = 0
@@ -154,10 +155,12 @@ class Consumer:
 
     def _acknowledge_cumulative(self, command: CommandAck, ids: Sequence[MessageIdData]) -> None:
         if len(ids) != 1 or not self.request.subscription_type.has_single_active_consumer:
-            logger.warning(
-                "cumulative acknowledgement ignored",
-                extra={"consumer": str(self), "ids": len(ids)},
-            )
+            if not self._has_warned:
+                self._has_warned = True
+                logger.warning(
+                    "cumulative acknowledgements ignored",
+                    extra={"consumer": str(self), "ids": len(ids)},
+                )
             return
         self._acked_count += 1
         words = ids[0].ack_set

@@ -138,44 +138,21 @@ class NonPersistentSubscription(Subscription):
         dispatcher = self._dispatcher
         consumers = tuple(consumer.stats() for consumer in self.consumers)
         active = None if dispatcher is None else dispatcher.active_consumer
-        is_sticky = isinstance(dispatcher, NonPersistentStickyKeyDispatcher)
+        sticky = dispatcher if isinstance(dispatcher, NonPersistentStickyKeyDispatcher) else None
         kind = self.subscription_type
         return SubscriptionStats(
             subscription_type=None if kind is None else kind.wire_name,
-            backlog_entries=0,
-            backlog_no_delayed_entries=0,
-            backlog_bytes=0,
-            delayed_entries=0,
-            unacked_messages=0,
-            replay_entries=0,
-            is_blocked_on_unacked_messages=False,
             is_durable=self.is_durable,
-            is_replicated=False,
             active_consumer_name=None if active is None else active.name,
-            message_out_rate=sum(each.message_out_rate for each in consumers),
-            bytes_out_rate=sum(each.bytes_out_rate for each in consumers),
-            redelivered_rate=0.0,
-            acked_rate=sum(each.acked_rate for each in consumers),
-            expired_rate=0.0,
             messages_out_count=self._messages_out_gone
             + sum(each.messages_out_count for each in consumers),
             bytes_out_count=self._bytes_out_gone + sum(each.bytes_out_count for each in consumers),
             dropped_messages_count=self._dropped_messages_count(),
             dropped_rate=self._dropped_rate,
-            last_consumed_millis=max((each.last_consumed_millis for each in consumers), default=0),
-            last_acked_millis=max((each.last_acked_millis for each in consumers), default=0),
-            last_flow_millis=max((each.last_flow_millis for each in consumers), default=0),
-            last_expired_millis=0,
-            last_mark_delete_advanced_millis=0,
-            key_shared_mode=(
-                mode_name(dispatcher.meta)
-                if isinstance(dispatcher, NonPersistentStickyKeyDispatcher)
-                else None
+            key_shared_mode=None if sticky is None else mode_name(sticky.meta),
+            allow_out_of_order_delivery=(
+                sticky is not None and sticky.meta.allow_out_of_order_delivery
             ),
-            allow_out_of_order_delivery=is_sticky
-            and isinstance(dispatcher, NonPersistentStickyKeyDispatcher)
-            and dispatcher.meta.allow_out_of_order_delivery,
-            non_contiguous_deleted_ranges_count=0,
             properties=self._properties,
             consumers=consumers,
         )

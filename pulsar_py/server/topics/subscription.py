@@ -89,6 +89,7 @@ class PersistentSubscription(Subscription):
         self.cursor = cursor
         self.tasks = TaskOwner(f"subscription {name} of {owner.name}")
         self.is_read_in_flight = False
+        self.is_resetting = False
         self.is_replicated = is_replicated or REPLICATED_PROPERTY in cursor.properties
         self._initial_properties = properties or {}
         self._broker_unacked_limit = broker_unacked_limit
@@ -210,7 +211,7 @@ class PersistentSubscription(Subscription):
         self._check_end_of_topic()
 
     def _log_refused(self, error: ManagedLedgerError) -> None:
-        logger.warning(
+        logger.debug(
             "acknowledgement refused",
             extra={"topic": self.topic_name, "subscription": self.name, "error": str(error)},
         )
@@ -236,12 +237,14 @@ class PersistentSubscription(Subscription):
         if self.state is not SubscriptionState.OPEN:
             raise UnknownServiceError(f"Subscription {self.name} is being reset or deleted")
         self.state = SubscriptionState.RESETTING
+        self.is_resetting = True
         self._disconnect_for_reset()
         try:
             await self.cursor.reset(position, ack_set)
         except _STORAGE_ERRORS as error:
             raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
         finally:
+            self.is_resetting = False
             # Closing or deleting may have overtaken the reset.
             if self.state is SubscriptionState.RESETTING:
                 self.state = SubscriptionState.OPEN
@@ -435,19 +438,10 @@ class PersistentSubscription(Subscription):
             is_durable=self.is_durable,
             is_replicated=self.is_replicated,
             active_consumer_name=None if active is None else active.name,
-            message_out_rate=sum(each.message_out_rate for each in consumers),
-            bytes_out_rate=sum(each.bytes_out_rate for each in consumers),
-            redelivered_rate=sum(each.redelivered_rate for each in consumers),
-            acked_rate=sum(each.acked_rate for each in consumers),
             expired_rate=self._expired_rate,
             messages_out_count=self._messages_out_gone
             + sum(each.messages_out_count for each in consumers),
             bytes_out_count=self._bytes_out_gone + sum(each.bytes_out_count for each in consumers),
-            dropped_messages_count=0,
-            dropped_rate=0.0,
-            last_consumed_millis=max((each.last_consumed_millis for each in consumers), default=0),
-            last_acked_millis=max((each.last_acked_millis for each in consumers), default=0),
-            last_flow_millis=max((each.last_flow_millis for each in consumers), default=0),
             last_expired_millis=self._last_expired_millis,
             last_mark_delete_advanced_millis=self._last_mark_delete_advanced_millis,
             key_shared_mode=None if sticky is None else mode_name(sticky.meta),

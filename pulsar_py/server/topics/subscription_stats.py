@@ -38,35 +38,63 @@ class ConsumerStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionStats:
-    """One subscription at one moment."""
+    """One subscription at one moment; what its consumers add up to comes from `consumers`."""
 
     subscription_type: str | None
-    backlog_entries: int
-    backlog_no_delayed_entries: int
-    backlog_bytes: int
-    delayed_entries: int
-    unacked_messages: int
-    replay_entries: int
-    is_blocked_on_unacked_messages: bool
     is_durable: bool
-    is_replicated: bool
-    active_consumer_name: str | None
-    message_out_rate: float
-    bytes_out_rate: float
-    redelivered_rate: float
-    acked_rate: float
-    expired_rate: float
     messages_out_count: int
     bytes_out_count: int
-    dropped_messages_count: int
-    dropped_rate: float
-    last_consumed_millis: int
-    last_acked_millis: int
-    last_flow_millis: int
-    last_expired_millis: int
-    last_mark_delete_advanced_millis: int
-    key_shared_mode: str | None
-    allow_out_of_order_delivery: bool
-    non_contiguous_deleted_ranges_count: int
+    backlog_entries: int = 0
+    backlog_no_delayed_entries: int = 0
+    backlog_bytes: int = 0
+    delayed_entries: int = 0
+    unacked_messages: int = 0
+    replay_entries: int = 0
+    is_blocked_on_unacked_messages: bool = False
+    is_replicated: bool = False
+    active_consumer_name: str | None = None
+    expired_rate: float = 0.0
+    dropped_messages_count: int = 0
+    dropped_rate: float = 0.0
+    last_expired_millis: int = 0
+    last_mark_delete_advanced_millis: int = 0
+    key_shared_mode: str | None = None
+    allow_out_of_order_delivery: bool = False
+    non_contiguous_deleted_ranges_count: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
     consumers: tuple[ConsumerStats, ...] = ()
+
+    @property
+    def message_out_rate(self) -> float:
+        """Messages a second to all consumers."""
+        return sum(each.message_out_rate for each in self.consumers)
+
+    @property
+    def bytes_out_rate(self) -> float:
+        """Bytes a second to all consumers."""
+        return sum(each.bytes_out_rate for each in self.consumers)
+
+    @property
+    def redelivered_rate(self) -> float:
+        """Entries a second that were sent again at a client's request."""
+        return sum(each.redelivered_rate for each in self.consumers)
+
+    @property
+    def acked_rate(self) -> float:
+        """Message ids a second that were acknowledged."""
+        return sum(each.acked_rate for each in self.consumers)
+
+    @property
+    def last_consumed_millis(self) -> int:
+        """When a connected consumer was last sent something; 0 for never."""
+        return max((each.last_consumed_millis for each in self.consumers), default=0)
+
+    @property
+    def last_acked_millis(self) -> int:
+        """When a connected consumer last acknowledged; 0 for never."""
+        return max((each.last_acked_millis for each in self.consumers), default=0)
+
+    @property
+    def last_flow_millis(self) -> int:
+        """When a connected consumer last sent FLOW; 0 for never."""
+        return max((each.last_flow_millis for each in self.consumers), default=0)
