@@ -2,7 +2,8 @@
 
 A connection owns one `InFlightPublishes`; all of a broker's share one `PublishBuffer`. Each counts
 entries or bytes and says when reading SENDs has to stop and when it may go on: at the limit, and at
-half of it. Nothing here waits or reads sockets; the connection does, when told.
+half of it. Nothing here waits or reads sockets; the connection does, when told. Publish rates will
+be one more reason to pause, in `update`.
 
 Invariant: every `started` is matched by exactly one `finished`, whatever became of the publish.
 

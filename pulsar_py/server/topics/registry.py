@@ -120,6 +120,7 @@ class TopicRegistry:
         self._context = context
         self._tasks = tasks
         self._topics: dict[str, Topic] = {}
+        self._deleting: set[str] = set()  # not loaded, and must not be now
         self._loads = TopicLoads(
             tasks,
             timeout_seconds=settings.load_timeout_seconds,
@@ -168,6 +169,8 @@ class TopicRegistry:
             if topic.state in (TopicState.CLOSING, TopicState.CLOSED):
                 raise TopicFencedError(f"Topic {name} is being unloaded")
             return topic
+        if text in self._deleting:
+            raise TopicFencedError(f"Topic {name} is being deleted")
         joins = self._loads.is_loading(text)
         try:
             return await self._loads.load(
@@ -451,10 +454,19 @@ class TopicRegistry:
             return
         if not name.is_persistent:
             raise TopicNotFoundError(f"Topic {name} not found")
+        await self._delete_stored(name)
+
+    async def _delete_stored(self, name: TopicName) -> None:
+        """Delete a topic that is not loaded; nobody may load it meanwhile."""
+        if str(name) in self._deleting:
+            raise TopicFencedError(f"Topic {name} is being deleted")
+        self._deleting.add(str(name))
         try:
             await self._managed_ledgers.delete(name.managed_ledger_name)
         except MetadataNotFoundError:
             raise TopicNotFoundError(f"Topic {name} not found") from None
+        finally:
+            self._deleting.discard(str(name))
 
     async def _forget(self, name: TopicName) -> None:
         """Remove what belongs to a whole topic: its policies and schemas."""

@@ -156,6 +156,21 @@ async def test_deleting_forgets_policies_and_works_without_loading(rig: Rig) -> 
         await topics.delete(name)
 
 
+async def test_a_topic_being_deleted_is_not_loaded(rig: Rig) -> None:
+    topics, name = rig.broker.topics, name_of("t")
+    await rig.topic(name)
+    await topics.unload(name)
+    outcomes = await asyncio.gather(
+        topics.delete(name),
+        topics.delete(name),
+        topics.get_or_load(name, create_if_missing=True),
+        return_exceptions=True,
+    )
+    assert outcomes[0] is None
+    assert [type(each) for each in outcomes[1:]] == [TopicFencedError, TopicFencedError]
+    await rig.topic(name)
+
+
 async def test_unloading_an_unknown_topic(rig: Rig) -> None:
     with pytest.raises(TopicNotFoundError):
         await rig.broker.topics.unload(name_of("t"))
