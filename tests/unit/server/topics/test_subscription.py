@@ -121,6 +121,18 @@ async def test_seek_on_failover_closes_the_active_consumer_only(topic: Topic) ->
     assert received(other) == [0, 1, 2]
 
 
+async def test_who_stays_connected_gets_nothing_from_before_the_seek(topic: Topic) -> None:
+    await topic.publish_many(3)
+    active = await topic.consume(1, FAILOVER, consumer_name="aaa", permits=10)
+    other = await topic.consume(2, FAILOVER, consumer_name="bbb", permits=10)
+    await settle()
+    assert received(active) == [0, 1, 2]
+    await active.subscription.reset_to_position(LATEST, None)
+    await topic.publish_many(1)
+    await settle()
+    assert received(other) == [3]
+
+
 async def test_during_a_reset_nobody_joins_and_no_other_reset_begins(topic: Topic) -> None:
     consumer = await topic.consume()
     subscription = consumer.subscription
