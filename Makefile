@@ -60,7 +60,7 @@ proto: setup
 	$(BIN)/python proto/generate.py
 
 docs: setup
-	$(BIN)/python -m pulsar_py.server.config_reference
+	$(BIN)/python docs/generate.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

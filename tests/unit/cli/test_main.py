@@ -1,0 +1,44 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from pulsar_py.cli.main import main
+
+
+def test_help_names_the_commands() -> None:
+    done = CliRunner().invoke(main, ["--help"])
+    assert done.exit_code == 0
+    assert "standalone" in done.output
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--data-dir", "--in-memory", "--host", "--port", "--web-port", "--config", "--set"],
+)
+def test_standalone_takes_the_documented_options(option: str) -> None:
+    assert option in CliRunner().invoke(main, ["standalone", "--help"]).output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--port", "70000"], ["--port", "x"], ["--config", "/no/such/file"], ["--no-such-option"]],
+)
+def test_wrong_options_are_refused(arguments: list[str]) -> None:
+    assert CliRunner().invoke(main, ["standalone", *arguments]).exit_code == 2
+
+
+def test_help_loads_nothing_of_the_broker() -> None:
+    code = (
+        "import sys; from pulsar_py.cli.main import main\n"
+        "try: main(['standalone', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in sys.modules if m.startswith('pulsar_py.') and '.cli' not in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,81 @@
+"""Settings, logging and signals of `pulsar-py standalone`; the process itself is in integration."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.cli.standalone import StandaloneOptions, load_config, run, serve, set_up_logging
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.log_format import JsonFormatter, TextFormatter
+
+FREE = {"host": "127.0.0.1", "port": 0, "web_port": 0}
+
+
+@pytest.fixture
+def root_logger() -> object:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield root
+    root.handlers[:], root.level = handlers, level
+
+
+def test_settings_come_from_file_then_environment_then_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text("maxMessageSize=1000\nbrokerServicePort=1\nwebServicePort=2\n")
+    monkeypatch.setenv("PULSAR_PREFIX_brokerServicePort", "3")
+    monkeypatch.setenv("PULSAR_PREFIX_webServicePort", "4")
+    config = load_config(StandaloneOptions(config_file=file, overrides=("webServicePort=5",)))
+    assert config.maxMessageSize == 1000
+    assert config.brokerServicePort == 3
+    assert config.webServicePort == 5
+
+
+def test_an_unknown_setting_names_the_nearest() -> None:
+    with pytest.raises(ConfigurationError, match="maxMessageSize"):
+        load_config(StandaloneOptions(overrides=("maxMesageSize=1",)))
+
+
+def test_what_keeps_it_from_starting_is_one_line_and_exit_code_1(
+    capsys: pytest.CaptureFixture[str], root_logger: logging.Logger
+) -> None:
+    assert run(StandaloneOptions(overrides=("noSuchSetting=1",))) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("pulsar-py: unknown setting noSuchSetting")
+
+
+@pytest.mark.parametrize(
+    ("log_format", "formatter"), [("text", TextFormatter), ("json", JsonFormatter)]
+)
+def test_logs_have_the_format_asked_for(
+    log_format: str, formatter: type[logging.Formatter], root_logger: logging.Logger
+) -> None:
+    set_up_logging(log_format=log_format, level="WARNING")
+    assert root_logger.level == logging.WARNING
+    assert [type(each.formatter) for each in root_logger.handlers] == [formatter]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_the_first_signal_stops_it(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = ""
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(serve(StandaloneOptions(data_dir=None, **FREE)))
+        while "\n" not in printed:
+            await asyncio.sleep(0.001)
+            printed += capsys.readouterr().out
+        os.kill(os.getpid(), number)
+    words = printed.split()
+    assert words[:2] == ["pulsar-py", "ready:"]
+    assert words[2].startswith("pulsar://127.0.0.1:")
+    assert words[3].startswith("http://127.0.0.1:")
+    assert words[4:] == ["data", "in", "memory"]

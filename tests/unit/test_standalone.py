@@ -1,0 +1,106 @@
+"""The composition root."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.errors import ConfigurationError, DirectoryLockedError
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.standalone import LEDGER_IDS_BLOCK, Broker, LedgerIds, bookie_settings
+
+
+async def test_ledger_ids_start_at_1_and_come_in_order() -> None:
+    ids = LedgerIds(MemoryMetadataStore(SystemClock()))
+    wanted = 2 * LEDGER_IDS_BLOCK + 5
+    given = await asyncio.gather(*(ids.next() for _ in range(wanted)))
+    assert sorted(given) == list(range(1, wanted + 1))
+
+
+async def test_ledger_ids_are_never_given_twice_after_a_restart() -> None:
+    metadata = MemoryMetadataStore(SystemClock())
+    first = [await LedgerIds(metadata).next() for _ in range(3)]
+    assert first == [1, LEDGER_IDS_BLOCK + 1, 2 * LEDGER_IDS_BLOCK + 1]
+
+
+def test_settings_of_the_storage_engine_have_its_units() -> None:
+    config = BrokerConfig(dbStorage_writeCacheMaxSizeMb=2, flushInterval=1500, logSizeLimit=1 << 20)
+    settings = bookie_settings(config, is_volatile=True)
+    settings.check()
+    assert settings.is_volatile
+    assert settings.write_cache_bytes == 2 * 1024 * 1024
+    assert settings.flush_interval_seconds == 1.5
+    assert settings.entry_log_bytes == 1 << 20
+
+
+def test_an_unknown_setting_is_refused_before_anything_starts() -> None:
+    with pytest.raises(ConfigurationError):
+        Broker(config={"noSuchSetting": 1})
+
+
+async def test_a_broker_says_where_it_is_once_it_is_started() -> None:
+    broker = Broker()
+    with pytest.raises(AssertionError):
+        _ = broker.service_url
+    async with broker:
+        assert broker.service_url.startswith("pulsar://127.0.0.1:")
+        assert broker.web_service_url.startswith("http://127.0.0.1:")
+        assert broker.service.addresses.default.broker_url == broker.service_url
+
+
+@pytest.mark.parametrize(
+    ("host", "config", "advertised"),
+    [
+        ("127.0.0.1", {}, "127.0.0.1"),
+        ("0.0.0.0", {}, "localhost"),
+        ("127.0.0.1", {"advertisedAddress": "broker.example"}, "broker.example"),
+    ],
+)
+async def test_clients_are_told_an_address_they_can_reach(
+    host: str, config: dict[str, str], advertised: str
+) -> None:
+    async with Broker(host=host, config=config) as broker:
+        assert broker.service_url.split(":")[1] == f"//{advertised}"
+
+
+async def test_stopping_again_is_fine() -> None:
+    async with Broker() as broker:
+        await broker.stop()
+    await broker.stop()
+
+
+async def test_ten_brokers_in_one_process_do_not_disturb_one_another() -> None:
+    brokers = [Broker(config={"clusterName": f"c{number}"}) for number in range(10)]
+    await asyncio.gather(*(broker.start() for broker in brokers))
+    try:
+        assert len({broker.service_url for broker in brokers}) == 10
+        for number, broker in enumerate(brokers):
+            assert await broker.service.resources.clusters.list() == [f"c{number}"]
+    finally:
+        await asyncio.gather(*(broker.stop() for broker in brokers))
+
+
+async def test_a_directory_has_one_owner(tmp_path: Path) -> None:
+    async with Broker(data_dir=tmp_path):
+        with pytest.raises(DirectoryLockedError):
+            await Broker(data_dir=tmp_path).start()
+
+
+async def test_a_port_that_is_taken_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with Broker() as other:
+        port = int(other.service_url.rpartition(":")[2])
+        with pytest.raises(OSError, match="address already in use"):
+            await Broker(data_dir=tmp_path, port=port).start()
+    async with Broker(data_dir=tmp_path):
+        pass
+
+
+async def test_a_cluster_is_there_again_after_a_restart(tmp_path: Path) -> None:
+    async with Broker(data_dir=tmp_path) as broker:
+        before = await broker.service.resources.tenants.list()
+    async with Broker(data_dir=tmp_path) as broker:
+        assert await broker.service.resources.tenants.list() == before == ["public", "pulsar"]
