@@ -42,6 +42,7 @@ CONFIG = ManagedLedgerConfig(
 )
 NAMES = ("t/n/persistent/a", "t/n/persistent/b")
 STEPS_COUNT = 30
+METADATA_LATENCY_TURNS = 12  # of the loop: long enough for a journal write to end meanwhile
 BATCH = 3
 
 
@@ -63,6 +64,8 @@ class SteppedMetadata:
 
         async def stepped(*arguments, **options):
             await self._disk.write_point("before metadata", name)
+            for _ in range(METADATA_LATENCY_TURNS):
+                await asyncio.sleep(0)
             result = await work(*arguments, **options)
             await self._disk.write_point("after metadata", name)
             return result
