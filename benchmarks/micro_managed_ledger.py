@@ -2,7 +2,7 @@
 
     python -m benchmarks.micro_managed_ledger [entries]
 
-The ledger store is one that does nothing but number and keep entries, so the figures are the managed
+The ledger store is one that does nothing but number entries, so the figures are the managed
 ledger's own. Groups of 200 entries of 1 KB stand for what one sync confirms.
 """
 

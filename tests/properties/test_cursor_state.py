@@ -130,7 +130,9 @@ class CursorMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 4), counts_all=st.booleans())
     def skip(self, count, counts_all):
         mark_delete = self.model.mark_delete()
-        after = [entry for entry in self.model.entries if mark_delete is None or entry > mark_delete]
+        after = [
+            entry for entry in self.model.entries if mark_delete is None or entry > mark_delete
+        ]
         waiting = [entry for entry in after if counts_all or not self.model.is_whole(entry)]
         target = self.cursor.position_after_skipping(count, counts_acknowledged=counts_all)
         if waiting:

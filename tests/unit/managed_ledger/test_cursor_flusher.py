@@ -1,0 +1,41 @@
+"""CursorFlusher: one timer for all cursors."""
+
+import asyncio
+
+from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
+
+
+class Cursor:
+    def __init__(self, clock, name, seen):
+        self.clock, self.name, self.seen = clock, name, seen
+
+    def write_if_due(self):
+        self.seen.append((self.name, self.clock.monotonic_seconds()))
+
+
+async def test_cursors_are_called_when_due_whatever_the_order(virtual_clock):
+    seen = []
+    flusher = CursorFlusher(virtual_clock)
+    for name, due_at in (("c", 3.0), ("a", 1.0), ("b", 2.0), ("d", 3.0)):
+        flusher.schedule(Cursor(virtual_clock, name, seen), due_at)
+    await asyncio.sleep(10)
+    assert seen == [("a", 1.0), ("b", 2.0), ("c", 3.0), ("d", 3.0)]
+
+
+async def test_a_time_that_has_passed_is_due_at_once(virtual_clock):
+    seen = []
+    flusher = CursorFlusher(virtual_clock)
+    await asyncio.sleep(5)
+    flusher.schedule(Cursor(virtual_clock, "a", seen), 1.0)
+    await asyncio.sleep(0.001)
+    assert seen == [("a", 5.0)]
+
+
+async def test_a_closed_one_calls_nobody(virtual_clock):
+    seen = []
+    flusher = CursorFlusher(virtual_clock)
+    flusher.schedule(Cursor(virtual_clock, "a", seen), 1.0)
+    flusher.close()
+    flusher.close()
+    await asyncio.sleep(5)
+    assert seen == []

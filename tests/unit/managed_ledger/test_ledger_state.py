@@ -1,0 +1,50 @@
+"""LedgerState: the playbooks have positions, rollover and trimming; here is the rest."""
+
+import pytest
+
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.ledger_format import LedgerList, LedgerRecord
+from pulsar_py.managed_ledger.ledger_state import TRANSITIONS, LedgerState, State
+
+
+def test_transitions_outside_the_table_are_errors_of_ours():
+    state = LedgerState(LedgerList([LedgerRecord(5, 1, 1, 1, is_closed=True)]))
+    with pytest.raises(AssertionError):
+        state.move_to(State.OPENED)
+    state.move_to(State.CREATING)
+    state.move_to(State.OPENED)
+    state.move_to(State.FENCED)
+    with pytest.raises(AssertionError):
+        state.move_to(State.OPENED)
+
+
+def test_each_state_has_its_transitions_and_closed_none():
+    assert set(TRANSITIONS) == set(State)
+    assert not TRANSITIONS[State.CLOSED]
+    assert all(State.CLOSED in TRANSITIONS[state] for state in State if state is not State.CLOSED)
+
+
+def test_a_terminated_list_is_terminated():
+    stored = LedgerList([LedgerRecord(5, 1, 1, 1, is_closed=True)], Position(5, 0))
+    assert LedgerState(stored).state is State.TERMINATED
+
+
+def test_absolute_indexes_survive_trimming():
+    records = [LedgerRecord(each, 10, 10, 1, is_closed=True) for each in range(10)]
+    state = LedgerState(LedgerList(records))
+    before = {place: state.position_at(place) for place in range(51, 101)}
+    state.ledgers_trimmed(list(range(5)))
+    state.check()
+    assert all(state.position_at(place) == position for place, position in before.items())
+    assert all(state.index_through(position) == place for place, position in before.items())
+    with pytest.raises(AssertionError):
+        state.position_at(50)
+
+
+def test_an_empty_list_gets_its_first_ledger():
+    state = LedgerState(LedgerList())
+    assert state.with_next_ledger(5).ledgers == [LedgerRecord(5)]
+    assert state.ledger_created(5, 17) == []
+    assert state.last_confirmed_entry == Position(5, -1)
+    assert state.last_position == Position(5, -1)
+    assert state.opened_millis == 17

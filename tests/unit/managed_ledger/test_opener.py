@@ -1,0 +1,156 @@
+"""ManagedLedgerOpener: one object a name, whatever happens at once."""
+
+import asyncio
+
+import pytest
+
+from pulsar_py.common.errors import (
+    LedgerNotFoundError,
+    ManagedLedgerClosedError,
+    MetadataNotFoundError,
+    StorageError,
+)
+from pulsar_py.managed_ledger.ledger_format import (
+    LedgerList,
+    cursor_path,
+    decode_ledger_list,
+    encode_ledger_list,
+    ledger_path,
+)
+from tests.managed_ledger_parts import NAME, World, append_all, rolling, settle
+
+
+async def test_two_opens_give_the_same_object():
+    opener = World().opener()
+    first, second = await asyncio.gather(*(opener.open(NAME, rolling()) for _ in range(2)))
+    assert first is second
+    assert opener.ledgers == [first]
+    assert opener._locks == {}
+
+
+async def test_a_missing_one_is_created_only_if_asked():
+    opener = World().opener()
+    with pytest.raises(MetadataNotFoundError):
+        await opener.open(NAME, rolling(), create_if_missing=False)
+    assert not await opener.exists(NAME)
+    await opener.open(NAME, rolling())
+    assert await opener.exists(NAME)
+
+
+async def test_opening_while_closing_waits_for_the_end():
+    world = World()
+    opener = world.opener()
+    ledger = await opener.open(NAME, rolling())
+    await append_all(ledger, 1)
+    closing = asyncio.ensure_future(ledger.close())  # noqa: TID251  (a test's own task)
+    await asyncio.sleep(0)
+    again = await opener.open(NAME, rolling())
+    assert closing.done()
+    assert again is not ledger
+    assert again.entries_count == 1
+
+
+async def test_a_clean_open_writes_nothing():
+    world = World()
+    ledger = await world.open()
+    await append_all(ledger, 1)
+    await ledger.close()
+    before = await world.metadata.get(ledger_path(NAME))
+    await world.open()
+    assert await world.metadata.get(ledger_path(NAME)) == before
+
+
+async def test_after_a_crash_the_end_is_written_and_the_old_owner_fenced():
+    world = World()
+    ledger = await world.open()
+    await append_all(ledger, 3)
+    again = await world.open()
+    stored = decode_ledger_list((await world.metadata.get(ledger_path(NAME))).value)
+    assert [(each.entries_count, each.is_closed) for each in stored.ledgers] == [(3, True)]
+    assert world.store.ledgers[3].is_fenced
+    assert again.entries_count == 3
+
+
+async def test_a_failed_open_can_be_tried_again():
+    world = World()
+    world.store.create_error = StorageError("no")
+    opener = world.opener()
+    with pytest.raises(StorageError):
+        await opener.open(NAME, rolling())
+    world.store.create_error = None
+    await opener.open(NAME, rolling())
+
+
+async def test_cursors_of_a_deletion_cut_short_do_not_come_back():
+    world = World()
+    await world.metadata.put(cursor_path(NAME, "old"), b"")
+    ledger = await world.open()
+    assert dict(ledger.cursors) == {}
+
+
+async def test_a_list_without_ledgers_gets_one():
+    world = World()
+    await world.metadata.put(ledger_path(NAME), encode_ledger_list(LedgerList()))
+    ledger = await world.open()
+    assert await append_all(ledger, 1)
+
+
+async def test_a_lost_last_ledger_fails_the_open_or_is_skipped():
+    world = World()
+    ledger = await world.open(max_entries=2)
+    await append_all(ledger, 3)
+    del world.store.ledgers[4]
+    with pytest.raises(LedgerNotFoundError):
+        await world.open(max_entries=2)
+    again = await world.open(max_entries=2, skips_non_recoverable_data=True)
+    assert again.entries_count == 2
+
+
+async def test_names_are_listed_by_namespace():
+    world = World()
+    opener = world.opener()
+    for name in ("t/n/persistent/b", "t/n/persistent/a", "t/m/persistent/c"):
+        await opener.open(name, rolling())
+    await opener.ledgers[0].open_cursor("sub")
+    assert await opener.list_names("t/n/persistent") == ["t/n/persistent/a", "t/n/persistent/b"]
+    assert await opener.list_names("x/y/persistent") == []
+
+
+async def test_all_named_ledgers_are_found():
+    world = World()
+    opener = world.opener()
+    ledger = await world.open(max_entries=2, opener=opener)
+    cursor = await ledger.open_cursor("sub")
+    await append_all(ledger, 3)
+    cursor.set_properties({"a": 1})
+    await cursor.flush()
+    assert await opener.named_ledgers() == set(world.store.ledgers) == {3, 4, 5}
+
+
+async def test_deleting_works_open_or_not():
+    world = World()
+    opener = world.opener()
+    for _ in range(2):
+        ledger = await world.open(opener=opener)
+        await append_all(ledger, 1)
+        await opener.delete(NAME)
+        assert world.store.ledgers == {}
+    ledger = await world.open(opener=opener)
+    await ledger.close()
+    await opener.delete(NAME)
+    assert world.store.ledgers == {}
+    with pytest.raises(MetadataNotFoundError):
+        await opener.delete(NAME)
+
+
+async def test_closing_closes_all_and_refuses_more():
+    world = World()
+    opener = world.opener()
+    ledgers = [await opener.open(f"t/n/persistent/{each}", rolling()) for each in range(5)]
+    ledgers[2].fence(StorageError("seen another"))
+    await opener.close()
+    await settle()
+    assert all(ledger.is_closed for ledger in ledgers)
+    assert opener.ledgers == []
+    with pytest.raises(ManagedLedgerClosedError):
+        await opener.open(NAME, rolling())

@@ -1,0 +1,51 @@
+"""ReadAhead: entries kept for the next reads, within the budget."""
+
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
+from pulsar_py.managed_ledger.read_ahead import ReadAhead
+from pulsar_py.testing.clock import VirtualClock
+from tests.managed_ledger_parts import texts
+
+
+def ahead_with(first, count, *, budget_bytes=1_000_000):
+    manager = EntryCacheManager(
+        VirtualClock(),
+        budget_bytes=budget_bytes,
+        watermark=0.9,
+        max_age_seconds=1,
+        eviction_interval_seconds=1,
+    )
+    ahead = ReadAhead(manager)
+    entries = [Entry(5, each, str(each).encode()) for each in range(first, first + count)]
+    ahead.keep_at_least(entries, 2)
+    return ahead, manager
+
+
+def test_entries_are_taken_in_order_and_the_budget_given_back_at_the_end():
+    ahead, manager = ahead_with(3, 5)
+    assert manager.used_bytes > 0
+    assert texts(ahead.take(5, 3, 4, 100)) == ["3", "4"]
+    assert texts(ahead.take(5, 6, 99, 100)) == ["6", "7"]
+    assert manager.used_bytes == 0
+    assert ahead.take(5, 8, 99, 100) is None
+
+
+def test_bytes_are_limited_but_one_always_comes():
+    ahead, _ = ahead_with(0, 5)
+    assert texts(ahead.take(5, 0, 4, 2)) == ["0", "1"]
+    assert texts(ahead.take(5, 2, 4, 0)) == ["2"]
+
+
+def test_whoever_reads_elsewhere_lets_the_rest_go():
+    for ledger_id, first in ((6, 0), (5, 2), (5, 99)):
+        ahead, manager = ahead_with(3, 5)
+        assert ahead.take(ledger_id, first, 100, 100) is None
+        assert manager.used_bytes == 0
+        assert ahead.take(5, 3, 100, 100) is None
+
+
+def test_without_room_only_what_was_asked_for_is_kept():
+    ahead, manager = ahead_with(3, 5, budget_bytes=0)
+    assert texts(ahead.take(5, 3, 99, 100)) == ["3", "4"]
+    assert ahead.take(5, 5, 99, 100) is None
+    assert manager.used_bytes == 0
