@@ -1,7 +1,6 @@
 """Replay groups: `python -m tests.integration.admin_recordings [--url URL URL] [GROUP ...]`.
 
-Without `--url` a broker in memory is started. With `--write` the list of what is not due is
-written anew: only for what has really become due or was added.
+Prints what is answered otherwise. Without `--url` a broker in memory is started.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import sys
 import pulsar
 
 from pulsar_py.testing.broker_thread import BrokerThread
-from tests.integration.admin_recordings.not_due import NOT_DUE, read_not_due
+from tests.integration.admin_recordings.not_due import read_not_due
 from tests.integration.admin_recordings.player import Player, load_groups
 
 
@@ -20,7 +19,6 @@ def main() -> int:
     """Print what differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", nargs=2, metavar=("SERVICE", "WEB"))
-    parser.add_argument("--write", action="store_true")
     parser.add_argument("--unlisted", action="store_true", help="print only what is not listed")
     parser.add_argument("groups", nargs="*")
     options = parser.parse_args()
@@ -50,9 +48,6 @@ def play(chosen: list[str], service: str, web: str, *, options: argparse.Namespa
             if not (options.unlisted and (name, call) in listed):
                 print(f"{name}/{call}: {'; '.join(found)[:500]}")
     print(f"{count - len(failed)} of {count} as recorded")
-    if options.write:
-        head = NOT_DUE.read_text("utf-8").split("\n\n")[0] if NOT_DUE.exists() else "#"
-        NOT_DUE.write_text(head + "\n\n" + "\n".join(failed) + "\n", "utf-8")
     return 0
 
 
