@@ -326,6 +326,9 @@ _SUMMED: Final = frozenset(
 )
 """Numbers of a topic that are not added up but taken as the largest."""
 
+_NAMED_LISTS: Final = frozenset({"publishers", "consumers"})
+"""Lists that are joined by name; of others the first counts."""
+
 
 def partitioned_stats_json(
     parts: Mapping[str, Json], *, partitions_count: int, per_partition: bool
@@ -355,7 +358,7 @@ def _merge(key: str, left: Any, right: Any) -> Any:  # Any: JSON values of one k
         return max(left, right) if is_largest else left + right
     if isinstance(left, dict) and isinstance(right, dict):
         return _sum_of([left, right])
-    if isinstance(left, list) and isinstance(right, list):
+    if key in _NAMED_LISTS and isinstance(right, list):
         return _join_named(left, right)
     return left if left is not None else right
 

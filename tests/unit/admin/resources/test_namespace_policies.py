@@ -1,0 +1,103 @@
+"""Policies of namespaces, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_py.admin.resources.namespace_policies import POLICIES, Policy
+from pulsar_py.metadata.documents import NamespacePolicies
+from tests.unit.admin.resources.conftest import Admin
+
+N = "/admin/v2/namespaces/public/default"
+EXAMPLES: dict[str, Any] = {
+    "autoTopicCreation": {"allowAutoTopicCreation": False, "topicType": "non-partitioned"},
+    "autoSubscriptionCreation": {"allowAutoSubscriptionCreation": False},
+    "delayedDelivery": {"tickTime": 5, "active": True, "maxDeliveryDelayInMillis": 7},
+    "schemaCompatibilityStrategy": "BACKWARD",
+    "subscriptionTypesEnabled": ["Failover", "Shared"],
+}
+
+
+def example(policy: Policy) -> Any:
+    if policy.word in EXAMPLES:
+        return EXAMPLES[policy.word]
+    return 5 if "max" in policy.word.lower() or policy.word == "messageTTL" else True
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.word)
+async def test_a_policy_is_set_shown_and_unset(admin: Admin, policy: Policy) -> None:
+    path = f"{N}/{policy.word}"
+    unset = await admin.call("GET", path)
+    assert await admin.status(policy.set_method, path, example(policy)) == 204
+    assert await admin.get(path) == example(policy)
+    assert (await admin.get(N))[policy.key] == example(policy)
+    removed = await admin.status("DELETE", path)
+    if policy.can_be_deleted:
+        assert removed == 204
+        assert (await admin.call("GET", path)).body == unset.body
+    else:
+        assert removed == 412
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.word)
+def test_the_broker_understands_the_key(policy: Policy) -> None:
+    names = {
+        NamespacePolicies.__dict__[name].json_name
+        for name in NamespacePolicies.names()
+        if name in NamespacePolicies.__dict__
+    }
+    assert policy.key in names
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.word)
+async def test_a_policy_needs_its_namespace(admin: Admin, policy: Policy) -> None:
+    path = f"/admin/v2/namespaces/public/nowhere/{policy.word}"
+    assert await admin.status("GET", path) == 404
+    assert await admin.status(policy.set_method, path, example(policy)) == 404
+
+
+async def test_changing_one_policy_leaves_the_others(admin: Admin) -> None:
+    await admin.call("POST", N + "/messageTTL", 5)
+    await admin.call("POST", N + "/deduplication", True)
+    assert await admin.get(N + "/messageTTL") == 5
+
+
+async def test_schemas_update_themselves_unless_forbidden(admin: Admin) -> None:
+    path = N + "/isAllowAutoUpdateSchema"
+    assert await admin.get(path) is True
+    assert await admin.status("POST", path, False) == 204
+    assert await admin.get(path) is False
+
+
+async def test_quotas_are_set_by_type(admin: Admin) -> None:
+    size = {"limitSize": 1000, "policy": "producer_exception"}
+    age = {"limitTime": 60, "policy": "consumer_backlog_eviction"}
+    assert await admin.get(N + "/backlogQuotaMap") == {}
+    assert await admin.status("POST", N + "/backlogQuota", size) == 204
+    path = N + "/backlogQuota?backlogQuotaType=message_age"
+    assert await admin.status("POST", path, age) == 204
+    quotas = await admin.get(N + "/backlogQuotaMap")
+    assert quotas["destination_storage"]["limit"] == 1000
+    assert quotas["message_age"]["limitTime"] == 60
+    assert await admin.status("DELETE", N + "/backlogQuota") == 204
+    assert (await admin.get(N + "/backlogQuotaMap")).keys() == {"message_age"}
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "status"),
+    [
+        ("", {"limitSize": 1}, 400),
+        ("", None, 400),
+        ("?backlogQuotaType=weight", {"limitSize": 1, "policy": "producer_exception"}, 404),
+    ],
+)
+async def test_quotas_that_make_no_sense_are_refused(
+    admin: Admin, query: str, body: object, status: int
+) -> None:
+    assert await admin.status("POST", f"{N}/backlogQuota{query}", body) == status
+
+
+async def test_replication_shows_the_clusters(admin: Admin) -> None:
+    assert await admin.get(N + "/replication") == ["standalone"]

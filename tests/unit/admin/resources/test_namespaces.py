@@ -1,0 +1,137 @@
+"""Namespaces: list, create, delete, bundles, topics, unload."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_py.common.names import TopicName
+from tests.unit.admin.resources.conftest import Admin
+
+NAMESPACES = "/admin/v2/namespaces"
+N = NAMESPACES + "/public/n"
+
+
+async def test_a_namespace_is_created_listed_and_deleted(admin: Admin) -> None:
+    assert await admin.status("PUT", N) == 204
+    assert await admin.reason("PUT", N) == (409, "Namespace already exists")
+    assert await admin.get(NAMESPACES + "/public") == ["public/default", "public/n"]
+    policies = await admin.get(N)
+    assert policies["replication_clusters"] == ["standalone"]
+    assert policies["bundles"]["numBundles"] == 4
+    assert await admin.status("DELETE", N) == 204
+    assert await admin.reason("GET", N) == (404, "Namespace does not exist")
+    assert (await admin.reason("DELETE", N))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("/nobody/n", ..., (404, "Tenant does not exist")),
+        ("/public/bad%20name", ..., (412, "Namespace name is not valid")),
+        ("/public/a%2Fb", ..., (412, "Namespace name is not valid")),
+    ],
+)
+async def test_a_namespace_needs_a_tenant_and_a_name(
+    admin: Admin, path: str, body: object, expected: tuple[int, str]
+) -> None:
+    assert await admin.reason("PUT", NAMESPACES + path, body) == expected
+
+
+async def test_replication_needs_clusters_of_the_tenant(admin: Admin) -> None:
+    assert (await admin.reason("PUT", N, {"replication_clusters": ["west"]}))[0] == 403
+
+
+async def test_policies_given_at_creation_are_completed(admin: Admin) -> None:
+    body = {
+        "message_ttl_in_seconds": "9",
+        "backlog_quota_map": {"destination_storage": {"limit": 5, "policy": "producer_exception"}},
+        "schema_compatibility_strategy": "SIDEWAYS",
+        "unheard_of": 1,
+    }
+    assert await admin.status("PUT", N, body) == 204
+    policies = await admin.get(N)
+    assert policies["message_ttl_in_seconds"] == 9
+    assert policies["backlog_quota_map"]["destination_storage"]["limitSize"] == 5
+    assert policies["schema_compatibility_strategy"] == "UNDEFINED"
+    assert policies["unheard_of"] == 1
+
+
+@pytest.mark.parametrize(
+    ("bundles", "boundaries"),
+    [
+        ({"numBundles": 2}, ["0x00000000", "0x80000000", "0xffffffff"]),
+        ({"numBundles": 1, "boundaries": None}, ["0x00000000", "0xffffffff"]),
+        (
+            {"boundaries": ["0x00000000", "0x1", "0xffffffff"]},
+            ["0x00000000", "0x00000001", "0xffffffff"],
+        ),
+        (
+            {"numBundles": -1},
+            ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
+        ),
+    ],
+)
+async def test_a_namespace_is_cut_as_wanted(
+    admin: Admin, bundles: object, boundaries: list[str]
+) -> None:
+    assert await admin.status("PUT", N, {"bundles": bundles}) == 204
+    assert (await admin.get(N + "/bundles"))["boundaries"] == boundaries
+
+
+async def test_boundaries_have_to_cover_everything(admin: Admin) -> None:
+    bundles = {"boundaries": ["0x10000000", "0x20000000"]}
+    status, reason = await admin.reason("PUT", N, {"bundles": bundles})
+    assert status == 400
+    assert "first:0x10000000, last:0x20000000" in reason
+
+
+async def test_the_number_of_namespaces_is_limited(admin: Admin) -> None:
+    admin.service.config = admin.service.config.replace(maxNamespacesPerTenant=1)
+    assert (await admin.reason("PUT", N))[0] == 412
+
+
+async def test_a_namespace_with_topics_stays_unless_forced(admin: Admin) -> None:
+    await admin.call("PUT", N)
+    await admin.call("PUT", "/admin/v2/persistent/public/n/a")
+    assert await admin.reason("DELETE", N) == (409, "Cannot delete non empty namespace")
+    assert (await admin.reason("DELETE", N + "?force=true"))[0] == 405
+    admin.service.config = admin.service.config.replace(forceDeleteNamespaceAllowed=True)
+    assert await admin.status("DELETE", N + "?force=true") == 204
+    assert await admin.status("GET", N) == 404
+
+
+async def test_topics_are_listed_by_mode(admin: Admin) -> None:
+    await admin.call("PUT", N)
+    await admin.call("PUT", "/admin/v2/persistent/public/n/a")
+    await admin.call("PUT", "/admin/v2/non-persistent/public/n/b")
+    stored, loaded = "persistent://public/n/a", "non-persistent://public/n/b"
+    assert await admin.get(N + "/topics") == [stored]
+    assert await admin.get(N + "/topics?mode=NON_PERSISTENT") == [loaded]
+    assert sorted(await admin.get(N + "/topics?mode=ALL")) == [loaded, stored]
+    assert await admin.status("GET", N + "/topics?mode=all") == 404
+    assert await admin.status("GET", NAMESPACES + "/public/nowhere/topics") == 404
+
+
+async def test_unloading_closes_the_topics(admin: Admin) -> None:
+    await admin.call("PUT", "/admin/v2/persistent/public/default/a")
+    name = TopicName.parse("a")
+    assert admin.service.topics.loaded(name)
+    assert await admin.status("PUT", NAMESPACES + "/public/default/unload") == 204
+    assert admin.service.topics.loaded(name) is None
+    assert await admin.status("PUT", NAMESPACES + "/public/nowhere/unload") == 404
+
+
+async def test_one_bundle_can_be_unloaded(admin: Admin) -> None:
+    await admin.call("PUT", "/admin/v2/persistent/public/default/a")
+    name = TopicName.parse("a")
+    bundle = await admin.service.namespaces.bundle_of(name)
+    path = f"{NAMESPACES}/public/default/{bundle}"
+    assert (await admin.reason("DELETE", path))[0] == 409
+    assert await admin.status("PUT", path + "/unload") == 204
+    assert admin.service.topics.loaded(name) is None
+    wrong = f"{NAMESPACES}/public/default/0x00000000_0x00000001"
+    assert await admin.status("PUT", wrong + "/unload") == 412
+    assert await admin.reason("DELETE", wrong) == (
+        412,
+        "Invalid bundle range: 0x00000000_0x00000001",
+    )

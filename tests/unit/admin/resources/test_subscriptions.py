@@ -1,0 +1,191 @@
+"""Subscriptions: list, create, delete, skip, expire, reset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_py.admin.http_messages import Request, UnreadableBodyError
+from pulsar_py.admin.resources.subscriptions import read_reset_cursor
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import EARLIEST, LATEST, Position
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.server.topics.persistent import PersistentTopic
+from tests.unit.admin.resources.conftest import Admin
+
+P = "/admin/v2/persistent/public/default"
+A = P + "/a"
+PUBLISHED_MILLIS = 1_700_000_000_000
+
+
+def entry(publish_time: int) -> bytes:
+    metadata = MessageMetadata(
+        producer_name="p", sequence_id=0, publish_time=publish_time
+    ).SerializeToString()
+    return len(metadata).to_bytes(4, "big") + metadata + b"payload"
+
+
+async def with_entries(admin: Admin, count: int, name: str = "a") -> PersistentTopic:
+    await admin.call("PUT", f"{P}/{name}")
+    topic = admin.service.topics.loaded(TopicName.parse(name))
+    assert isinstance(topic, PersistentTopic)
+    for index in range(count):
+        await topic.ledger.append_and_wait(entry(PUBLISHED_MILLIS + 1000 * index))
+    return topic
+
+
+async def backlog(admin: Admin, subscription: str, topic: str = "a") -> int:
+    stats = await admin.get(f"{P}/{topic}/stats")
+    return int(stats["subscriptions"][subscription]["msgBacklog"])
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (..., 0),
+        (None, 0),
+        ("latest", 0),
+        ("earliest", 5),
+        ({"ledgerId": -1, "entryId": -1}, 5),
+        ({"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}, 0),
+    ],
+)
+async def test_a_subscription_starts_where_it_is_told(admin: Admin, body: Any, count: int) -> None:
+    await with_entries(admin, 5)
+    assert await admin.status("PUT", A + "/subscription/s", body) == 204
+    assert await backlog(admin, "s") == count
+    assert (await admin.reason("PUT", A + "/subscription/s", body))[0] == 409
+
+
+async def test_a_subscription_can_start_at_a_message(admin: Admin) -> None:
+    topic = await with_entries(admin, 5)
+    ledger_id = topic.ledger.last_confirmed_entry.ledger_id
+    body = {"ledgerId": ledger_id, "entryId": 2, "properties": {"a": "b"}}
+    await admin.call("PUT", A + "/subscription/s", body)
+    assert await backlog(admin, "s") == 3
+    stats = await admin.get(A + "/stats")
+    assert stats["subscriptions"]["s"]["subscriptionProperties"] == {"a": "b"}
+
+
+async def test_names_may_be_odd(admin: Admin) -> None:
+    await with_entries(admin, 0)
+    assert await admin.status("PUT", A + "/subscription/a%2Fb%20c") == 204
+    assert await admin.get(A + "/subscriptions") == ["a/b c"]
+    assert await admin.status("DELETE", A + "/subscription/a%2Fb%20c") == 204
+    assert (await admin.reason("DELETE", A + "/subscription/a%2Fb%20c"))[0] == 404
+
+
+async def test_a_missing_topic_is_created_with_its_subscription(admin: Admin) -> None:
+    assert await admin.status("PUT", P + "/fresh/subscription/s") == 204
+    assert await admin.get(P + "/fresh/subscriptions") == ["s"]
+    assert await admin.status("GET", P + "/nowhere/subscriptions") == 404
+
+
+async def test_on_a_partitioned_topic_all_partitions_get_it(admin: Admin) -> None:
+    await admin.call("PUT", P + "/p/partitions", 2)
+    assert await admin.status("PUT", P + "/p/subscription/s", "earliest") == 204
+    assert await admin.get(P + "/p-partition-1/subscriptions") == ["s"]
+    await admin.call("PUT", P + "/p-partition-0/subscription/only")
+    assert await admin.get(P + "/p/subscriptions") == ["only", "s"]
+    assert await admin.status("PUT", P + "/p/subscription/only") == 204
+    assert await admin.status("DELETE", P + "/p/subscription/s") == 204
+    assert await admin.reason("DELETE", P + "/p/subscription/s") == (404, "Subscription not found")
+    assert (await admin.reason("POST", P + "/p/subscription/only/skip/1"))[0] == 405
+    assert (await admin.reason("POST", P + "/p/subscription/only/resetcursor", "latest"))[0] == 405
+    assert (await admin.reason("POST", P + "/p/subscription/only/expireMessages", "latest"))[
+        0
+    ] == 405
+    assert (await admin.reason("PUT", P + "/p-partition-5/subscription/s"))[0] == 412
+
+
+async def test_skipping_acknowledges(admin: Admin) -> None:
+    await with_entries(admin, 5)
+    await admin.call("PUT", A + "/subscription/s", "earliest")
+    assert await admin.status("POST", A + "/subscription/s/skip/2") == 204
+    assert await backlog(admin, "s") == 3
+    assert await admin.status("POST", A + "/subscription/s/skip/-1") == 204
+    assert await backlog(admin, "s") == 3
+    assert await admin.status("POST", A + "/subscription/s/skip_all") == 204
+    assert await backlog(admin, "s") == 0
+    assert await admin.status("POST", A + "/subscription/s/skip/few") == 404
+    assert await admin.status("POST", A + "/subscription/nobody/skip_all") == 404
+
+
+async def test_expiring_by_age(admin: Admin) -> None:
+    await with_entries(admin, 3)
+    for name in ("s", "r"):
+        await admin.call("PUT", f"{A}/subscription/{name}", "earliest")
+    assert await admin.status("POST", A + "/subscription/s/expireMessages/1000000000") == 204
+    assert await backlog(admin, "s") == 3
+    assert await admin.status("POST", A + "/subscription/s/expireMessages/1") == 204
+    assert await backlog(admin, "s") == 0
+    assert (await admin.reason("POST", A + "/subscription/s/expireMessages/1"))[0] == 409
+    assert await admin.status("POST", A + "/all_subscription/expireMessages/1") == 204
+    assert await backlog(admin, "r") == 0
+
+
+async def test_expiring_to_a_position(admin: Admin) -> None:
+    topic = await with_entries(admin, 5)
+    await admin.call("PUT", A + "/subscription/s", "earliest")
+    ledger_id = topic.ledger.last_confirmed_entry.ledger_id
+    path = A + "/subscription/s/expireMessages"
+    assert await admin.status("POST", path, {"ledgerId": ledger_id, "entryId": 1}) == 204
+    assert await backlog(admin, "s") == 3
+    body = {"ledgerId": ledger_id, "entryId": 2, "excluded": True}
+    assert await admin.status("POST", path, body) == 204
+    assert await backlog(admin, "s") == 1
+    assert await admin.status("POST", path) == 400
+
+
+async def test_resetting_by_time_and_position(admin: Admin) -> None:
+    topic = await with_entries(admin, 5)
+    await admin.call("PUT", A + "/subscription/s", "latest")
+    path = A + "/subscription/s/resetcursor"
+    assert await admin.status("POST", f"{path}/{PUBLISHED_MILLIS + 3000}") == 204
+    assert await backlog(admin, "s") == 2
+    ledger_id = topic.ledger.last_confirmed_entry.ledger_id
+    assert await admin.status("POST", path, {"ledgerId": ledger_id, "entryId": 1}) == 204
+    assert await backlog(admin, "s") == 4
+    assert await admin.status("POST", path, "latest") == 204
+    assert await backlog(admin, "s") == 0
+    assert await admin.status("POST", path) == 400
+    assert await admin.status("POST", A + "/subscription/nobody/resetcursor/0") == 404
+
+
+async def test_topics_in_memory_refuse_what_needs_storage(admin: Admin) -> None:
+    q = "/admin/v2/non-persistent/public/default/q"
+    await admin.call("PUT", q)
+    assert (await admin.reason("PUT", q + "/subscription/s"))[0] == 400
+    topic = admin.service.topics.loaded(TopicName.parse("non-persistent://public/default/q"))
+    assert topic is not None
+    await topic.create_subscription("s", starts_at_earliest=False)
+    assert (await admin.reason("POST", q + "/subscription/s/skip_all"))[0] == 405
+    assert await admin.status("POST", q + "/subscription/s/resetcursor/0") == 204
+
+
+def request(body: bytes) -> Request:
+    return Request(method="PUT", raw_path="/", body=body)
+
+
+@pytest.mark.parametrize(
+    ("body", "position", "is_excluded"),
+    [
+        (b'"latest"', LATEST, False),
+        (b'"earliest"', EARLIEST, False),
+        (b'{"ledgerId":"3","entryId":4,"excluded":true}', Position(3, 4), True),
+        (b'{"ledgerId":3,"entryId":4,"isExcluded":true}', Position(3, 4), False),
+    ],
+)
+def test_positions_are_read_in_all_forms(
+    body: bytes, position: Position, *, is_excluded: bool
+) -> None:
+    data = read_reset_cursor(request(body))
+    assert data is not None
+    assert (data.position, data.is_excluded) == (position, is_excluded)
+
+
+@pytest.mark.parametrize("body", [b'"somewhere"', b"5", b'{"ledgerId":"x"}', b"{["])
+def test_positions_that_can_not_be_meant_are_unreadable(body: bytes) -> None:
+    with pytest.raises(UnreadableBodyError):
+        read_reset_cursor(request(body))
