@@ -10,7 +10,6 @@ UNIT = ROOT / "tests" / "unit"
 
 COVERED_ELSEWHERE = {
     "common/clock.py": "an edge of three lines; virtual time stands in for it everywhere",
-    "common/disk.py": "an interface; tests/contracts has one suite for all implementations",
     "metadata/store.py": "an interface; tests/contracts has one suite for all implementations",
     "storage/ledger_store.py": "an interface; tests/contracts has one suite for it",
     "server/dispatch/client_connection.py": "an interface",
