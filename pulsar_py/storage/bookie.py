@@ -277,12 +277,11 @@ class Bookie(LedgerStore):
 
     async def _last_checkpoint(self) -> None:
         """Leave no journal behind, so that the next start has nothing to replay."""
-        end = self.journal.end
-        if end == self.storage.manifest.mark:
+        if self.journal.end == self.storage.manifest.mark:
             return
         try:
             await self._housekeeper.flush()
-            await self.storage.set_mark((end[0] + 1, 0))
+            await self.storage.set_mark((self.journal.next_file_id, 0))
             await self._housekeeper.remove_journals()
         except StorageError:
             logger.exception("last flush failed, the journal will be replayed")

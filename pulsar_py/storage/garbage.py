@@ -48,9 +48,13 @@ async def compact_log(storage: LedgerStorage, log_id: int) -> int:
             copied_bytes += location.length
         await writer.sync()
         await storage.publish_copies(log_id, copies)
+    except BaseException:
+        # What was copied may already be named by a manifest; the next start knows.
+        await writer.abandon(remove=False)
+        raise
     finally:
         storage.end_copying()
-        await writer.close()
+    await writer.close()
     return copied_bytes
 
 

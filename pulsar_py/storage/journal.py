@@ -139,6 +139,11 @@ class Journal:
         self._next_file_id = next_file_id(end)
 
     @property
+    def next_file_id(self) -> int:
+        """Id above those of all files begun, whether or not anything in them was confirmed."""
+        return self._next_file_id
+
+    @property
     def end(self) -> Mark:
         """Where the last confirmed block ends."""
         return self._end
@@ -209,7 +214,7 @@ class Journal:
         offset = file.size_bytes
         if not offset:
             offset = FILE_HEADER_BYTES
-            buffers.append(FileHeader(file_id, self._end[1]).encode())
+            buffers.append(FileHeader(file_id, *self._end).encode())
         block, length = encode_block(
             file_id,
             offset,

@@ -1,14 +1,15 @@
 """Bytes of the journal: a file header, then blocks, each one group of entries and records.
 
 All numbers are big-endian. A file `journal/<id>` is reserved ahead, so it ends in zeros. It begins
-with 40 bytes, written together with the first block:
+with 40 bytes, written together with the first block (so that one sector holds both headers):
 
     8s   magic b"PLSRJRNL"
     u32  version, 1
     u32  CRC32C of the 24 bytes that follow
-    u64  this file's id; files count from 1 without gaps
-    u64  where the file before it ends: what lies beyond there was never confirmed
-    u64  zero
+    u64  this file's id; ids grow
+    u64  id of the file before it: files between the two hold nothing that was confirmed
+    u64  where that file ends: what lies beyond was never confirmed. 0 if nothing came before,
+         or only what the checkpoint has
 
 A block is one write and one sync:
 
@@ -67,11 +68,12 @@ class FileHeader:
     """First bytes of a journal file."""
 
     file_id: int
+    previous_id: int
     previous_end: int
 
     def encode(self) -> bytes:
         """The stored form."""
-        rest = _FILE_REST.pack(self.file_id, self.previous_end, 0)
+        rest = _FILE_REST.pack(self.file_id, self.previous_id, self.previous_end)
         return _FILE_START.pack(FILE_MAGIC, VERSION, crc32c(rest)) + rest
 
 
@@ -88,8 +90,7 @@ def decode_file_header(data: bytes, path: str) -> FileHeader | None:
         return None
     if version != VERSION:
         raise CorruptDataError(f"{path}: journal version {version}, this is version {VERSION}")
-    file_id, previous_end, _ = _FILE_REST.unpack_from(data, _FILE_START.size)
-    return FileHeader(file_id, previous_end)
+    return FileHeader(*_FILE_REST.unpack_from(data, _FILE_START.size))
 
 
 class Section:

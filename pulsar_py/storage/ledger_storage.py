@@ -38,7 +38,7 @@ from pulsar_py.storage.write_cache import Generation
 
 logger = logging.getLogger(__name__)
 
-SLICE_BYTES = 1024 * 1024
+SLICE_BYTES = 1 * 1024 * 1024
 SLICE_RUNS_COUNT = 200
 """Bytes and runs prepared between two breaths of the loop: about 1 ms each."""
 

@@ -1,15 +1,16 @@
 """What to do with the journal files a start finds: replay, cut off, or refuse. Pure.
 
-A file without a header was reserved and never confirmed anything. Each file's header says where the
-one before it ends, so only the last file has an end to be found out: there the first block that
-isn't whole is a torn write and is cut off, unless a whole block stands behind it. Then it was
+A file without a header was reserved and never confirmed anything. Each header names the file before
+it and where that one ends; so the files that count are a chain from the newest header back to the
+checkpoint's mark, and only the newest file has an end to be found out. There the first block that
+isn't whole is a torn write and is cut off, unless a whole block stands behind it: then it was
 confirmed once and is damaged now, and so is a file that stops short of what its successor says.
 Nothing confirmed is ever skipped: the start is refused with the file and offset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pulsar_py.common.errors import CorruptDataError
@@ -43,8 +44,6 @@ class ReplayPlan:
 
     files: tuple[ReplayFile, ...]
     leftovers: tuple[str, ...]
-    last_file_id: int
-    """Id after which the journal goes on; its end, if nothing is replayed, is the mark."""
 
 
 def plan_replay(found: Sequence[FoundFile], mark: tuple[int, int]) -> ReplayPlan:
@@ -53,33 +52,48 @@ def plan_replay(found: Sequence[FoundFile], mark: tuple[int, int]) -> ReplayPlan
     Raises:
         CorruptDataError: A file is missing or has lost its header.
     """
-    marked_id, marked_offset = mark
-    leftovers = [file.path for file in found if file.file_id < marked_id]
-    current = sorted(
-        (file for file in found if file.file_id >= marked_id), key=lambda file: file.file_id
-    )
-    used = []
-    for file in current:
-        if file.header is not None:
-            used.append((file, file.header))
-        elif file.has_blocks:
+    by_id = {file.file_id: file for file in found if file.file_id >= mark[0]}
+    for file in by_id.values():
+        if file.header is None and file.has_blocks:
             raise CorruptDataError(f"{file.path}: offset 0: the file header is damaged")
-        else:
-            leftovers.append(file.path)
-    for place, (file, header) in enumerate(used):
-        if file.file_id != marked_id + place or header.file_id != file.file_id:
+    with_header = [file_id for file_id, file in by_id.items() if file.header is not None]
+    if not with_header:
+        if mark[1]:
+            raise CorruptDataError(f"journal file {mark[0]} of the checkpoint is missing")
+        return ReplayPlan((), tuple(file.path for file in found))
+    files = _chain(by_id, max(with_header), mark)
+    chained = {file.file_id for file in files}
+    leftovers = tuple(file.path for file in found if file.file_id not in chained)
+    return ReplayPlan(tuple(files), leftovers)
+
+
+def _chain(
+    by_id: Mapping[int, FoundFile], newest_id: int, mark: tuple[int, int]
+) -> list[ReplayFile]:
+    """The files that count, oldest first."""
+    files: list[ReplayFile] = []
+    file_id, end = newest_id, None
+    while True:
+        file = by_id.get(file_id)
+        if file is None or file.header is None:
             raise CorruptDataError(
-                f"{file.path}: found where journal file {marked_id + place} should be"
+                f"journal file {file_id} is missing or has lost its header; "
+                f"{files[0].path} says that it goes on to {end}"
             )
-    if not used and marked_offset:
-        raise CorruptDataError(f"journal file {marked_id} of the checkpoint is missing")
-    files = []
-    for place, (file, _) in enumerate(used):
-        start = max(marked_offset, FILE_HEADER_BYTES) if place == 0 else FILE_HEADER_BYTES
-        end = used[place + 1][1].previous_end if place + 1 < len(used) else None
-        files.append(ReplayFile(file.file_id, file.path, start, end))
-    last = used[-1][0].file_id if used else marked_id - 1
-    return ReplayPlan(tuple(files), tuple(leftovers), last)
+        if file.header.file_id != file_id:
+            raise CorruptDataError(f"{file.path}: has the header of file {file.header.file_id}")
+        is_marked = file_id == mark[0] and mark[1] > 0
+        start = max(mark[1], FILE_HEADER_BYTES) if is_marked else FILE_HEADER_BYTES
+        files.insert(0, ReplayFile(file_id, file.path, start, end))
+        previous = (file.header.previous_id, file.header.previous_end)
+        if is_marked or previous == mark:
+            return files
+        if previous < mark:
+            raise CorruptDataError(
+                f"{file.path}: follows offset {previous[1]} of journal file {previous[0]}, "
+                f"the checkpoint reaches to {mark[1]} of {mark[0]}"
+            )
+        file_id, end = previous
 
 
 def check_end(file: ReplayFile, stopped_at: int, *, has_later_block: bool) -> None:

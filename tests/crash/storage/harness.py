@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
 from pulsar_py.common.clock import SystemClock
@@ -108,16 +108,19 @@ class Load:
                 (self._create, self._append, self._end, self._delete, self._flush, self._collect),
                 (3, 16, 2, 2, 2, 1),
             )[0]
-            try:
-                await step(bookie)
-            except StorageError:
-                if not self._is_tolerant:
-                    raise
-                # What the timer would do next: look whether there is room again.
-                await bookie._housekeeper.check_room()
+            await self._do(bookie, step)
         self._disk.fault = None
-        await self._append(bookie)
+        await self._do(bookie, self._append)
         await bookie.close()
+
+    async def _do(self, bookie: Bookie, step: Callable[[Bookie], Awaitable[None]]) -> None:
+        try:
+            await step(bookie)
+        except StorageError:
+            if not self._is_tolerant or self._disk.is_crashed:
+                raise
+            # What the timer would do next: look whether there is room again.
+            await bookie._housekeeper.check_room()
 
     async def _create(self, bookie: Bookie) -> None:
         writer = await bookie.create(self._model, LedgerOptions(custom_metadata={"k": b"v"}))
@@ -205,7 +208,7 @@ async def crash_run(
     )
     waiting = asyncio.get_running_loop().create_task(crashed.wait())
     await asyncio.wait((load, waiting), return_when=asyncio.FIRST_COMPLETED)
-    if load.done():
+    if not disk.is_crashed:
         load.result()
     disk.bury()
     await end_tasks(before)

@@ -69,7 +69,7 @@ async def test_a_missing_journal_file_stops_the_start() -> None:
     disk, model = await written(60, flushed=False)
     await disk.remove(disk.paths()[0])
 
-    with pytest.raises(CorruptDataError, match="where journal file"):
+    with pytest.raises(CorruptDataError, match="journal file 1 is missing"):
         await start(disk, model)
 
 

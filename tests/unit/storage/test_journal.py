@@ -124,7 +124,7 @@ async def test_files_roll_and_each_names_the_end_before_it() -> None:
 
     assert names[:3] == ["0000000001", "0000000002", "0000000003"]
     first, second = [await disk.read_whole(journal_path(n)) for n in (1, 2)]
-    assert int.from_bytes(second[24:32], "big") == len(first.rstrip(b"\0"))
+    assert int.from_bytes(second[32:40], "big") == len(first.rstrip(b"\0"))
     assert recorder.journal.end[0] == 2
 
 
@@ -143,7 +143,7 @@ async def test_an_error_fails_one_group_and_begins_a_new_file() -> None:
     assert [error is None for _, error in recorder.groups] == [True, False, True]
     assert recorder.journal.end[0] == 2
     header = await disk.read_whole(journal_path(2))
-    assert int.from_bytes(header[24:32], "big") == recorder.groups[0][0].end[1]
+    assert int.from_bytes(header[32:40], "big") == recorder.groups[0][0].end[1]
     await recorder.journal.close()
 
 

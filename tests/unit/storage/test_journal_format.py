@@ -74,17 +74,17 @@ def test_a_block_belongs_to_its_file_and_offset() -> None:
 
 
 def test_the_file_header_is_read_back_and_checked() -> None:
-    data = FileHeader(3, 1234).encode()
+    data = FileHeader(3, 2, 1234).encode()
 
     assert len(data) == FILE_HEADER_BYTES
-    assert decode_file_header(data + b"more", "j") == FileHeader(3, 1234)
+    assert decode_file_header(data + b"more", "j") == FileHeader(3, 2, 1234)
     assert decode_file_header(data[:-1], "j") is None
     assert decode_file_header(bytes(FILE_HEADER_BYTES), "j") is None
     assert decode_file_header(data[:-9] + b"x" + data[-8:], "j") is None
 
 
 def test_another_version_is_refused() -> None:
-    data = bytearray(FileHeader(3, 0).encode())
+    data = bytearray(FileHeader(3, 3, 0).encode())
     data[11] = 2
 
     with pytest.raises(CorruptDataError, match="journal/1: journal version 2, this is version 1"):

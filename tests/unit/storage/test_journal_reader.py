@@ -12,7 +12,7 @@ from pulsar_py.storage.recovery import ReplayFile
 
 def journal_bytes(file_id: int, sizes: list[int], reserve: int = 500) -> tuple[bytes, list[int]]:
     """A file with a block of each size, and where they end."""
-    data = FileHeader(file_id, 0).encode()
+    data = FileHeader(file_id, file_id, 0).encode()
     ends = []
     for entry_id, size in enumerate(sizes):
         section = Section(1, entry_id, [b"z" * size], array("I", [size]), size)
