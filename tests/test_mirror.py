@@ -11,7 +11,6 @@ UNIT = ROOT / "tests" / "unit"
 COVERED_ELSEWHERE = {
     "common/clock.py": "an edge of three lines; virtual time stands in for it everywhere",
     "metadata/store.py": "an interface; tests/contracts has one suite for all implementations",
-    "storage/ledger_store.py": "an interface; tests/contracts has one suite for it",
     "server/dispatch/client_connection.py": "an interface",
 }
 """Modules without a test module of their own, and why; what gets one has to leave the list."""
