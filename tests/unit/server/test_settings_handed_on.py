@@ -91,7 +91,7 @@ BASE = BrokerConfig(
 )
 
 
-@pytest.mark.parametrize("name", BrokerConfig.declared().keys() - READ_WHERE_USED.keys())
+@pytest.mark.parametrize("name", sorted(BrokerConfig.declared().keys() - READ_WHERE_USED.keys()))
 def test_changing_it_changes_what_a_component_is_given(name: str) -> None:
     base = BASE
     if name == "advertisedListeners":
