@@ -24,7 +24,7 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from pulsar_py.common.disk import AppendFile, Disk
-from pulsar_py.common.errors import DiskFullError, LedgerClosedError, StorageError
+from pulsar_py.common.errors import DiskFullError, StorageError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.storage.journal_format import (
     FILE_HEADER_BYTES,
@@ -41,8 +41,8 @@ logger = logging.getLogger(__name__)
 
 DIRECTORY = "journal"
 
-SECTION_ENTRIES_COUNT = 32768
-"""Entries of one ledger in one group at most: what one take looks at, however much waits."""
+PIECE_ENTRIES_COUNT = 1024
+"""Entries that are measured together when a section is cut from what waits."""
 
 Mark = tuple[int, int]
 """A place in the journal: file id and offset."""
@@ -298,18 +298,26 @@ def take_section(ledger: Ledger, room_bytes: int) -> Section:
     # Hot path: benchmarks/micro_storage.py, append
     """
     pending = ledger.pending
-    entries = pending if len(pending) <= SECTION_ENTRIES_COUNT else pending[:SECTION_ENTRIES_COUNT]
-    lengths = array("I", map(len, entries))
-    size_bytes = sum(lengths)
-    if size_bytes > room_bytes:
-        count = max(bisect_right(list(accumulate(lengths)), room_bytes), 1)
-        entries = entries[:count]
-        lengths = lengths[:count]
-        size_bytes = sum(lengths)
-    if entries is pending:
-        ledger.pending = []
+    lengths = array("I")
+    size_bytes = 0
+    while len(lengths) < len(pending):
+        # A piece at a time: what waits behind it may be far more than fits.
+        start = len(lengths)
+        piece = array("I", map(len, pending[start : start + PIECE_ENTRIES_COUNT]))
+        piece_bytes = sum(piece)
+        if size_bytes + piece_bytes > room_bytes:
+            fitting = bisect_right(list(accumulate(piece)), room_bytes - size_bytes)
+            piece = piece[: fitting if start else max(fitting, 1)]
+            lengths += piece
+            size_bytes += sum(piece)
+            break
+        lengths += piece
+        size_bytes += piece_bytes
+    if len(lengths) == len(pending):
+        entries, ledger.pending = pending, []
     else:
-        del pending[: len(entries)]
+        entries = pending[: len(lengths)]
+        del pending[: len(lengths)]
     first_entry_id = ledger.last_add_taken + 1
     ledger.last_add_taken += len(entries)
     return Section(ledger.ledger_id, first_entry_id, entries, lengths, size_bytes)
@@ -319,8 +327,3 @@ def _as_storage_error(error: BaseException | None) -> StorageError | None:
     if error is None or isinstance(error, StorageError):
         return error
     return StorageError(f"journal: {error}")
-
-
-def closed_error(ledger_id: int) -> LedgerClosedError:
-    """The error for an append to a closed ledger."""
-    return LedgerClosedError(f"ledger {ledger_id} is closed")
