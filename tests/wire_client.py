@@ -202,7 +202,7 @@ class WireClient:
         """Drop the connection; no task is left."""
         self.writer.close()
         if self._task is not None:
-            if self._task.done():
+            if self._task.done() and not self._task.cancelled():
                 self._task.result()
             self._task.cancel()
             await asyncio.wait([self._task])

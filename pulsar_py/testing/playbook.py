@@ -86,8 +86,8 @@ def check_playbook(path: Path, execute: Execute, *, is_rewriting: bool = False) 
         if is_rewriting:
             block.expected = got
             continue
-        assert got == block.expected, "\n".join(
-            [f"{path.name}:", *block.commands, SEPARATOR, *got, "instead of:", *block.expected]
-        )
+        if got != block.expected:  # Not an assert: pytest would rewrite the message.
+            lines = [*block.commands, SEPARATOR, *got, "instead of:", *block.expected]
+            raise AssertionError("\n".join([f"{path.name}:", *lines]))
     if is_rewriting:
         path.write_text("\n".join(block.text() for block in blocks).rstrip() + "\n")
