@@ -69,6 +69,8 @@ class CursorRegistry:
         self._lock = asyncio.Lock()  # held while a durable cursor is made or deleted
         self._active: set[ManagedCursor] = set()  # cursors to cache for
         self._waiting: dict[ManagedCursor, Callable[[], None]] = {}  # to wake at the next group
+        # Closed and not deleted: their records still name what they need.
+        self._closed: list[ManagedCursor] = []
         self.cursors: dict[str, ManagedCursor] = {}
 
     async def open(
@@ -193,12 +195,21 @@ class CursorRegistry:
                 raise
 
     def slowest_durable(self) -> ManagedCursor | None:
-        """The durable cursor with the oldest mark-delete position that survives a crash."""
-        durable = [cursor for cursor in self.cursors.values() if cursor.is_durable]
+        """The durable cursor with the oldest mark-delete position that survives a crash.
+
+        Closed ones count: they will be back when the managed ledger is opened again.
+        """
+        durable = self.durable() + self._closed
         return min(durable, key=lambda cursor: cursor.persistent_mark_delete_position, default=None)
 
     def on_cursor_closed(self, cursor: ManagedCursor) -> None:
-        """Forget a cursor that was closed or deleted."""
+        """A cursor was closed: if it is durable, it goes on holding back trimming."""
+        self.on_cursor_abandoned(cursor)
+        if cursor.is_durable:
+            self._closed.append(cursor)
+
+    def on_cursor_abandoned(self, cursor: ManagedCursor) -> None:
+        """Forget a cursor that is being deleted, or belongs to another owner now."""
         if self.cursors.get(cursor.name) is cursor:
             del self.cursors[cursor.name]
 

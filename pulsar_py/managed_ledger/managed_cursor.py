@@ -53,7 +53,10 @@ class CursorWatch(Protocol):
         """Its `is_active` changed."""
 
     def on_cursor_closed(self, cursor: ManagedCursor) -> None:
-        """It is not in use any more."""
+        """It is not in use any more; its record stays."""
+
+    def on_cursor_abandoned(self, cursor: ManagedCursor) -> None:
+        """It is being deleted, or belongs to another owner now."""
 
 
 class ManagedCursor:
@@ -455,7 +458,7 @@ class ManagedCursor:
             self._release()
             if self._persister is not None:
                 self._persister.abandon()
-            self._watch.on_cursor_closed(self)
+            self._watch.on_cursor_abandoned(self)
 
     async def delete(self) -> None:
         """Remove the record and the cursor ledger for good.

@@ -108,6 +108,24 @@ async def test_a_durable_cursor_holds_ledgers_and_a_non_durable_one_does_not():
     assert texts(await reader.read(*MANY)) == ["m4"]
 
 
+async def test_a_cursor_closed_before_its_ledger_goes_on_holding_ledgers():
+    # A topic that is unloaded closes its subscriptions one by one, while the periodic trimming runs.
+    world = World()
+    ledger = await world.open(max_entries=2, **TRIMMING)
+    slow = await ledger.open_cursor("slow", InitialPosition.EARLIEST)
+    fast = await ledger.open_cursor("fast", InitialPosition.EARLIEST)
+    await append_all(ledger, 5)
+    await fast.clear_backlog()
+    await slow.close()
+    await ledger.trim()
+    await fast.close()
+    await ledger.trim()
+    await ledger.close()
+    again = await world.open()
+    assert again.entries_count == 5
+    assert again.cursors["slow"].backlog_count() == 5
+
+
 async def test_deleting_the_slowest_cursor_lets_its_ledgers_go():
     world = World()
     ledger = await world.open(max_entries=2, **TRIMMING)
