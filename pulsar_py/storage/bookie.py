@@ -114,8 +114,15 @@ class Bookie(LedgerStore):
             cache=self.cache,
             gate=self.gate,
             storage=storage,
+            on_room=lambda: self.journal.resume(),
         )
-        self.journal = Journal(disk, settings, end=storage.manifest.mark, on_group=self._on_group)
+        self.journal = Journal(
+            disk,
+            settings,
+            end=storage.manifest.mark,
+            on_group=self._on_group,
+            may_take=lambda: self._housekeeper.has_room,
+        )
         self._is_closed = False
 
     @classmethod

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.disk import Disk
@@ -35,13 +36,18 @@ class Housekeeper:
         cache: WriteCache,
         gate: AppendGate,
         storage: LedgerStorage,
+        on_room: Callable[[], None],
     ) -> None:
+        """`on_room` is called when `has_room` may have become true."""
         self._disk = disk
         self._clock = clock
         self._settings = settings
         self._cache = cache
         self._gate = gate
         self._storage = storage
+        self._on_room = on_room
+        # The last flush failed; the gate's limit is what bounds memory meanwhile.
+        self._is_flush_failing = False
         self._tasks = TaskOwner("storage")
         self._flushing = asyncio.Lock()
         self._collecting = asyncio.Lock()
@@ -68,6 +74,16 @@ class Housekeeper:
         ):
             self._cache.seal(self._clock.monotonic_seconds())
             self._tasks.spawn(self._try_flush(), "flush")
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be confirmed: no if both generations are full and one is on its way."""
+        return (
+            self._cache.sealed is None
+            or self._cache.current.cost_bytes < self._settings.write_cache_bytes
+            or self._is_flush_failing
+            or self._gate.is_shut
+        )
 
     async def flush(self) -> None:
         """Flush everything confirmed by now.
@@ -140,9 +156,16 @@ class Housekeeper:
     async def _flush_sealed(self) -> None:
         sealed = self._cache.sealed
         assert sealed is not None
-        await self._storage.flush(sealed)
+        try:
+            await self._storage.flush(sealed)
+        except StorageError:
+            self._is_flush_failing = True
+            self._on_room()
+            raise
+        self._is_flush_failing = False
         self._cache.drop_sealed()
         self._gate.room_bytes += sealed.entries_cost_bytes
+        self._on_room()
         await self.remove_journals()
 
     async def _try_flush(self) -> None:
@@ -185,6 +208,9 @@ class Housekeeper:
                 sealed = self._cache.seal(now)
             if sealed is not None and sealed.cost_bytes < free_bytes:
                 await self._try_flush()
+            elif sealed is not None:
+                self._is_flush_failing = True
+                self._on_room()
             self._maybe_compact(now)
         finally:
             self._schedule()

@@ -5,6 +5,9 @@ takes all of them, up to `group_bytes`. If nothing is being written, the first a
 tick schedules the take, so that all appends of that tick share it. Nothing here costs anything an
 entry: the writer's `append` only adds to the list and, when the list was empty, calls `enqueue`.
 
+When the engine has no room for what a group would confirm, the take is held back: receipts are late,
+and whoever publishes is slowed down by its own limit of unanswered entries.
+
 When a group ends, the next is started first and then `on_group` hears of the one that ended. A
 group that fails leaves its bytes in doubt: the file is given up, and the next file's header says
 that nothing after its last confirmed block counts. Files are reserved one ahead.
@@ -94,11 +97,22 @@ class Journal:
         *,
         end: Mark,
         on_group: OnGroup,
+        may_take: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`end` is where recovery found the journal's end; a new file is begun after it."""
+        """A journal that begins a new file.
+
+        Args:
+            disk: Where the files are.
+            settings: Sizes.
+            end: Where recovery found the journal's end.
+            on_group: Told how each group ended.
+            may_take: While it says no, groups wait, and with them their receipts; `resume` tells
+                that it may say yes again.
+        """
         self._disk = disk
         self._settings = settings
         self._on_group = on_group
+        self._may_take = may_take
         self._loop = asyncio.get_running_loop()
         self._tasks = TaskOwner("journal")
         # Ledgers with pending entries; each once.
@@ -106,6 +120,8 @@ class Journal:
         self._changes: deque[RecordChange] = deque()
         # A group is being written, or a take is scheduled.
         self._is_busy = False
+        # A take is due and waits for `resume`; counts as busy.
+        self._is_held_back = False
         self._group: Group | None = None
         # End of the last confirmed block.
         self._end = end
@@ -132,6 +148,12 @@ class Journal:
             self._is_busy = True
             self._loop.call_soon(self._take)
         return change.done
+
+    def resume(self) -> None:
+        """Groups may be taken again, if they may."""
+        if self._is_held_back:
+            self._is_held_back = False
+            self._loop.call_soon(self._take)
 
     def start_after(self, end: Mark) -> None:
         """Begin the next file behind `end`, which recovery has found; before any write."""
@@ -164,6 +186,9 @@ class Journal:
 
     def _take(self) -> None:
         assert self._group is None
+        if not self._may_take():
+            self._is_held_back = True
+            return
         group = self._collect()
         if group is None:
             self._is_busy = False

@@ -175,3 +175,18 @@ def test_a_section_takes_what_fits_and_at_least_one() -> None:
 def test_file_ids_go_on_behind_the_end() -> None:
     assert next_file_id((1, 0)) == 1
     assert next_file_id((3, 40)) == 4
+
+
+def test_a_long_queue_is_cut_piece_by_piece_in_order() -> None:
+    ledger = Ledger(1, LedgerRecord())
+    ledger.pending = [b"%d" % number for number in range(5000)]
+    ledger.last_add_pushed = 4999
+    taken: list[bytes] = []
+    while ledger.pending:
+        section = take_section(ledger, 6000)
+        ledger.check()
+        assert section.size_bytes == sum(map(len, section.entries)) <= 6000
+        assert list(section.lengths) == [len(entry) for entry in section.entries]
+        taken += section.entries
+
+    assert taken == [b"%d" % number for number in range(5000)]
