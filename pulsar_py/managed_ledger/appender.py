@@ -344,14 +344,18 @@ class Appender(Generic[C]):
             last, length = reader.last_add_confirmed, reader.length_bytes
             await reader.close()
         self._confirm_through(last)
+        count = self._next_entry_id
+        if count <= last:
+            # Stored after all, but told to have failed: nobody may ever see them.
+            length = self._ledgers.last_ledger.size_bytes
         self._ending = None
         self._ledger_id = -1
         self._pushed_count = 0
         self._waiting_bytes = sum(map(len, self._datas))
-        self._ledgers.ledger_closed(last + 1, length, self._clock.wall_time_millis())
+        self._ledgers.ledger_closed(count, length, self._clock.wall_time_millis())
         logger.info(
             "ledger closed",
-            extra={"topic": self._owner.name, "ledger_id": ledger_id, "entries": last + 1},
+            extra={"topic": self._owner.name, "ledger_id": ledger_id, "entries": count},
         )
 
     async def _create(self) -> None:
