@@ -114,7 +114,7 @@ class Bookie(LedgerStore):
             cache=self.cache,
             gate=self.gate,
             storage=storage,
-            on_room=lambda: self.journal.resume(),
+            on_room=self._on_room,
         )
         self.journal = Journal(
             disk,
@@ -281,6 +281,9 @@ class Bookie(LedgerStore):
             await self._last_checkpoint()
         await self.storage.close()
         await self._disk.close()
+
+    def _on_room(self) -> None:
+        self.journal.resume()
 
     async def _last_checkpoint(self) -> None:
         """Leave no journal behind, so that the next start has nothing to replay."""

@@ -130,10 +130,11 @@ class Housekeeper:
             return len(chosen)
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Begin nothing more. The caller shuts the gate, so that groups held back may go on."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
+        self._on_room()
 
     async def close(self) -> None:
         """Return when what is at work has come to its end."""

@@ -5,8 +5,8 @@ takes all of them, up to `group_bytes`. If nothing is being written, the first a
 tick schedules the take, so that all appends of that tick share it. Nothing here costs anything an
 entry: the writer's `append` only adds to the list and, when the list was empty, calls `enqueue`.
 
-When the engine has no room for what a group would confirm, the take is held back: receipts are late,
-and whoever publishes is slowed down by its own limit of unanswered entries.
+When the engine has no room for what a group would confirm, the take is held back: receipts are
+late, and whoever publishes is slowed down by its own limit of unanswered entries.
 
 When a group ends, the next is started first and then `on_group` hears of the one that ended. A
 group that fails leaves its bytes in doubt: the file is given up, and the next file's header says

@@ -10,7 +10,7 @@ from pulsar_py.common.errors import DiskFullError, StorageError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.testing.disk import SimulatedDisk
-from tests.unit.storage.support import entry, start, turns, write
+from tests.unit.storage.support import Ids, entry, start, turns, write
 
 
 async def until_flushed(bookie: Bookie) -> None:
@@ -112,4 +112,43 @@ async def test_compaction_comes_by_itself() -> None:
             await asyncio.sleep(0)
 
     assert await kept.read(19, 19, 1000) == [entry(19)]
+    await bookie.close()
+
+
+async def test_confirmations_wait_while_both_generations_are_full() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    bookie = await start(disk, write_cache_bytes=20_000, append_limit_bytes=10_000_000)
+    writer, listener = await write(bookie, 1)
+    highest = 0
+    for entry_id in range(1, 2000):
+        writer.append(entry(entry_id))
+    while listener.confirmed < 1999:
+        await asyncio.sleep(0)
+        highest = max(highest, bookie.statistics().write_cache_bytes)
+
+    # Two generations, each with the groups of 50 entries that were on their way; not all 2,000.
+    assert highest < 2 * (20_000 + 1_024 + 3 * 50 * 164)
+    assert not listener.failures
+    await bookie.close()
+
+
+async def test_an_interrupted_flush_does_not_keep_the_engine_from_closing() -> None:
+    disk, ids = SimulatedDisk(random.Random(1)), Ids()
+    bookie = await start(disk, ids, write_cache_bytes=5_000, disk_check_interval_seconds=3600.0)
+    writer, _ = await write(bookie, 10)
+    flushing = asyncio.ensure_future(bookie.flush())  # noqa: TID251 - a test's own
+    await turns(3)
+    for entry_id in range(10, 200):
+        writer.append(entry(entry_id))
+    flushing.cancel()
+    await asyncio.gather(flushing, return_exceptions=True)
+    await turns()
+    assert bookie.cache.sealed is not None
+    assert writer.last_add_confirmed < 199
+
+    async with asyncio.timeout(5):
+        await bookie.close()
+
+    bookie = await start(disk, ids)
+    assert (await bookie.info(writer.ledger_id)).last_entry_id == 199
     await bookie.close()
