@@ -93,10 +93,15 @@ class Publisher:
         self._fill()
 
     async def drain(self) -> None:
-        """Stop and wait for what is in flight."""
+        """Stop and wait for what is in flight.
+
+        Raises:
+            TimeoutError: Receipts are still missing after 30 s.
+        """
         self.is_stopped = True
-        while self._in_flight > 0:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(30):
+            while self._in_flight > 0:
+                await asyncio.sleep(0.01)
 
 
 async def _publishers(target: Target, size: int, count: int) -> list[Publisher]:

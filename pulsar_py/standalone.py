@@ -270,10 +270,13 @@ def http_limits(config: BrokerConfig) -> HttpLimits:
 def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSettings:
     """What the storage engine needs to know; an interval of 0 is never."""
     write_cache_bytes = config.dbStorage_writeCacheMaxSizeMb * MIB
+    # Both generations, and what connections may have unanswered, with each entry's overhead.
+    unanswered_bytes = max(config.maxMessagePublishBufferSizeInMB, 64) * MIB
+    append_limit_bytes = 2 * write_cache_bytes + 2 * unanswered_bytes
     return BookieSettings(
         is_volatile=is_volatile,
         write_cache_bytes=write_cache_bytes,
-        append_limit_bytes=3 * write_cache_bytes,
+        append_limit_bytes=append_limit_bytes,
         read_cache_bytes=config.dbStorage_readAheadCacheMaxSizeMb * MIB,
         journal_file_bytes=config.journalMaxSizeMB * MIB,
         flush_interval_seconds=config.flushInterval / 1000,
