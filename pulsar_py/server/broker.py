@@ -97,6 +97,7 @@ class BrokerService:
             cache_eviction_interval_seconds=config.managedLedgerCacheEvictionIntervalMs / 1000,
         )
         self.schemas = SchemaRegistry(metadata, ledger_store, clock)
+        self.ledger_store = ledger_store
         self.namespaces = NamespaceService(
             metadata, self.resources, default_bundles_count=config.defaultNumberOfNamespaceBundles
         )

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 
 from pulsar_py.common.clock import Clock
@@ -252,6 +252,10 @@ class Bookie(LedgerStore):
         if threshold is None:
             threshold = self._settings.major_compaction_threshold
         return await self._housekeeper.collect_garbage(threshold)
+
+    def figures(self) -> Mapping[str, float]:
+        """The statistics by name."""
+        return asdict(self.statistics())
 
     def statistics(self) -> BookieStatistics:
         """Counts and sizes."""

@@ -169,6 +169,10 @@ class LedgerStore(ABC):
             LedgerNotFoundError: There is none.
         """
 
+    def figures(self) -> Mapping[str, float]:
+        """What the store counts and holds now, by its own names; none unless it says so."""
+        return {}
+
     @abstractmethod
     async def close(self) -> None:
         """Flush everything and stop. Open writers' ledgers stay open and get recovered later."""

@@ -15,6 +15,18 @@ from pulsar_py.admin.http_messages import Request, Response
 from pulsar_py.admin.router import Route
 from pulsar_py.server.broker import BrokerService
 
+STORAGE_METRICS = {
+    "journal_groups_count": ("pulsar_py_storage_journal_groups_total", "counter"),
+    "write_cache_bytes": ("pulsar_py_storage_write_cache_bytes", "gauge"),
+    "read_cache_bytes": ("pulsar_py_storage_read_cache_bytes", "gauge"),
+    "entry_log_bytes": ("pulsar_py_storage_entry_log_bytes", "gauge"),
+    "entry_log_live_bytes": ("pulsar_py_storage_entry_log_live_bytes", "gauge"),
+    "entry_log_read_bytes": ("pulsar_py_storage_entry_log_read_bytes_total", "counter"),
+    "index_tables_count": ("pulsar_py_storage_index_tables", "gauge"),
+    "is_taking_writes": ("pulsar_py_storage_writable", "gauge"),
+}
+"""The embedded ledger store's own figures: name there, exported name and type."""
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -34,12 +46,17 @@ class Metrics:
         topics = self._broker.topics.topics
         producers_count = sum(len(topic.producers) for topic in topics.values())
         consumers_count = sum(topic.consumers_count for topic in topics.values())
+        values: list[tuple[str, str, float]] = [
+            ("pulsar_topics_count", "gauge", len(topics)),
+            ("pulsar_producers_count", "gauge", producers_count),
+            ("pulsar_consumers_count", "gauge", consumers_count),
+        ]
+        figures = self._broker.ledger_store.figures()
+        for figure, (name, kind) in STORAGE_METRICS.items():
+            if figure in figures:
+                values.append((name, kind, figures[figure]))
         lines = []
-        for name, value in (
-            ("pulsar_topics_count", len(topics)),
-            ("pulsar_producers_count", producers_count),
-            ("pulsar_consumers_count", consumers_count),
-        ):
-            lines.append(f"# TYPE {name} gauge")
-            lines.append(f'{name}{{cluster="{cluster}"}} {value}')
+        for name, kind, value in values:
+            lines.append(f"# TYPE {name} {kind}")
+            lines.append(f'{name}{{cluster="{cluster}"}} {value:.15g}')
         return Response(HTTPStatus.OK, ("\n".join(lines) + "\n").encode(), CONTENT_TYPE)
