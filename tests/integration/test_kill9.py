@@ -24,7 +24,7 @@ from tests.interop.broker_process import BrokerProcess
 from tests.wire_client import Received, WireClient, body_of, send_frame
 
 KILLS = 20
-WINDOW = 2000
+WINDOW = 400
 BURST = 4000
 ACKS_MAY_BE_LOST_SECONDS = 2.0
 TOPIC = "persistent://public/default/kill"
@@ -61,7 +61,7 @@ class Publisher:
         while True:
             while len(self.in_flight) < WINDOW:
                 self.client.writer.write(self._next_frame())
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.02)
 
     def burst(self, count: int) -> None:
         """Write many SENDs at once, more than the broker can answer before the kill."""

@@ -35,7 +35,6 @@ READ_WHERE_USED = {
     "managedLedgerCacheEvictionTimeThresholdMillis": "ManagedLedgerOpener",
     "managedLedgerCacheEvictionWatermark": "ManagedLedgerOpener",
     "managedLedgerCacheSizeMB": "ManagedLedgerOpener",
-    "maxMessagePublishBufferSizeInMB": "PublishBuffer",
     "maxNamespacesPerTenant": "the admin resource",
     "maxTenants": "the admin resource",
     "maxUnackedMessagesPerBroker": "BrokerUnackedLimit",
