@@ -166,6 +166,15 @@ def print_row(load: Load, row: dict[str, Figures]) -> None:
         print(f"    {name:<16} {describe(figures)}{ratio}", flush=True)
 
 
+def print_added_latency(table: dict[str, dict[str, Figures]], fdatasync_millis: float) -> None:
+    """What publish-to-receive costs beyond one `fdatasync`, at p50."""
+    for row in table.values():
+        for name, figures in row.items():
+            if figures.p50_millis is not None:
+                added = figures.p50_millis - fdatasync_millis
+                print(f"added latency over one fdatasync at p50, {name}: {added:.2f} ms")
+
+
 def main() -> None:
     """Parse the command line and measure."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -194,6 +203,7 @@ def main() -> None:
         rounds=arguments.rounds,
         seconds=arguments.seconds,
     )
+    print_added_latency(table, measured.fdatasync_p50_millis)
     result["loads"] = {
         load: {name: figures.as_dict() for name, figures in row.items()}
         for load, row in table.items()

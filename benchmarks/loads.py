@@ -246,6 +246,8 @@ async def catch_up(
     consuming.close()
     publishing.close()
     is_read_known = read_before is not None and read_after is not None
+    if target.is_ours and not is_read_known:
+        raise RuntimeError(f"{target.name} does not export {metric}")
     return Figures(
         entries_per_second=total / elapsed,
         megabytes_per_second=total * size_bytes / elapsed / 1e6,
@@ -274,6 +276,7 @@ async def end_to_end_latency(
     consuming.flow(1, 1_000_000)
     publishing.start_counting()
     padding = os.urandom(1016)
+    cpu = target.cpu_seconds()
     start = time.perf_counter()
     total = int(rate_per_second * (seconds + 1))
     for index in range(total):
@@ -293,6 +296,7 @@ async def end_to_end_latency(
         p50_millis=counted[len(counted) // 2],
         p99_millis=counted[int(len(counted) * 0.99)],
         p999_millis=counted[int(len(counted) * 0.999)],
+        cpu_micros_per_entry=(target.cpu_seconds() - cpu) / total * 1e6,
     )
 
 
