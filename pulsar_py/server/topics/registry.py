@@ -121,6 +121,7 @@ class TopicRegistry:
         self._tasks = tasks
         self._topics: dict[str, Topic] = {}
         self._deleting: set[str] = set()  # not loaded, and must not be now
+        self._unloads: dict[str, asyncio.Event] = {}  # being closed; set when that has ended
         self._loads = TopicLoads(
             tasks,
             timeout_seconds=settings.load_timeout_seconds,
@@ -152,8 +153,11 @@ class TopicRegistry:
     async def get_or_load(self, name: TopicName, *, create_if_missing: bool) -> Topic:
         """The topic, loaded once however many ask; created if wanted and auto-creation allows.
 
+        One that is being unloaded is waited for and loaded anew: the official C++ client does not
+        try again where one partition of several was refused.
+
         Raises:
-            ServiceNotReadyError: The namespace is not served here, the topic is closing, or
+            ServiceNotReadyError: The namespace is not served here, the topic is being deleted, or
                 loading took too long.
             TopicNotFoundError: It is missing and may not be created, or its partition index is
                 beyond the partitioned topic.
@@ -164,6 +168,8 @@ class TopicRegistry:
         if not self._ownership.is_owned(name):
             raise await self._ownership.not_owned_error(name)
         text = str(name)
+        if text in self._unloads:
+            await self._unloads[text].wait()
         topic = self._topics.get(text)
         if topic is not None:
             if topic.state in (TopicState.CLOSING, TopicState.CLOSED):
@@ -541,6 +547,7 @@ class TopicRegistry:
 
     async def _close_topic(self, topic: Topic) -> None:
         """Close a topic; it leaves memory whatever happens, so that it can be loaded anew."""
+        ended = self._unloads.setdefault(str(topic.name), asyncio.Event())
         try:
             await topic.close()
         except (ManagedLedgerError, StorageError) as error:
@@ -549,6 +556,8 @@ class TopicRegistry:
             )
         finally:
             self._drop(topic)
+            self._unloads.pop(str(topic.name), None)
+            ended.set()
         logger.info("topic unloaded", extra={"topic": str(topic.name)})
 
     def on_topic_lost(self, topic: Topic) -> None:

@@ -176,14 +176,25 @@ async def test_unloading_an_unknown_topic(rig: Rig) -> None:
         await rig.broker.topics.unload(name_of("t"))
 
 
-async def test_a_topic_being_closed_is_not_loaded_twice(rig: Rig) -> None:
+async def test_who_asks_for_a_topic_being_unloaded_gets_it_anew(rig: Rig) -> None:
     topic = await rig.persistent()
-    closing = asyncio.ensure_future(rig.broker.topics.unload(topic.name))  # noqa: TID251
-    await asyncio.sleep(0)
-    with pytest.raises(TopicFencedError):
-        await rig.topic("t")
-    await closing
-    assert await rig.topic("t") is not topic
+    _, *loaded = await asyncio.gather(
+        rig.broker.topics.unload(topic.name), *(rig.topic("t") for _ in range(3))
+    )
+    assert topic not in loaded
+    assert set(loaded) == {rig.broker.topics.loaded(topic.name)}
+
+
+async def test_who_waits_for_a_topic_of_a_bundle_being_unloaded_is_told_to_look_again(
+    rig: Rig,
+) -> None:
+    topic = await rig.persistent()
+    outcomes = await asyncio.gather(
+        rig.broker.namespaces.close(),
+        rig.broker.topics.get_or_load(topic.name, create_if_missing=True),
+        return_exceptions=True,
+    )
+    assert isinstance(outcomes[1], ServiceNotReadyError)
 
 
 async def test_topics_are_listed_by_kind(rig: Rig) -> None:
