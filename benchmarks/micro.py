@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSend, MessageMetadata
 from pulsar_py.wire.commands import MessageEncoder, SendReceiptEncoder, read_command
+from pulsar_py.wire.entry_summary import sticky_key, summarize_entry
 from pulsar_py.wire.framing import FrameDecoder, encode_message, max_frame_bytes
-from pulsar_py.wire.payload import encode_entry, sticky_key, summarize_entry, verify_checksum
+from pulsar_py.wire.payload import encode_entry, verify_checksum
 
 CALLS = 50_000
 ROUNDS = 7

@@ -16,16 +16,15 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 from pulsar_py.wire.batch import join_batch, split_batch
 from pulsar_py.wire.commands import read_command
 from pulsar_py.wire.compression import compress, decompress
+from pulsar_py.wire.entry_summary import sticky_key, summarize_entry
 from pulsar_py.wire.framing import Frame, FrameDecoder, encode_message_header
 from pulsar_py.wire.payload import (
     ChecksumStatus,
     add_broker_entry_metadata,
     encode_entry,
     split_entry,
-    sticky_key,
     strip_broker_entry_metadata,
     strip_checksum,
-    summarize_entry,
     verify_checksum,
 )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from pulsar_py.server.dispatch.pending_acks import PositionKey
-from pulsar_py.wire.payload import EntrySummary
+from pulsar_py.wire.entry_summary import EntrySummary
 
 C = TypeVar("C")
 

@@ -22,7 +22,7 @@ from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.server.dispatch.pending_acks import PositionKey
-from pulsar_py.wire.payload import EntrySummary, summarize_entry
+from pulsar_py.wire.entry_summary import EntrySummary, summarize_entry
 
 
 class Verdict(Enum):
@@ -117,7 +117,7 @@ class EntryFilters:
             if summary is None:
                 summary = entry.summary = summarize_entry(entry.data)
             messages_count += summary.messages_count  # type: ignore[attr-defined]
-            if not _is_plain(summary):  # type: ignore[arg-type]
+            if not summary.is_plain:  # type: ignore[attr-defined]
                 is_plain = False
         if is_plain:
             return FilteredEntries(entries, None, messages_count)
@@ -131,7 +131,7 @@ class EntryFilters:
         has_chunks = False
         for entry in entries:
             summary = summary_of(entry)
-            if self.judges_plain_entries or not _is_plain(summary):
+            if self.judges_plain_entries or not summary.is_plain:
                 verdict = self._judge(entry, summary)
                 if verdict is Verdict.ACKNOWLEDGE:
                     dropped.append(entry.position)
@@ -163,14 +163,3 @@ def summary_of(entry: Entry) -> EntrySummary:
     if summary is None:
         summary = entry.summary = summarize_entry(entry.data)
     return cast("EntrySummary", summary)
-
-
-def _is_plain(summary: EntrySummary) -> bool:
-    return not (
-        summary.is_batch
-        or summary.deliver_at_time_millis
-        or summary.marker_type >= 0
-        or summary.txn_id is not None
-        or summary.uuid is not None
-        or not summary.is_readable
-    )

@@ -21,7 +21,7 @@ from pulsar_py.server.dispatch.priorities import PriorityRoundRobin, choose_acti
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.sticky_key import AUTO_SPLIT, mode_name, new_selector
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
-from pulsar_py.wire.payload import sticky_key
+from pulsar_py.wire.entry_summary import sticky_key
 
 
 class NonPersistentDispatcher(Dispatcher):

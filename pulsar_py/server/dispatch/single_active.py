@@ -34,7 +34,7 @@ from pulsar_py.server.dispatch.filtering import (
 from pulsar_py.server.dispatch.priorities import choose_active
 from pulsar_py.server.dispatch.selectors import HashRange, covers, validated_ranges
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
-from pulsar_py.wire.payload import sticky_key
+from pulsar_py.wire.entry_summary import sticky_key
 
 
 class SingleActiveConsumerDispatcher(PersistentDispatcher):

@@ -33,7 +33,7 @@ from pulsar_py.server.dispatch.selectors import (
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
-from pulsar_py.wire.payload import sticky_key
+from pulsar_py.wire.entry_summary import sticky_key
 
 AUTO_SPLIT = KeySharedMeta()
 """What a SUBSCRIBE without `keySharedMeta` asks for."""

@@ -34,7 +34,6 @@ from pulsar_py.server.topics.subscription_stats import ConsumerStats
 from pulsar_py.wire import commands
 from pulsar_py.wire.commands import MessageEncoder
 from pulsar_py.wire.payload import (
-    MAGIC_BROKER_ENTRY_METADATA,
     strip_broker_entry_metadata,
     strip_checksum,
 )
@@ -254,22 +253,13 @@ class Consumer:
 
     def _encode_plain(self, entries: Sequence[Entry]) -> tuple[list[Buffer], int, int]:
         """MESSAGE frames of entries without anything special: buffers, messages, bytes."""
-        # Hot path: tailing consume.
-        encode = self._encoder.encode
-        strips_block = not self.connection.supports_broker_entry_metadata
-        buffers: list[Buffer] = []
-        append = buffers.append
+        buffers, bytes_count = self._encoder.encode_run(
+            entries,
+            strips_broker_entry_metadata=not self.connection.supports_broker_entry_metadata,
+        )
         messages_count = 0
-        bytes_count = 0
         for entry in entries:
-            data = entry.data
-            if strips_block and data.startswith(MAGIC_BROKER_ENTRY_METADATA):
-                data = strip_broker_entry_metadata(data)
-            length = len(data)
-            append(encode(entry.ledger_id, entry.entry_id, length))
-            append(data)
             messages_count += entry.summary.messages_count  # type: ignore[attr-defined]
-            bytes_count += length
         return buffers, messages_count, bytes_count
 
     def _encode_rare(

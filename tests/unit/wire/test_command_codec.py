@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,10 +10,17 @@ from google.protobuf.message import Message
 
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.proto import PulsarApi_pb2 as api
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, MessageIdData, ServerError
+from pulsar_py.proto.PulsarApi_pb2 import (
+    BaseCommand,
+    BrokerEntryMetadata,
+    MessageIdData,
+    MessageMetadata,
+    ServerError,
+)
 from pulsar_py.wire import command_codec as commands
 from pulsar_py.wire.command_codec import MessageEncoder, SendReceiptEncoder
 from pulsar_py.wire.framing import FrameDecoder, encode_command
+from pulsar_py.wire.payload import add_broker_entry_metadata, encode_entry
 
 SUB_MESSAGES = [field for field in BaseCommand.DESCRIPTOR.fields if field.message_type is not None]
 
@@ -137,3 +145,33 @@ def test_a_message_of_an_unpartitioned_topic_has_no_partition() -> None:
     message = read(MessageEncoder(4).encode(7, 9, 0)).message
 
     assert not message.message_id.HasField("partition")
+
+
+@dataclass
+class Stored:
+    ledger_id: int
+    entry_id: int
+    data: bytes
+
+
+@pytest.mark.parametrize("strips", [False, True])
+@pytest.mark.parametrize("partition", [-1, 3])
+def test_a_run_is_framed_as_its_entries_one_by_one(strips: bool, partition: int) -> None:  # noqa: FBT001
+    data = encode_entry(
+        MessageMetadata(producer_name="p", sequence_id=1, publish_time=2), b"x" * 300
+    )
+    block = add_broker_entry_metadata(data, BrokerEntryMetadata(index=1))
+    entries = [Stored(2**40, 7, data), Stored(5, 0, block), Stored(5, 2**33, data[6:])]
+
+    buffers, bytes_count = MessageEncoder(9, partition).encode_run(
+        entries, strips_broker_entry_metadata=strips
+    )
+
+    encoder = MessageEncoder(9, partition)
+    sent = [data, data if strips else block, data[6:]]
+    expected = b"".join(
+        encoder.encode(entry.ledger_id, entry.entry_id, len(payload)) + payload
+        for entry, payload in zip(entries, sent, strict=True)
+    )
+    assert b"".join(buffers) == expected
+    assert bytes_count == sum(map(len, sent))

@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.errors import PayloadError
-from pulsar_py.common.hashing import sticky_slot
 from pulsar_py.proto.PulsarApi_pb2 import (
     BrokerEntryMetadata,
-    EncryptionKeys,
-    KeyValue,
     MessageMetadata,
 )
 from pulsar_py.wire import payload
@@ -103,118 +100,12 @@ def test_metadata_is_read_behind_any_headers(data: bytes) -> None:
     ],
     ids=bytes.hex,
 )
-def test_unreadable_metadata_is_an_error_and_a_summary(data: bytes) -> None:
+def test_unreadable_metadata_is_an_error(data: bytes) -> None:
     with pytest.raises(PayloadError):
         payload.parse_metadata(data)
-
-    summary = payload.summarize_entry(data)
-    assert not summary.is_readable
-    assert summary.messages_count == 1
-    assert not summary.is_marker
-    assert payload.sticky_key(summary) == payload.NONE_KEY
 
 
 def test_unreadable_broker_metadata_is_an_error() -> None:
     data = b"\x0e\x02\x00\x00\x00\x02\xff\xff" + PLAIN
     with pytest.raises(PayloadError, match="broker entry metadata"):
         payload.parse_broker_entry_metadata(data)
-    assert payload.summarize_entry(data).broker_timestamp_millis == 0
-    assert payload.summarize_entry(data).is_readable
-
-
-def test_the_summary_of_a_plain_entry() -> None:
-    summary = payload.summarize_entry(PLAIN)
-
-    assert summary.is_readable
-    assert summary.messages_count == 1
-    assert not summary.is_batch
-    assert summary.producer_name == "p"
-    assert (summary.sequence_id, summary.highest_sequence_id) == (5, 5)
-    assert summary.publish_time_millis == summary.timestamp_millis == 1_700_000_000_000
-    assert summary.deliver_at_time_millis == 0
-    assert not summary.is_marker
-    assert not summary.is_chunk
-    assert summary.is_last_chunk
-    assert summary.txn_id is None
-    assert summary.replicated_from is None
-    assert not summary.has_encryption_keys
-    assert summary.payload_size == 5
-
-
-def test_the_summary_of_an_entry_that_has_everything() -> None:
-    data = payload.encode_entry(
-        metadata(
-            num_messages_in_batch=1,
-            highest_sequence_id=9,
-            deliver_at_time=99,
-            marker_type=21,
-            partition_key="k",
-            ordering_key=b"o",
-            uuid="p-5",
-            chunk_id=1,
-            num_chunks_from_msg=3,
-            total_chunk_msg_size=300,
-            txnid_most_bits=3,
-            txnid_least_bits=12,
-            replicated_from="other",
-            encryption_keys=[EncryptionKeys(key="k", value=b"v")],
-            null_value=True,
-            compression=3,
-            uncompressed_size=77,
-            properties=[KeyValue(key="a", value="b")],
-        ),
-        b"x" * 10,
-    )
-    summary = payload.summarize_entry(payload.add_broker_entry_metadata(data, BROKER))
-
-    assert summary.is_batch
-    assert summary.messages_count == 1
-    assert summary.highest_sequence_id == 9
-    assert summary.deliver_at_time_millis == 99
-    assert summary.marker_type == 21
-    assert summary.is_marker
-    assert summary.partition_key == "k"
-    assert summary.ordering_key == b"o"
-    assert (summary.uuid, summary.chunk_id, summary.chunks_count) == ("p-5", 1, 3)
-    assert summary.total_chunk_bytes == 300
-    assert summary.is_chunk
-    assert not summary.is_last_chunk
-    assert summary.txn_id == (3, 12)
-    assert summary.replicated_from == "other"
-    assert summary.has_encryption_keys
-    assert summary.is_null_value
-    assert (summary.compression, summary.uncompressed_size) == (3, 77)
-    assert summary.timestamp_millis == 1_700_000_000_123
-    assert summary.payload_size == 10
-
-
-@pytest.mark.parametrize("count", [-3, 0])
-def test_an_impossible_number_of_messages_counts_as_one(count: int) -> None:
-    data = payload.encode_entry(metadata(num_messages_in_batch=count), b"")
-
-    assert payload.summarize_entry(data).messages_count == 1
-
-
-@pytest.mark.parametrize(
-    ("fields", "key"),
-    [
-        ({"ordering_key": b"o", "partition_key": "k"}, b"o"),
-        ({"ordering_key": b"", "partition_key": "k"}, b""),
-        ({"partition_key": "clé"}, "clé".encode()),
-        ({"partition_key": "aGVsbG8=", "partition_key_b64_encoded": True}, b"hello"),
-        ({"partition_key": "no base64!", "partition_key_b64_encoded": True}, b"no base64!"),
-        ({}, b"p-5"),
-    ],
-)
-def test_the_sticky_key_is_the_first_that_applies(fields: dict[str, Any], key: bytes) -> None:
-    summary = payload.summarize_entry(payload.encode_entry(metadata(**fields), b""))
-
-    assert payload.sticky_key(summary) == key
-
-
-def test_a_base64_key_falls_into_the_recorded_slot() -> None:
-    row = TABLES["sticky_base64"]
-    key = payload.decode_partition_key(row["partition_key"], is_base64=True)
-
-    assert key.decode() == row["hashed_bytes"]
-    assert sticky_slot(key) == row["sticky_slot_65536"]

@@ -28,6 +28,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 from pulsar_py.wire.batch import join_batch, split_batch
 from pulsar_py.wire.commands import FIELD_NAMES, encode, read_command, serialize
 from pulsar_py.wire.compression import decompress
+from pulsar_py.wire.entry_summary import summarize_entry
 from pulsar_py.wire.framing import FrameDecoder, encode_message_header
 from pulsar_py.wire.payload import (
     ChecksumStatus,
@@ -36,7 +37,6 @@ from pulsar_py.wire.payload import (
     parse_broker_entry_metadata,
     split_entry,
     strip_broker_entry_metadata,
-    summarize_entry,
     verify_checksum,
 )
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pulsar_py.server.dispatch import chunks
 from pulsar_py.server.dispatch.chunks import ChunkAffinity
-from pulsar_py.wire.payload import EntrySummary, summarize_entry
+from pulsar_py.wire.entry_summary import EntrySummary, summarize_entry
 from tests.dispatch_parts import message
 
 

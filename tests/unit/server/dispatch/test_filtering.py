@@ -11,7 +11,7 @@ from pulsar_py.server.dispatch.filtering import (
     Verdict,
     summary_of,
 )
-from pulsar_py.wire.payload import EntrySummary
+from pulsar_py.wire.entry_summary import EntrySummary
 from tests.dispatch_parts import message
 
 

@@ -1,0 +1,312 @@
+"""What a dispatcher has to know of an entry: read from its headers once, and kept beside it.
+
+Plain entries, which most unbatched messages are, are recognised by the shape of their metadata and
+not parsed at all; every other entry's metadata is parsed and read through. Pure.
+
+Source: MessageMetadata in PulsarApi.proto; Commands.resolveStickyKey in Pulsar.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from base64 import b64decode
+from struct import Struct
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from pulsar_py.common.errors import PayloadError
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.wire.payload import (
+    CHECKSUM_BLOCK_SIZE,
+    MAGIC_BROKER_ENTRY_METADATA,
+    metadata_bounds,
+    parse_broker_entry_metadata,
+    parse_metadata,
+)
+
+_HEADERS = Struct(">HII")
+_unpack_headers = _HEADERS.unpack_from
+_HEADERS_SIZE = _HEADERS.size
+_MAGIC_NUMBER = 0x0E01
+
+NONE_KEY: Final = b"NONE_KEY"
+"""The sticky key of an entry that has nothing else to go by."""
+
+NO_MARKER: Final = -1
+
+
+class EntrySummary:
+    """What a dispatcher needs to know of an entry, read once and kept beside it. Never changed.
+
+    An entry whose metadata can't be read has `is_readable` False and counts as one message: it was
+    stored and receipted, and is never delivered.
+    """
+
+    __slots__ = ()
+
+    is_plain: bool
+    """Nothing about it asks for a closer look: one whole message of a user, to be sent now."""
+    is_readable: bool
+    messages_count: int
+    """At least 1."""
+    is_batch: bool
+    """Whether the payload has the layout of a batch, be it of one message."""
+    producer_name: str
+    sequence_id: int
+    highest_sequence_id: int
+    """Of a batch's last message where the producer tells, else equal to `sequence_id`."""
+    publish_time_millis: int
+    broker_timestamp_millis: int
+    """0 where the broker stored none."""
+    deliver_at_time_millis: int
+    """0 where delivery is not delayed."""
+    marker_type: int
+    """A `MarkerType`, or -1 for what a user published."""
+    partition_key: str | None
+    is_partition_key_base64: bool
+    ordering_key: bytes | None
+    uuid: str | None
+    """Of a chunked message; the next three are 0 without it."""
+    chunk_id: int
+    chunks_count: int
+    total_chunk_bytes: int
+    txn_id: tuple[int, int] | None
+    """Most and least significant bits."""
+    replicated_from: str | None
+    has_encryption_keys: bool
+    is_null_value: bool
+    compression: int
+    uncompressed_size: int
+    """0 where the producer does not tell."""
+    payload_size: int
+
+    @property
+    def is_marker(self) -> bool:
+        """Whether a broker wrote the entry for itself; it is never delivered."""
+        return self.marker_type >= 0
+
+    @property
+    def is_chunk(self) -> bool:
+        """Whether the entry is a part of a message."""
+        return self.uuid is not None
+
+    @property
+    def is_last_chunk(self) -> bool:
+        """Whether the entry completes a message: it is whole, or the last of its chunks."""
+        return self.uuid is None or self.chunk_id == self.chunks_count - 1
+
+    @property
+    def timestamp_millis(self) -> int:
+        """What seek by time and expiry go by: the broker's clock if stored, else the client's."""
+        return self.broker_timestamp_millis or self.publish_time_millis
+
+
+class FullSummary(EntrySummary):
+    """The summary of any entry, all of it read at once."""
+
+    __slots__ = (
+        "broker_timestamp_millis",
+        "chunk_id",
+        "chunks_count",
+        "compression",
+        "deliver_at_time_millis",
+        "has_encryption_keys",
+        "highest_sequence_id",
+        "is_batch",
+        "is_null_value",
+        "is_partition_key_base64",
+        "is_plain",
+        "is_readable",
+        "marker_type",
+        "messages_count",
+        "ordering_key",
+        "partition_key",
+        "payload_size",
+        "producer_name",
+        "publish_time_millis",
+        "replicated_from",
+        "sequence_id",
+        "total_chunk_bytes",
+        "txn_id",
+        "uncompressed_size",
+        "uuid",
+    )
+
+
+class PlainSummary(EntrySummary):
+    """The summary of an entry whose metadata has the three required fields and nothing else.
+
+    Most unbatched messages are such entries. It costs one object and no parsing: what everyone asks
+    is the same for all of them, the rest is read when somebody asks.
+    """
+
+    __slots__ = ("_data",)
+
+    is_plain = True
+    is_readable = True
+    messages_count = 1
+    is_batch = False
+    broker_timestamp_millis = 0
+    deliver_at_time_millis = 0
+    marker_type = NO_MARKER
+    partition_key = None
+    is_partition_key_base64 = False
+    ordering_key = None
+    uuid = None
+    chunk_id = chunks_count = total_chunk_bytes = 0
+    txn_id = None
+    replicated_from = None
+    has_encryption_keys = False
+    is_null_value = False
+    compression = 0
+    uncompressed_size = 0
+
+    def __init__(self, data: bytes) -> None:
+        """`data` is the stored entry, without a broker's block."""
+        self._data = data
+
+    @property
+    def producer_name(self) -> str:  # type: ignore[override]  # Read when asked.
+        """Who published it."""
+        return parse_metadata(self._data).producer_name
+
+    @property
+    def sequence_id(self) -> int:  # type: ignore[override]  # Read when asked.
+        """The producer's number of it."""
+        return parse_metadata(self._data).sequence_id
+
+    @property
+    def highest_sequence_id(self) -> int:  # type: ignore[override]  # Read when asked.
+        """The same: it is one message."""
+        return self.sequence_id
+
+    @property
+    def publish_time_millis(self) -> int:  # type: ignore[override]  # Read when asked.
+        """The producer's clock."""
+        return parse_metadata(self._data).publish_time
+
+    @property
+    def payload_size(self) -> int:  # type: ignore[override]  # Read when asked.
+        """Bytes behind the headers."""
+        return len(self._data) - metadata_bounds(self._data)[1]
+
+
+# Where producer_name's length stands in an entry with a checksum, and what precedes it: its tag.
+_NAME_LENGTH_AT = CHECKSUM_BLOCK_SIZE + 5
+_NAME_TAG = 0x0A
+_ONE_BYTE_VARINT_END = 0x80
+
+# sequence_id and publish_time, and nothing behind them.
+_VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_is_plain_tail = re.compile(rb"\x10" + _VARINT + rb"\x18" + _VARINT).fullmatch
+
+
+def summarize_entry(data: bytes) -> EntrySummary:
+    """Read the headers of a stored entry; never fails."""
+    # Hot path: summarize_entry in benchmarks/micro.
+    try:
+        magic, _, size = _unpack_headers(data)
+        if (
+            magic == _MAGIC_NUMBER
+            and data[_NAME_LENGTH_AT - 1] == _NAME_TAG
+            and (length := data[_NAME_LENGTH_AT]) < _ONE_BYTE_VARINT_END
+            and (end := _HEADERS_SIZE + size) <= len(data)
+            and _is_plain_tail(data, _NAME_LENGTH_AT + 1 + length, end)
+        ):
+            return PlainSummary(data)
+    except (struct.error, IndexError):
+        pass
+    return summarize_parsed(data)
+
+
+def summarize_parsed(data: bytes) -> FullSummary:
+    """The same by parsing the metadata, whatever it holds."""
+    summary = FullSummary()
+    try:
+        start, end = metadata_bounds(data)
+        metadata = MessageMetadata.FromString(data[start:end])
+        is_readable = metadata.IsInitialized()
+    except (DecodeError, PayloadError):
+        metadata = MessageMetadata()
+        is_readable = False
+        end = len(data)
+    has = metadata.HasField
+    summary.is_readable = is_readable
+    summary.is_batch = has("num_messages_in_batch")
+    summary.messages_count = max(metadata.num_messages_in_batch, 1)
+    summary.producer_name = metadata.producer_name
+    summary.sequence_id = sequence_id = metadata.sequence_id
+    summary.highest_sequence_id = metadata.highest_sequence_id or sequence_id
+    summary.publish_time_millis = metadata.publish_time
+    summary.broker_timestamp_millis = (
+        _broker_timestamp(data) if data[:2] == MAGIC_BROKER_ENTRY_METADATA else 0
+    )
+    summary.deliver_at_time_millis = metadata.deliver_at_time
+    summary.marker_type = metadata.marker_type if has("marker_type") else NO_MARKER
+    if has("partition_key"):
+        summary.partition_key = metadata.partition_key
+        summary.is_partition_key_base64 = metadata.partition_key_b64_encoded
+    else:
+        summary.partition_key = None
+        summary.is_partition_key_base64 = False
+    summary.ordering_key = metadata.ordering_key if has("ordering_key") else None
+    summary.uuid = uuid = metadata.uuid or None
+    if uuid is not None:
+        summary.chunk_id = metadata.chunk_id
+        summary.chunks_count = metadata.num_chunks_from_msg
+        summary.total_chunk_bytes = metadata.total_chunk_msg_size
+    else:
+        summary.chunk_id = summary.chunks_count = summary.total_chunk_bytes = 0
+    summary.txn_id = (
+        (metadata.txnid_most_bits, metadata.txnid_least_bits) if has("txnid_most_bits") else None
+    )
+    summary.replicated_from = metadata.replicated_from or None
+    summary.has_encryption_keys = bool(metadata.encryption_keys)
+    summary.is_null_value = metadata.null_value
+    summary.compression = metadata.compression
+    summary.uncompressed_size = metadata.uncompressed_size
+    summary.payload_size = len(data) - end
+    summary.is_plain = is_readable and not (
+        summary.is_batch
+        or summary.deliver_at_time_millis
+        or summary.marker_type >= 0
+        or summary.txn_id is not None
+        or uuid is not None
+    )
+    return summary
+
+
+def _broker_timestamp(data: bytes) -> int:
+    try:
+        metadata = parse_broker_entry_metadata(data)
+    except PayloadError:
+        return 0
+    return metadata.broker_timestamp if metadata is not None else 0
+
+
+def sticky_key(summary: EntrySummary) -> bytes:
+    """What decides which Key_Shared consumer gets the entry; of a batch, its first message's.
+
+    Source: Commands.resolveStickyKey.
+    """
+    if summary.ordering_key is not None:
+        return summary.ordering_key
+    if summary.partition_key is not None:
+        return decode_partition_key(
+            summary.partition_key, is_base64=summary.is_partition_key_base64
+        )
+    if summary.is_readable:
+        return f"{summary.producer_name}-{summary.sequence_id}".encode()
+    return NONE_KEY
+
+
+def decode_partition_key(key: str, *, is_base64: bool) -> bytes:
+    """A key's bytes; one that is flagged as Base64 and is not stands for its own text."""
+    if is_base64:
+        try:
+            return b64decode(key, validate=True)
+        except ValueError:
+            pass
+    return key.encode()
