@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import (
     CorruptDataError,
     DirectoryLockedError,
@@ -19,6 +19,19 @@ from pulsar_py.metadata import sqlite_store
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.metadata.store import MUST_NOT_EXIST
+
+
+class WallAt(Clock):
+    """Time that stands still."""
+
+    def __init__(self, millis: int) -> None:
+        self._millis = millis
+
+    def monotonic_seconds(self) -> float:
+        return self._millis / 1000
+
+    def wall_time_millis(self) -> int:
+        return self._millis
 
 
 @pytest.fixture
@@ -55,11 +68,10 @@ async def test_ephemeral_keys_that_a_crash_left_go_at_the_next_start(path: Path)
 
 
 async def test_session_ids_differ_over_restarts(path: Path) -> None:
-    store = await SqliteMetadataStore.open(path, SystemClock())
+    store = await SqliteMetadataStore.open(path, WallAt(1000))
     first = (await store.open_session()).session_id
     await store.close()
-    await asyncio.sleep(0.002)
-    store = await SqliteMetadataStore.open(path, SystemClock())
+    store = await SqliteMetadataStore.open(path, WallAt(1001))
     assert (await store.open_session()).session_id != first
     await store.close()
 
