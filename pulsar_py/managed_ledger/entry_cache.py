@@ -83,8 +83,8 @@ class EntryCacheManager:
     ) -> None:
         self._clock = clock
         self.budget_bytes = budget_bytes
-        self._watermark = watermark
-        self._max_age_seconds = max_age_seconds
+        self.watermark = watermark
+        self.max_age_seconds = max_age_seconds
         self._eviction_interval_seconds = eviction_interval_seconds
         self.used_bytes = 0  # groups and reservations
         self.evicted_entries_count = 0  # since the start
@@ -93,24 +93,32 @@ class EntryCacheManager:
         self._groups: deque[_Group] = deque()  # in order of insertion; evicted ones go lazily
         self._timer: asyncio.TimerHandle | None = None  # set while there are groups
 
+    def resize(self, *, budget_bytes: int, watermark: float, max_age_seconds: float) -> None:
+        """Go on with other bounds; what exceeds them goes now, or when it is that old."""
+        self.budget_bytes = budget_bytes
+        self.watermark = watermark
+        self.max_age_seconds = max_age_seconds
+        if self.used_bytes > budget_bytes:
+            self._evict_to(int(budget_bytes * watermark))
+
     def insert(
         self, cache: EntryCache, ledger_id: int, first_entry_id: int, datas: Sequence[bytes]
     ) -> None:
         """Keep a group, if the budget has room for it at all. Hot path: tailing consume."""
         group = _Group(cache, ledger_id, first_entry_id, datas, self._clock.monotonic_seconds())
-        if group.size_bytes > self.budget_bytes * self._watermark:
+        if group.size_bytes > self.budget_bytes * self.watermark:
             return
         cache.groups.append(group)
         self._groups.append(group)
         self.used_bytes += group.size_bytes
         if self.used_bytes > self.budget_bytes * _FULL_PART:
-            self._evict_to(int(self.budget_bytes * self._watermark))
+            self._evict_to(int(self.budget_bytes * self.watermark))
         if self._timer is None:
             self._set_timer()
 
     def reserve(self, size_bytes: int) -> bool:
         """Take room in the budget for what is kept elsewhere; False if there is none."""
-        if self.used_bytes + size_bytes > self.budget_bytes * self._watermark:
+        if self.used_bytes + size_bytes > self.budget_bytes * self.watermark:
             return False
         self.used_bytes += size_bytes
         return True
@@ -144,7 +152,7 @@ class EntryCacheManager:
 
     def _on_timer(self) -> None:
         self._timer = None
-        oldest = self._clock.monotonic_seconds() - self._max_age_seconds
+        oldest = self._clock.monotonic_seconds() - self.max_age_seconds
         groups = self._groups
         while groups and (groups[0].cache is None or groups[0].inserted_at < oldest):
             self._evict_oldest()

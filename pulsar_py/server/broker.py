@@ -162,6 +162,16 @@ class BrokerService:
         if config != self.config:
             self.config = config
             self.topics.apply_settings(registry_settings(config))
+            self.connections.settings = connection_settings(config)
+            self._resize_cache(config)
+            self.maintenance.replace_chores(self._chores(config))
+
+    def _resize_cache(self, config: BrokerConfig) -> None:
+        self.managed_ledgers.cache_manager.resize(
+            budget_bytes=config.managedLedgerCacheSizeMB * MEBIBYTE,
+            watermark=config.managedLedgerCacheEvictionWatermark,
+            max_age_seconds=config.managedLedgerCacheEvictionTimeThresholdMillis / 1000,
+        )
 
     async def check_health(self) -> None:
         """Return if the metadata store takes a write and gives it back.
@@ -372,7 +382,6 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
         max_round_robin_batch_entries=config.dispatcherMaxRoundRobinBatchSize,
         read_failure_backoff_initial_millis=config.dispatcherReadFailureBackoffInitialTimeInMs,
         read_failure_backoff_max_millis=config.dispatcherReadFailureBackoffMaxTimeInMs,
-        is_precise_flow_control=config.preciseDispatcherFlowControl,
         max_consumers_per_topic=config.maxConsumersPerTopic,
         max_same_address_consumers_per_topic=config.maxSameAddressConsumersPerTopic,
         max_consumers_per_subscription=config.maxConsumersPerSubscription,

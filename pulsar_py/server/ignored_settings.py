@@ -97,6 +97,9 @@ useSeparateThreadPoolForProtocolHandlers=true
 webSocketNumIoThreads=2
 webSocketNumServiceThreads=20
 
+# Reads are always cut at what the permits allow, by the average number of messages in an entry.
+*preciseDispatcherFlowControl=false
+
 # Names Java classes or their directories, which can't be loaded here.
 additionalServletDirectory=./brokerAdditionalServlet
 allowShadedLedgerManagerFactoryClass=

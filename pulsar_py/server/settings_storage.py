@@ -151,7 +151,7 @@ class StorageSettings(Settings):
         default=900_000,
         minimum=1,
         category=BOOKIE,
-        doc="Milliseconds between looks for deleted ledgers.",
+        doc="Milliseconds between looks for entry logs of which nothing is left.",
     )
     minorCompactionThreshold: float = setting(
         default=0.2,

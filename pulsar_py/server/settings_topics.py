@@ -313,12 +313,6 @@ class TopicSettings(Settings):
         category=DISPATCH,
         doc="The longest such wait, in ms.",
     )
-    preciseDispatcherFlowControl: bool = setting(
-        default=False,
-        dynamic=True,
-        category=DISPATCH,
-        doc="Whether permits are converted by the average number of messages in an entry.",
-    )
 
     delayedDeliveryEnabled: bool = setting(
         default=True, category=DELAYED, doc="Whether messages may ask for a later delivery."

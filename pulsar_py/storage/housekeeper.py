@@ -55,6 +55,7 @@ class Housekeeper:
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
         now = clock.monotonic_seconds()
+        self._last_garbage_seconds = now
         self._last_minor_seconds = now
         self._last_major_seconds = now
         # The oldest journal file that may still be there.
@@ -212,6 +213,7 @@ class Housekeeper:
             elif sealed is not None:
                 self._is_flush_failing = True
                 self._on_room()
+            self._maybe_remove_dead_logs(now)
             self._maybe_compact(now)
         finally:
             self._schedule()
@@ -233,6 +235,18 @@ class Housekeeper:
             logger.info("disk has room again", extra={"free_bytes": free_bytes})
             self._gate.reopen()
         return free_bytes
+
+    def _maybe_remove_dead_logs(self, now: float) -> None:
+        if now - self._last_garbage_seconds >= self._settings.garbage_interval_seconds:
+            self._last_garbage_seconds = now
+            self._tasks.spawn(self._try_remove_dead_logs(), "remove dead logs")
+
+    async def _try_remove_dead_logs(self) -> None:
+        try:
+            async with self._flushing:
+                await self._storage.remove_dead_logs()
+        except StorageError:
+            logger.exception("dead entry logs not removed")
 
     def _maybe_compact(self, now: float) -> None:
         settings = self._settings

@@ -407,6 +407,18 @@ class LedgerStorage:
             items = sorted((copy.key, copy.location.encode()) for copy in kept)
             await self._publish_locked(Change(items, added=added, removed_log_id=log_id))
 
+    async def remove_dead_logs(self) -> None:
+        """Remove logs of which nothing is alive, the one that flushes add to included.
+
+        Raises:
+            StorageError: It can't be done now; nothing has changed.
+        """
+        logs, busy = self.manifest.logs, self.busy_log_id
+        if busy is not None and busy in logs and not logs[busy].live_bytes:
+            await self.roll_log()
+        if any(not log.live_bytes for log_id, log in logs.items() if log_id != self.busy_log_id):
+            await self._publish(Change())
+
     async def roll_log(self) -> None:
         """Let the next flush begin a log, so that this one may be compacted."""
         await self._writer.close()

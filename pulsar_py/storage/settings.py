@@ -66,7 +66,8 @@ class BookieSettings:
     """How often free space is looked at, and a failed flush tried again."""
 
     garbage_interval_seconds: float = 900.0
-    """How often entry logs without live bytes are looked for (each flush does so, too)."""
+    """How often entry logs without live bytes are looked for, the one in use included. (Each flush
+    removes others, too; without this an idle engine would keep its last one.)"""
 
     minor_compaction_threshold: float = 0.2
     """Entry logs with a smaller share of live bytes are rewritten, once in the minor interval."""

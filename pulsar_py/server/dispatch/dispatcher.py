@@ -276,6 +276,10 @@ class PersistentDispatcher(Dispatcher):
         self._epoch += 1
         self.read_more()
 
+    def on_settings_changed(self) -> None:
+        """The host's settings changed."""
+        self._read_batch_entries = self._host.settings.max_read_batch_entries
+
     def close(self) -> None:
         """Stop reading."""
         self._is_closed = True

@@ -21,7 +21,6 @@ class DispatchSettings:
     max_round_robin_batch_entries: int = 20  # dispatcherMaxRoundRobinBatchSize
     read_failure_backoff_initial_millis: int = 15_000  # dispatcherReadFailureBackoffInitialTimeInMs
     read_failure_backoff_max_millis: int = 60_000  # dispatcherReadFailureBackoffMaxTimeInMs
-    is_precise_flow_control: bool = False  # preciseDispatcherFlowControl
 
     max_consumers_per_topic: int = 0  # maxConsumersPerTopic
     max_same_address_consumers_per_topic: int = 0  # maxSameAddressConsumersPerTopic

@@ -43,11 +43,23 @@ class Maintenance:
     ) -> None:
         self._topics = topics
         self._clock = clock
+        self._changed = asyncio.Event()  # Set when what is due has to be looked at anew.
         now = clock.monotonic_seconds()
         # Chores with the time they are due.
         self._due = [
             (now + each.interval_seconds, each) for each in chores if each.interval_seconds > 0
         ]
+
+    def replace_chores(self, chores: Sequence[Chore]) -> None:
+        """Go on with other intervals; one that changed begins now."""
+        now = self._clock.monotonic_seconds()
+        due = {(chore.name, chore.interval_seconds): time for time, chore in self._due}
+        self._due = [
+            (due.get((each.name, each.interval_seconds), now + each.interval_seconds), each)
+            for each in chores
+            if each.interval_seconds > 0
+        ]
+        self._changed.set()
 
     async def run(self) -> None:
         """Run chores as they fall due, until cancelled."""
@@ -56,10 +68,19 @@ class Maintenance:
             due, chore = self._due[0]
             now = self._clock.monotonic_seconds()
             if due > now:
-                await self._clock.sleep(due - now)
+                await self._wait(due - now)
                 continue
             self._due[0] = (now + chore.interval_seconds, chore)
             await self.run_chore(chore)
+
+    async def _wait(self, seconds: float) -> None:
+        """Return after that time, or when chores were replaced."""
+        self._changed.clear()
+        timer = self._clock.call_later(seconds, self._changed.set)
+        try:
+            await self._changed.wait()
+        finally:
+            timer.cancel()
 
     async def run_chore(self, chore: Chore) -> None:
         """Run one chore over all topics now, giving way to others every so many."""

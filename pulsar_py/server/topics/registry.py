@@ -287,6 +287,7 @@ class TopicRegistry:
     def apply_settings(self, settings: RegistrySettings) -> None:
         """The broker's settings changed: running topics go on with what holds now."""
         self.settings = settings
+        self._loads.set_max_concurrent_loads(settings.max_concurrent_loads)
         self._reapply(lambda _: True)
 
     def _on_namespace_changed(self, namespace: NamespaceName, _: object) -> None:

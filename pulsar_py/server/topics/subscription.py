@@ -331,6 +331,8 @@ class PersistentSubscription(Subscription):
 
     def on_settings_changed(self) -> None:
         """The owner's `dispatch_settings` changed."""
+        if isinstance(self._dispatcher, PersistentDispatcher):
+            self._dispatcher.on_settings_changed()
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
             for consumer in self.consumers:
                 limit = self.settings.max_unacked_messages_per_consumer if self.is_durable else 0

@@ -8,6 +8,7 @@ Source: BrokerService.getTopic, loadOrCreatePersistentTopic in Pulsar's broker.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
@@ -26,7 +27,9 @@ class TopicLoads:
     ) -> None:
         self._tasks = tasks
         self._timeout_seconds = timeout_seconds
-        self._slots = asyncio.Semaphore(max_concurrent_loads)
+        self.max_concurrent_loads = max_concurrent_loads
+        self._running_count = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()  # loads whose turn has not come
         self._loads: dict[str, asyncio.Task[Topic | Exception]] = {}
 
     def is_loading(self, name: str) -> bool:
@@ -57,12 +60,42 @@ class TopicLoads:
     async def _run(self, name: str, load: Load) -> Topic | Exception:
         """A failure is a result: each who waits raises it; that nobody waits any more is fine."""
         try:
-            async with self._slots:
+            await self._take_slot()
+            try:
                 return await load()
+            finally:
+                self._running_count -= 1
+                self._start_waiting()
         except Exception as error:  # noqa: BLE001 - the task's outermost edge; callers raise it
             return error
         finally:
             del self._loads[name]
+
+    async def _take_slot(self) -> None:
+        if self._running_count < self.max_concurrent_loads:
+            self._running_count += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn  # Whoever ends it has counted this load.
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._running_count -= 1
+                self._start_waiting()
+            raise
+
+    def _start_waiting(self) -> None:
+        while self._waiting and self._running_count < self.max_concurrent_loads:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._running_count += 1
+                turn.set_result(None)
+
+    def set_max_concurrent_loads(self, count: int) -> None:
+        """Go on with another limit; loads under way are not disturbed."""
+        self.max_concurrent_loads = count
+        self._start_waiting()
 
     async def settled(self, name: str) -> None:
         """Return when no load of the topic is under way."""
