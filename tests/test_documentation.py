@@ -96,9 +96,7 @@ def test_classes_that_are_named_exist(name: str) -> None:
     missing = []
     for word in words:
         class_name, _, member = word.partition(".")
-        if class_name not in defined() | ELSEWHERE:
-            missing.append(word)
-        elif member and class_name not in ELSEWHERE and member not in defined():
+        if class_name not in ELSEWHERE and not {class_name, member or class_name} <= defined():
             missing.append(word)
     assert not missing
 
