@@ -167,6 +167,11 @@ class Connections:
 
     # --- end -------------------------------------------------------------------------------
 
+    def stop_reading(self) -> None:
+        """Take nothing more from any client, so that topics close without a flood to answer."""
+        for cnx in self._open:
+            cnx.stop_reading()
+
     async def close(self) -> None:
         """Close every connection and wait until their work has ended."""
         self._is_closed = True

@@ -9,7 +9,8 @@ as a task of `Connections`. Nothing here knows what a command means.
 
 Back-pressure. Reading stops for any of three reasons, and starts again when none is left: too many
 publishes without an answer, too much output that the client does not take, too many requests under
-way. Output that is queued stays below the high mark as long as dispatchers ask `is_writable`.
+way. It stops for good when the broker closes. Output that is queued stays below the high mark as
+long as dispatchers ask `is_writable`.
 While reading is paused a silent client is not taken for dead: its answer may be in the socket.
 
 Memory. An idle connection is this object, its decoder, state and keep-alive: no task, no timer, no
@@ -54,6 +55,7 @@ Buffer = bytes | bytearray | memoryview
 PAUSED_BY_PUBLISHES: Final = 1
 PAUSED_BY_OUTPUT: Final = 2
 PAUSED_BY_REQUESTS: Final = 4
+PAUSED_BY_SHUTDOWN: Final = 8
 
 MAX_REQUESTS_UNDER_WAY: Final = 1000
 
@@ -557,6 +559,10 @@ class ServerCnx(asyncio.Protocol):
             consumer.close()
         for watcher in watchers:
             watcher.close()
+
+    def stop_reading(self) -> None:
+        """The broker is closing: what the client still sends stays in its socket."""
+        self._pause_reading(PAUSED_BY_SHUTDOWN)
 
     def send_refresh_challenge(self) -> None:
         """Ask for fresh credentials."""

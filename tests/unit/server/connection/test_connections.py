@@ -105,6 +105,17 @@ async def test_closed_client_that_takes_nothing_is_cut_off(server: Server) -> No
     assert server.connections.count == 0
 
 
+async def test_nothing_is_read_any_more_once_the_broker_closes(server: Server) -> None:
+    client = await server.connect()
+    server.connections.stop_reading()
+    assert client.cnx.is_reading_paused
+    client.cnx.in_flight.started(1)
+    client.cnx.in_flight.finished(1, 0)
+    assert client.cnx.is_reading_paused
+    await server.connections.close()
+    assert client.is_closed
+
+
 async def test_closing_ends_all_connections_and_refuses_new_ones(server: Server) -> None:
     client = await server.connect()
     stuck = await server.connect()
