@@ -1,4 +1,4 @@
 """Ledgers of entries on a disk: journal, entry logs, index; knows nothing of messages.
 
-Third-party packages it may import: protobuf, crc32c.
+Third-party packages it may import: protobuf, crc32c, pyroaring.
 """

@@ -19,9 +19,12 @@ from pulsar_py.storage.garbage import compact_log
 from pulsar_py.storage.journal import journal_path
 from pulsar_py.storage.ledger_storage import LedgerStorage
 from pulsar_py.storage.settings import BookieSettings
-from pulsar_py.storage.write_cache import AppendGate, WriteCache
+from pulsar_py.storage.write_cache import AppendGate, Generation, WriteCache
 
 logger = logging.getLogger(__name__)
+
+RELEASE_LEDGERS_COUNT = 1000
+"""Ledgers of a flushed generation that are freed in one turn of the loop: about a millisecond."""
 
 
 class Housekeeper:
@@ -169,6 +172,7 @@ class Housekeeper:
         self._gate.room_bytes += sealed.entries_cost_bytes
         self._on_room()
         await self.remove_journals()
+        await _release(sealed)
 
     async def _try_flush(self) -> None:
         try:
@@ -267,3 +271,11 @@ class Housekeeper:
             logger.exception("entry log damaged, not compacted")
         except StorageError:
             logger.exception("garbage collection failed")
+
+
+async def _release(generation: Generation) -> None:
+    """Let a flushed generation go piece by piece: tens of thousands of ledgers take a while."""
+    while generation.ledgers:
+        for _ in range(min(RELEASE_LEDGERS_COUNT, len(generation.ledgers))):
+            generation.ledgers.popitem()
+        await asyncio.sleep(0)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
 
+from pyroaring import BitMap64
+
 from pulsar_py.common.disk import Disk
 from pulsar_py.storage.index_format import (
     Item,
@@ -79,24 +81,26 @@ class Index:
         for table in reversed(tuple(self.tables)):
             async for page in table.pages_from(first):
                 for key, value in page.items(max(page.floor(first), 0)):
-                    if first <= key <= last:
+                    if key > last:
+                        break
+                    if key >= first:
                         runs[split_key(key)[1]] = Location.decode(value)
-                if page.key(page.count - 1) > last:
+                if page.key(page.count - 1) >= last:
                     break
         return runs
 
     async def ledger_ids(self) -> list[int]:
         """Ids of all ledgers that are not deleted, ascending."""
-        is_living: dict[int, bool] = {}
+        seen, living = BitMap64(), BitMap64()
         for table in tuple(self.tables):
-            async for page in table.pages_from(b""):
-                for index in range(page.count):
-                    key = page.key(index)
-                    if not any(key[8:]):
-                        ledger_id = split_key(key)[0]
-                        if ledger_id not in is_living:
-                            is_living[ledger_id] = not page.value(index)[0] & DELETED
-        return sorted(ledger_id for ledger_id, living in is_living.items() if living)
+            async for items in table.scan(b""):
+                for key, value in items:
+                    ledger_id, entry_id = split_key(key)
+                    if entry_id < 0 and ledger_id not in seen:
+                        seen.add(ledger_id)
+                        if not value[0] & DELETED:
+                            living.add(ledger_id)
+        return list(living)
 
 
 def _neighbours(page: Page, index: int, found: FoundRun, ahead_bytes: int) -> list[FoundRun]:

@@ -44,6 +44,10 @@ logger = logging.getLogger(__name__)
 
 DIRECTORY = "journal"
 
+GROUP_LEDGERS_COUNT = 2000
+"""Ledgers and changes of ledgers that share a group at most: the loop applies them in one go, which
+takes about 5 ms."""
+
 PIECE_ENTRIES_COUNT = 1024
 """Entries that are measured together when a section is cut from what waits."""
 
@@ -213,7 +217,7 @@ class Journal:
         sections: list[Section] = []
         unfinished: list[Ledger] = []
         dirty = self._dirty
-        while dirty and room > 0:
+        while dirty and room > 0 and len(ledgers) < GROUP_LEDGERS_COUNT:
             ledger = dirty.popleft()
             if not ledger.pending:
                 continue
@@ -225,7 +229,7 @@ class Journal:
                 unfinished.append(ledger)
         dirty += unfinished
         changes = []
-        for _ in range(len(self._changes)):
+        for _ in range(min(len(self._changes), GROUP_LEDGERS_COUNT)):
             change = self._changes.popleft()
             if change.ledger.pending:
                 self._changes.append(change)
