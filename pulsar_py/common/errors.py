@@ -8,7 +8,9 @@
     ├── ConfigurationError       a setting that is unknown or out of bounds
     ├── StorageError             ledgers and files
     │   ├── LedgerNotFoundError, LedgerFencedError, LedgerClosedError, EntryNotFoundError,
-    │   │   CorruptDataError, DiskFullError, DirectoryLockedError
+    │   │   DiskFullError, DirectoryLockedError
+    │   └── CorruptDataError
+    │       └── FormatVersionError       whole, but written by another version
     ├── MetadataError            the metadata store
     │   ├── MetadataNotFoundError, MetadataExistsError, MetadataBadVersionError
     ├── ManagedLedgerError
@@ -76,6 +78,16 @@ class EntryNotFoundError(StorageError):
 
 class CorruptDataError(StorageError):
     """Stored bytes fail their checksum or make no sense; the message names file and offset."""
+
+
+class FormatVersionError(CorruptDataError):
+    """A file has a version of its format that is not read here; nothing of it was touched."""
+
+    def __init__(self, path: str, kind: str, found: object, ours: int) -> None:
+        """`kind` says what the file is, `found` is the version it claims."""
+        super().__init__(
+            f"{path}: {kind} has format version {found}, this pulsar_py reads version {ours}"
+        )
 
 
 class DiskFullError(StorageError):

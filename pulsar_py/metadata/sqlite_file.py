@@ -27,6 +27,7 @@ from typing import Final
 from pulsar_py.common.errors import (
     CorruptDataError,
     DirectoryLockedError,
+    FormatVersionError,
     MetadataBadVersionError,
     MetadataError,
     MetadataExistsError,
@@ -87,7 +88,8 @@ class SqliteFile:
         Raises:
             DirectoryLockedError: Somebody else has it open.
             CorruptDataError: It is no file of ours, or unreadable.
-            MetadataError: It can't be opened, or comes from a newer version.
+            FormatVersionError: It comes from a newer or older version.
+            MetadataError: It can't be opened.
         """
         self.path = path
         self.notifications: list[Notification] = []  # of the changes since `begin`
@@ -113,10 +115,8 @@ class SqliteFile:
         version = execute("PRAGMA user_version").fetchone()[0]
         if execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise CorruptDataError(f"{self.path} is no metadata of ours")
-        if version > FORMAT_VERSION:
-            raise MetadataError(
-                f"{self.path} has format {version}; this version reads up to {FORMAT_VERSION}"
-            )
+        if version != FORMAT_VERSION:
+            raise FormatVersionError(str(self.path), "metadata", version, FORMAT_VERSION)
         if execute("SELECT 1 FROM keys WHERE session IS NOT NULL LIMIT 1").fetchone():
             execute("DELETE FROM keys WHERE session IS NOT NULL")
 

@@ -33,6 +33,7 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
+from pulsar_py.storage.entry_log import check_log_versions
 from pulsar_py.storage.handles import BookieLedger
 from pulsar_py.storage.housekeeper import Housekeeper
 from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
@@ -145,7 +146,8 @@ class Bookie(LedgerStore):
         Raises:
             ConfigurationError: The settings contradict one another.
             DirectoryLockedError: Another process has the directory.
-            CorruptDataError: Something confirmed is damaged; names file and offset.
+            CorruptDataError: Something confirmed is damaged; names file and offset. A file of
+                another version of its format is a `FormatVersionError`.
         """
         settings = settings or BookieSettings()
         settings.check()
@@ -156,6 +158,7 @@ class Bookie(LedgerStore):
                 bookie = cls(disk, clock, ledger_ids, settings, storage)
             else:
                 storage = await LedgerStorage.open(disk, settings)
+                await check_log_versions(disk, storage.manifest.logs)
                 bookie = cls(disk, clock, ledger_ids, settings, storage)
                 await bookie._recover_journal()
                 await bookie._housekeeper.check_room()

@@ -7,9 +7,15 @@ open while it is in use, even when the log was removed meanwhile.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from pulsar_py.common.disk import AppendFile, Disk, ReadFile
-from pulsar_py.storage.entry_log_format import LOG_HEADER_BYTES, Buffer, encode_log_header
+from pulsar_py.storage.entry_log_format import (
+    LOG_HEADER_BYTES,
+    Buffer,
+    check_log_version,
+    encode_log_header,
+)
 from pulsar_py.storage.index_format import Location
 
 DIRECTORY = "entries"
@@ -18,6 +24,26 @@ DIRECTORY = "entries"
 def log_path(log_id: int) -> str:
     """Path of an entry log."""
     return f"{DIRECTORY}/{log_id:010}"
+
+
+async def check_log_versions(disk: Disk, log_ids: Iterable[int]) -> None:
+    """Refuse entry logs of another version, before anything is written beside them.
+
+    One that is missing or has no header at all is left to whoever reads its runs.
+
+    Raises:
+        FormatVersionError: There is one.
+    """
+    for log_id in log_ids:
+        path = log_path(log_id)
+        try:
+            file = await disk.open_read(path)
+        except FileNotFoundError:
+            continue
+        try:
+            check_log_version(await file.read_at(0, LOG_HEADER_BYTES), path)
+        finally:
+            await file.close()
 
 
 class EntryLogWriter:

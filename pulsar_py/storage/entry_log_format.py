@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.storage.journal_format import big_endian, from_big_endian, split
 
@@ -79,12 +79,23 @@ def check_log_header(data: bytes, log_id: int, path: str) -> None:
     """
     if len(data) < LOG_HEADER_BYTES or data[:8] != LOG_MAGIC:
         raise CorruptDataError(f"{path}: offset 0: not an entry log")
-    _, version, checksum = _LOG_START.unpack_from(data)
-    if version != VERSION:
-        raise CorruptDataError(f"{path}: entry log version {version}, this is version {VERSION}")
+    check_log_version(data, path)
+    _, _, checksum = _LOG_START.unpack_from(data)
     rest = data[_LOG_START.size : LOG_HEADER_BYTES]
     if crc32c(rest) != checksum or _LOG_REST.unpack(rest)[0] != log_id:
         raise CorruptDataError(f"{path}: offset 0: the header is damaged or of another log")
+
+
+def check_log_version(data: bytes, path: str) -> None:
+    """Refuse a log of another version; what is no log at all passes.
+
+    Raises:
+        FormatVersionError: It is of another version.
+    """
+    if len(data) >= LOG_HEADER_BYTES and data[:8] == LOG_MAGIC:
+        _, version, _ = _LOG_START.unpack_from(data)
+        if version != VERSION:
+            raise FormatVersionError(path, "entry log", version, VERSION)
 
 
 def cut_runs(entries: Sequence[bytes], run_bytes: int) -> Iterator[tuple[int, int]]:

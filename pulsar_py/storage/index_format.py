@@ -40,7 +40,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
 
 PAGE_BYTES = 4096
@@ -232,7 +232,7 @@ class Footer:
             raise CorruptDataError(f"{path}: no index table, or its end is missing")
         _, version, sparse, table_id, offset, pages, keys = _FOOTER.unpack_from(data)
         if version != VERSION:
-            raise CorruptDataError(f"{path}: index version {version}, this is version {VERSION}")
+            raise FormatVersionError(path, "index table", version, VERSION)
         if _FOOTER_END.unpack_from(data, _FOOTER.size)[0] != crc32c(data[: _FOOTER.size]):
             raise CorruptDataError(f"{path}: the footer's checksum does not match")
         return cls(table_id, offset, pages, keys, sparse)

@@ -39,7 +39,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.storage.ledger_record import LedgerRecord
 
@@ -81,7 +81,7 @@ def decode_file_header(data: bytes, path: str) -> FileHeader | None:
     """The header at the start of `data`; None if there is none (a torn or unused file).
 
     Raises:
-        CorruptDataError: It is of another version.
+        FormatVersionError: It is of another version.
     """
     if len(data) < FILE_HEADER_BYTES:
         return None
@@ -89,7 +89,7 @@ def decode_file_header(data: bytes, path: str) -> FileHeader | None:
     if magic != FILE_MAGIC or checksum != crc32c(data[_FILE_START.size : FILE_HEADER_BYTES]):
         return None
     if version != VERSION:
-        raise CorruptDataError(f"{path}: journal version {version}, this is version {VERSION}")
+        raise FormatVersionError(path, "journal", version, VERSION)
     return FileHeader(*_FILE_REST.unpack_from(data, _FILE_START.size))
 
 

@@ -20,12 +20,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
 
 PATH = "MANIFEST"
 _MAGIC = "PULSAR-PY-STORAGE"
-_VERSION = 1
+VERSION = 1
 _HEAD_LENGTH = 33
 _HEAD_WORDS_COUNT = 3
 
@@ -62,7 +62,7 @@ class Manifest:
                 "next_table": self.next_table_id,
             }
         ).encode()
-        head = f"{_MAGIC} {_VERSION} {crc32c(body):08x}".ljust(_HEAD_LENGTH - 1) + "\n"
+        head = f"{_MAGIC} {VERSION} {crc32c(body):08x}".ljust(_HEAD_LENGTH - 1) + "\n"
         return head.encode() + body
 
     @classmethod
@@ -76,8 +76,8 @@ class Manifest:
         body = data[_HEAD_LENGTH:]
         if len(head) != _HEAD_WORDS_COUNT or head[0] != _MAGIC:
             raise CorruptDataError(f"{PATH}: offset 0: not a manifest")
-        if head[1] != str(_VERSION):
-            raise CorruptDataError(f"{PATH}: format version {head[1]}, this is version {_VERSION}")
+        if head[1] != str(VERSION):
+            raise FormatVersionError(PATH, "manifest", head[1], VERSION)
         if head[2] != f"{crc32c(body):08x}":
             raise CorruptDataError(f"{PATH}: offset 0: the checksum does not match")
         content = json.loads(body)

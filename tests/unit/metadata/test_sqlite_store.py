@@ -12,6 +12,7 @@ from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import (
     CorruptDataError,
     DirectoryLockedError,
+    FormatVersionError,
     MetadataError,
     MetadataExistsError,
 )
@@ -105,12 +106,13 @@ async def test_a_database_of_something_else_is_refused(path: Path) -> None:
         await SqliteMetadataStore.open(path, SystemClock())
 
 
-async def test_a_newer_format_is_refused(path: Path) -> None:
+@pytest.mark.parametrize("version", [0, 99])
+async def test_another_format_is_refused(path: Path, version: int) -> None:
     await (await SqliteMetadataStore.open(path, SystemClock())).close()
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
+    connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(MetadataError, match="format 99"):
+    with pytest.raises(FormatVersionError, match=f"sqlite: .*version {version}, .* version 1"):
         await SqliteMetadataStore.open(path, SystemClock())
 
 

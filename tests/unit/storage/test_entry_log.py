@@ -5,8 +5,14 @@ import random
 
 import pytest
 
+from pulsar_py.common.errors import FormatVersionError
 from pulsar_py.common.memory_disk import MemoryDisk
-from pulsar_py.storage.entry_log import EntryLogReaders, EntryLogWriter, log_path
+from pulsar_py.storage.entry_log import (
+    EntryLogReaders,
+    EntryLogWriter,
+    check_log_versions,
+    log_path,
+)
 from pulsar_py.storage.entry_log_format import LOG_HEADER_BYTES, decode_run, encode_run
 from pulsar_py.testing.disk import SimulatedDisk
 
@@ -69,3 +75,15 @@ async def test_only_so_many_logs_stay_open() -> None:
     assert await readers.read(2, 0, 4) == b"PLSR"
     assert readers.read_bytes == 16
     await readers.close()
+
+
+async def test_a_log_of_another_version_is_refused_and_one_without_a_header_left() -> None:
+    disk = await disk_with_log(1)
+    await check_log_versions(disk, [1, 2])
+    data = bytearray(await disk.read_whole(log_path(1)))
+    await disk.replace(log_path(1), b"?" * len(data))
+    await check_log_versions(disk, [1])
+    data[11] = 2
+    await disk.replace(log_path(1), data)
+    with pytest.raises(FormatVersionError, match=r"entries/0000000001: entry log .*version 2"):
+        await check_log_versions(disk, [1])
