@@ -46,6 +46,9 @@ from pulsar_py.storage.ledger_store import LedgerStore
 
 logger = logging.getLogger(__name__)
 
+COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
+"""Property of a cursor whose value is the id of the topic's compacted ledger."""
+
 DEFAULT_CACHE_SIZE_BYTES = 64 * 1024 * 1024
 
 Ledger = ManagedLedger[Any]  # Any: the type of contexts belongs to who sets the listener
@@ -227,6 +230,9 @@ class ManagedLedgerOpener:
                 record = decode_cursor_record(found.value)
                 if record.cursor_ledger_id != NO_LEDGER:
                     named.add(record.cursor_ledger_id)
+                compacted_ledger_id = record.snapshot.properties.get(COMPACTED_LEDGER_PROPERTY)
+                if compacted_ledger_id is not None:
+                    named.add(compacted_ledger_id)
             if depth <= _LEDGER_DEPTH:
                 await self._collect_names(child_path, depth + 1, named)
 

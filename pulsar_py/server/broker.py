@@ -39,6 +39,7 @@ from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
@@ -98,6 +99,11 @@ class BrokerService:
         )
         self.schemas = SchemaRegistry(metadata, ledger_store, clock)
         self.ledger_store = ledger_store
+        self.ledger_collector = LedgerCollector(
+            ledger_store,
+            [self.managed_ledgers.named_ledgers, self.schemas.named_ledgers],
+            clock,
+        )
         self.namespaces = NamespaceService(
             metadata, self.resources, default_bundles_count=config.defaultNumberOfNamespaceBundles
         )
@@ -147,6 +153,7 @@ class BrokerService:
         self._on_dynamic(await self.resources.dynamic_configuration.get(""))
         await self.namespaces.start(self.topics.close_topics)
         self._tasks.spawn(self.maintenance.run(), "maintenance")
+        self._tasks.spawn(self.ledger_collector.run(), "ledger collector")
         self.connections.start()
 
     def _on_topic_lost(self, topic: Topic) -> None:

@@ -100,6 +100,10 @@ class SchemaRegistry:
                 return stored
         return None
 
+    async def named_ledgers(self) -> set[int]:
+        """Ids of all ledgers that hold definitions."""
+        return await self._storage.named_ledgers()
+
     async def history(self, schema_id: str) -> list[StoredSchema]:
         """All versions since the last deletion, oldest first."""
         return list((await self._history(schema_id)).live)

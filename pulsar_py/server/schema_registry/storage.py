@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import asyncio
 
-from pulsar_py.common.errors import StorageError
+from google.protobuf.message import DecodeError
+
+from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.common.names import url_form_encode
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 from pulsar_py.proto.SchemaStorageFormat_pb2 import IndexEntry, SchemaEntry, SchemaLocator
@@ -102,6 +104,33 @@ class SchemaStorage:
         await confirmed.future
         await writer.close()
         return writer.ledger_id
+
+    async def named_ledgers(self) -> set[int]:
+        """Ids of the ledgers of all versions of all schemas.
+
+        Raises:
+            CorruptDataError: A locator can't be read.
+        """
+        named: set[int] = set()
+        for path in await self._paths_below(SCHEMAS_PATH):
+            found = await self._metadata.get(path)
+            if found is None:
+                continue
+            try:
+                locator = SchemaLocator.FromString(found.value)
+            except DecodeError as error:
+                raise CorruptDataError(f"{path}: the locator can't be read: {error}") from error
+            named.update(index.position.ledgerId for index in locator.index)
+            if locator.HasField("info"):
+                named.add(locator.info.position.ledgerId)
+        return named
+
+    async def _paths_below(self, path: str) -> list[str]:
+        paths = []
+        for child in await self._metadata.children(path):
+            paths.append(f"{path}/{child}")
+            paths += await self._paths_below(f"{path}/{child}")
+        return paths
 
     async def remove(self, schema_id: str) -> None:
         """Delete the index, then the ledgers."""

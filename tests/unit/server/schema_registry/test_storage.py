@@ -41,6 +41,15 @@ async def test_ledgers_say_whose_they_are(metadata: MemoryMetadataStore, bookie:
     assert info.is_closed
 
 
+async def test_all_ledgers_are_named(metadata: MemoryMetadataStore, bookie: Bookie) -> None:
+    storage = SchemaStorage(metadata, bookie)
+    assert await storage.named_ledgers() == set()
+    locator_version = await storage.append(ID, version(0), MUST_NOT_EXIST)
+    await storage.append(ID, version(1), locator_version)
+    await storage.append("public/other/t", version(0), MUST_NOT_EXIST)
+    assert sorted(await storage.named_ledgers()) == list(await bookie.list_ledgers())
+
+
 async def test_loser_of_a_race_leaves_no_ledger(
     metadata: MemoryMetadataStore, bookie: Bookie
 ) -> None:

@@ -1,0 +1,101 @@
+"""LedgerCollector: deletes ledgers that no metadata names (edge).
+
+Whoever owns ledgers names them in the metadata store in a second step, and on deletion takes the
+name away first; a crash between both leaves a ledger that nobody knows. Each round compares what
+the store has with all names. A ledger goes that was unnamed in every round for a time long enough
+for any such second step. A round that can't read all names deletes nothing, and neither is a ledger
+deleted whose metadata says that it is of a component not known here.
+
+In memory are two bitmaps, and a number for each unnamed ledger.
+
+Source: ScanAndCompareGarbageCollector in Apache BookKeeper, which compares with ledger metadata.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from pyroaring import BitMap64
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import LedgerNotFoundError, PulsarError
+from pulsar_py.storage.ledger_store import LedgerStore
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_SECONDS = 1800.0
+MINIMUM_AGE_SECONDS = 3600.0
+CANDIDATES_COUNT = 100_000
+"""Unnamed ledgers remembered at once, the oldest; the others' time begins later."""
+
+KNOWN_COMPONENTS = frozenset({b"", b"managed-ledger", b"schema"})
+"""Values of `component` in the custom metadata of ledgers whose names are looked up."""
+
+Names = Callable[[], Awaitable[Iterable[int]]]
+
+
+class LedgerCollector:
+    """Finds and deletes what a crash left over; the broker owns its task."""
+
+    def __init__(
+        self,
+        ledger_store: LedgerStore,
+        names: Sequence[Names],
+        clock: Clock,
+        *,
+        interval_seconds: float = INTERVAL_SECONDS,
+        minimum_age_seconds: float = MINIMUM_AGE_SECONDS,
+    ) -> None:
+        """`names` together give the ids of all ledgers that are in use."""
+        self._ledger_store = ledger_store
+        self._names = names
+        self._clock = clock
+        self._interval_seconds = interval_seconds
+        self._minimum_age_seconds = minimum_age_seconds
+        self._unnamed_since: dict[int, float] = {}
+
+    async def run(self) -> None:
+        """One round after each interval, until cancelled."""
+        while True:
+            await self._clock.sleep(self._interval_seconds)
+            try:
+                await self.collect()
+            except PulsarError as error:
+                logger.warning("ledgers not compared", extra={"error": str(error)})
+
+    async def collect(self) -> int:
+        """Do one round; returns how many ledgers were deleted.
+
+        Raises:
+            PulsarError: Ledgers or names could not be read; nothing was deleted.
+        """
+        # The ledgers first: what is created and named from here on is not among them.
+        unnamed = BitMap64(await self._ledger_store.list_ledgers())
+        for names in self._names:
+            unnamed -= BitMap64(await names())
+        now = self._clock.monotonic_seconds()
+        since = self._unnamed_since
+        self._unnamed_since = {
+            ledger_id: since.get(ledger_id, now) for ledger_id in unnamed[:CANDIDATES_COUNT]
+        }
+        aged = [
+            ledger_id
+            for ledger_id, first_seen in self._unnamed_since.items()
+            if now - first_seen >= self._minimum_age_seconds
+        ]
+        deleted = [ledger_id for ledger_id in aged if await self._delete(ledger_id)]
+        if deleted:
+            logger.info("unnamed ledgers deleted", extra={"count": len(deleted)})
+        return len(deleted)
+
+    async def _delete(self, ledger_id: int) -> bool:
+        try:
+            info = await self._ledger_store.info(ledger_id)
+        except LedgerNotFoundError:
+            return False
+        if info.custom_metadata.get("component", b"") not in KNOWN_COMPONENTS:
+            return False
+        await self._ledger_store.delete(ledger_id)
+        del self._unnamed_since[ledger_id]
+        return True
