@@ -4,12 +4,14 @@ import asyncio
 
 import pytest
 
+from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.entry_log import log_path
 from pulsar_py.storage.garbage import compact_log
 from pulsar_py.storage.handles import BookieLedger
-from tests.unit.storage.support import entry, start, write
+from pulsar_py.storage.ledger_store import LedgerOptions
+from tests.unit.storage.support import Listener, entry, start, write
 
 
 async def all_entries(reader: object, count: int) -> list[bytes]:
@@ -36,6 +38,39 @@ async def test_compaction_leaves_little_more_than_what_lives() -> None:
     assert statistics.entry_log_live_bytes < stored < 1.3 * statistics.entry_log_live_bytes
     for writer in writers[:2]:
         assert await all_entries(writer, 40) == [entry(entry_id) for entry_id in range(40)]
+    await bookie.close()
+
+
+async def used_bytes(disk: Disk) -> int:
+    paths = [
+        f"{directory}/{name}"
+        for directory in ("journal", "entries", "index")
+        for name in await disk.list_directory(directory)
+    ]
+    return sum([len(await disk.read_whole(path)) for path in [*paths, "MANIFEST"]])
+
+
+async def test_all_files_together_shrink_after_nine_of_ten_interleaved_ledgers_went() -> None:
+    disk = MemoryDisk()
+    bookie = await start(disk, entry_log_bytes=400_000, run_bytes=20_000, write_cache_bytes=300_000)
+    owners = [Listener() for _ in range(100)]
+    writers = [await bookie.create(owner, LedgerOptions()) for owner in owners]
+    for entry_id in range(40):
+        for writer in writers:
+            writer.append(entry(entry_id, 1000))
+        for owner in owners:
+            await owner.until(entry_id)
+    await asyncio.gather(
+        *(bookie.delete(each.ledger_id) for n, each in enumerate(writers) if n % 10)
+    )
+
+    for _ in range(2):
+        await bookie.collect_garbage()
+
+    live_bytes = 10 * 40 * 1000
+    assert live_bytes < await used_bytes(disk) < 1.3 * live_bytes
+    for writer in writers[::10]:
+        assert await all_entries(writer, 40) == [entry(number, 1000) for number in range(40)]
     await bookie.close()
 
 
