@@ -54,7 +54,7 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 bench-storage: setup
-	$(BIN)/python -m benchmarks.micro_storage
+	$(BIN)/python -m benchmarks.storage
 
 bench-client bench-spark:
 	@echo "$@: not there yet, it comes with the $(if $(findstring client,$@),client,Spark pipeline)"

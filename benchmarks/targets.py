@@ -101,10 +101,16 @@ def _answers(port: int, request: bytes | None = None) -> bool:
         return False
 
 
-def start_ours(directory: Path, settings: dict[str, str] | None = None) -> Target:
-    """Start `pulsar-py standalone` on free ports; returns when both answer."""
+def start_ours(
+    directory: Path, settings: dict[str, str] | None = None, *, data_dir: Path | None = None
+) -> Target:
+    """Start `pulsar-py standalone` on free ports; returns when both answer.
+
+    `data_dir` is one that was filled before; by default it is new. `Target.stop` removes it unless
+    the target's `data_dir` was set to None.
+    """
     port, web_port = free_port(), free_port()
-    data_dir = Path(tempfile.mkdtemp(prefix="bench-data-", dir=directory))
+    data_dir = data_dir or Path(tempfile.mkdtemp(prefix="bench-data-", dir=directory))
     command = [
         str(Path(sys.executable).with_name("pulsar-py")), "standalone", "--data-dir", str(data_dir),
         "--host", "127.0.0.1", "--port", str(port), "--web-port", str(web_port),

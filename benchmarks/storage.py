@@ -1,0 +1,344 @@
+"""Growth of the storage: `make bench-storage`. Prints a table and writes JSON under `results`.
+
+Two sizes are measured, the second ten times the first, so that the last column shows how each
+figure grows. At `--scale 1` the second has ten thousand topics with a subscription each, a backlog
+of ten million entries of 1 KB in ten of them, and one million ledgers in an engine of their own.
+The pages of the data are dropped from the system's cache before they are read back
+(`posix_fadvise`). "The longest ping" is the longest answer to a PING sent every 5 ms meanwhile by a
+thread that shares its interpreter with the load: an upper bound of the broker's loop being away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvloop
+
+from benchmarks.raw_client import RawConnection, entry, frame, send_block
+from benchmarks.targets import Target, start_ours
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
+
+RESULTS = Path(__file__).with_name("results")
+NAMESPACE = "persistent://public/default"
+SUBSCRIPTION = "growth"
+TOPICS, ENTRIES, LEDGERS = 10_000, 10_000_000, 1_000_000
+BACKLOG_TOPICS = 10
+ENTRY_BYTES = 1024
+BLOCK_ENTRIES = 200
+IN_FLIGHT_ENTRIES = 4000
+REQUESTS_AT_ONCE = 200
+PERMITS = 1000
+
+LIMITS = {
+    "restart_seconds": 5.0,
+    "reopen_all_seconds": 60.0,
+    "resident_opened_megabytes": 400.0,
+    "resident_after_reading_megabytes": 400.0,
+}
+"""What the largest size has to stay below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much one measurement holds."""
+
+    topics: int
+    entries: int
+    ledgers: int
+
+    @classmethod
+    def of(cls, scale: float) -> Size:
+        """A share of the whole, in round numbers."""
+        return cls(
+            max(int(TOPICS * scale), BACKLOG_TOPICS),
+            max(int(ENTRIES * scale), BACKLOG_TOPICS * BLOCK_ENTRIES),
+            max(int(LEDGERS * scale), 1000),
+        )
+
+
+class Pinger(threading.Thread):
+    """Sends PING after PING over a connection of its own."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self._socket = socket.create_connection(("127.0.0.1", port), 30)
+        connect = BaseCommand(type=BaseCommand.CONNECT)
+        connect.connect.client_version = "pulsar_py-bench"
+        connect.connect.protocol_version = 20
+        self._socket.sendall(frame(connect))
+        self._answer()
+        self._is_stopped = False
+        self.longest_millis = 0.0
+
+    def run(self) -> None:
+        """Measure until stopped."""
+        command = BaseCommand(type=BaseCommand.PING)
+        command.ping.SetInParent()
+        ping = frame(command)
+        while not self._is_stopped:
+            sent = time.perf_counter()
+            self._socket.sendall(ping)
+            while self._answer().type != BaseCommand.PONG:
+                pass
+            self.longest_millis = max(self.longest_millis, (time.perf_counter() - sent) * 1e3)
+            time.sleep(0.005)
+        self._socket.close()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._is_stopped = True
+        self.join()
+
+    def _answer(self) -> BaseCommand:
+        (size,) = struct.unpack(">I", self._exactly(4))
+        data = self._exactly(size)
+        (length,) = struct.unpack_from(">I", data)
+        return BaseCommand.FromString(data[4 : 4 + length])
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = self._socket.recv(size - len(data))
+            if not piece:
+                raise ConnectionError("the broker hung up")
+            data += piece
+        return data
+
+
+@contextmanager
+def phase(figures: dict[str, float], name: str, target: Target) -> Iterator[None]:
+    """Measure seconds, CPU and the longest ping of what is done inside."""
+    pinger = Pinger(target.port)
+    pinger.start()
+    cpu, started = target.cpu_seconds(), time.perf_counter()
+    try:
+        yield
+    finally:
+        figures[f"{name}_seconds"] = time.perf_counter() - started
+        figures[f"{name}_cpu_seconds"] = target.cpu_seconds() - cpu
+        pinger.stop()
+        figures[f"{name}_longest_ping_millis"] = pinger.longest_millis
+
+
+def topic_name(number: int) -> str:
+    """Topics come in order; the first ten have the backlog."""
+    return f"{NAMESPACE}/growth-{number:05}"
+
+
+def drop_from_page_cache(directory: Path) -> None:
+    """Let the next read of each file come from the disk."""
+    for path in directory.rglob("*"):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+
+def disk_megabytes_per_second(directory: Path) -> float:
+    """How fast the entry logs are read one after another, by a plain loop."""
+    drop_from_page_cache(directory)
+    read, started = 0, time.perf_counter()
+    for path in sorted(directory.rglob("entries/*")):
+        with path.open("rb", buffering=0) as file:
+            while piece := len(file.read(1 << 20)):
+                read += piece
+    return read / (time.perf_counter() - started) / 1e6
+
+
+def used_megabytes(directory: Path) -> float:
+    """What the files of a directory take on disk."""
+    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file()) / 1e6
+
+
+async def subscribe_all(target: Target, count: int) -> None:
+    """Open a consumer on every topic, many requests at a time."""
+    connection = await RawConnection.connect("127.0.0.1", target.port)
+    for first in range(0, count, REQUESTS_AT_ONCE):
+        numbers = range(first, min(first + REQUESTS_AT_ONCE, count))
+        connection.write(b"".join(_lookup(connection, number) for number in numbers))
+        await _answers(connection, BaseCommand.LOOKUP_RESPONSE, len(numbers))
+        connection.write(b"".join(_subscribe(connection, number) for number in numbers))
+        await _answers(connection, BaseCommand.SUCCESS, len(numbers))
+    connection.close()
+
+
+async def _answers(connection: RawConnection, expected: int, count: int) -> None:
+    while count:
+        answer = await connection.answer()
+        if answer.type == BaseCommand.ERROR:
+            raise RuntimeError(f"a request was answered with {answer}")
+        count -= answer.type == expected
+
+
+def _lookup(connection: RawConnection, number: int) -> bytes:
+    command = BaseCommand(type=BaseCommand.LOOKUP)
+    command.lookupTopic.topic = topic_name(number)
+    command.lookupTopic.request_id = connection.next_request_id()
+    return frame(command)
+
+
+def _subscribe(connection: RawConnection, number: int) -> bytes:
+    command = BaseCommand(type=BaseCommand.SUBSCRIBE)
+    subscribe = command.subscribe
+    subscribe.topic = topic_name(number)
+    subscribe.subscription = SUBSCRIPTION
+    subscribe.subType = CommandSubscribe.Exclusive
+    subscribe.consumer_id = number
+    subscribe.request_id = connection.next_request_id()
+    subscribe.initialPosition = CommandSubscribe.Earliest
+    return frame(command)
+
+
+async def publish_all(target: Target, count: int) -> None:
+    """Fill the backlog: blocks in turn to each of its topics."""
+    connection = await RawConnection.connect("127.0.0.1", target.port)
+    stored = entry(os.urandom(ENTRY_BYTES))
+    blocks = []
+    for number in range(BACKLOG_TOPICS):
+        await connection.create_producer(topic_name(number), number)
+        blocks.append(send_block(number, 0, BLOCK_ENTRIES, stored))
+    has_room = asyncio.Event()
+    connection.on_frames = lambda _: has_room.set()
+    connection.start_counting()
+    sent = 0
+    while sent < count:
+        connection.write(blocks[sent // BLOCK_ENTRIES % BACKLOG_TOPICS])
+        sent += BLOCK_ENTRIES
+        while sent - connection.frames_count > IN_FLIGHT_ENTRIES:
+            has_room.clear()
+            await has_room.wait()
+    while connection.frames_count < sent:
+        has_room.clear()
+        await has_room.wait()
+    connection.close()
+
+
+async def read_backlog(target: Target, count: int) -> None:
+    """Receive the whole backlog of each of its topics, one after another."""
+    per_topic = count // BACKLOG_TOPICS
+    for number in range(BACKLOG_TOPICS):
+        connection = await RawConnection.connect("127.0.0.1", target.port)
+        await connection.subscribe(topic_name(number), SUBSCRIPTION, 1, from_earliest=True)
+        arrived = asyncio.Event()
+        connection.on_frames = lambda _, arrived=arrived: arrived.set()
+        connection.start_counting()
+        granted = 0
+        while connection.frames_count < per_topic:
+            while granted - connection.frames_count < 2 * PERMITS:
+                connection.flow(1, PERMITS)
+                granted += PERMITS
+            arrived.clear()
+            await asyncio.wait_for(arrived.wait(), 30)
+        connection.close()
+
+
+def measure(size: Size, directory: Path) -> dict[str, float]:
+    """All figures of one size."""
+    figures: dict[str, float] = {}
+    data_dir = Path(tempfile.mkdtemp(prefix="growth-", dir=directory))
+    target = start_ours(directory, data_dir=data_dir)
+    try:
+        figures["resident_empty_megabytes"] = target.resident_megabytes()
+        with phase(figures, "create_all", target):
+            uvloop.run(subscribe_all(target, size.topics))
+        with phase(figures, "publish", target):
+            uvloop.run(publish_all(target, size.entries))
+        figures["resident_filled_megabytes"] = target.resident_megabytes()
+        target.data_dir = None
+        figures["stop_seconds"] = _timed(target.stop)
+        figures["data_megabytes"] = used_megabytes(data_dir)
+        figures["disk_megabytes_per_second"] = disk_megabytes_per_second(data_dir)
+        drop_from_page_cache(data_dir)
+        target = start_ours(directory, data_dir=data_dir)
+        figures["restart_seconds"] = target.ready_millis / 1e3
+        figures["resident_restarted_megabytes"] = target.resident_megabytes()
+        _measure_restarted(target, size, figures, data_dir)
+    finally:
+        target.stop()
+        shutil.rmtree(data_dir, ignore_errors=True)
+    for name, value in _measure_ledgers(size.ledgers, directory).items():
+        figures[f"ledgers_{name}"] = value
+    return figures
+
+
+def _measure_restarted(
+    target: Target, size: Size, figures: dict[str, float], data_dir: Path
+) -> None:
+    with phase(figures, "reopen_all", target):
+        uvloop.run(subscribe_all(target, size.topics))
+    figures["resident_opened_megabytes"] = target.resident_megabytes()
+    drop_from_page_cache(data_dir)
+    with phase(figures, "read_backlog", target):
+        uvloop.run(read_backlog(target, size.entries))
+    megabytes = size.entries * ENTRY_BYTES / 1e6
+    figures["read_backlog_megabytes_per_second"] = megabytes / figures["read_backlog_seconds"]
+    figures["resident_after_reading_megabytes"] = target.resident_megabytes()
+
+
+def _timed(work: object) -> float:
+    assert callable(work)
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _measure_ledgers(count: int, directory: Path) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix="ledgers-", dir=directory) as name:
+        command = [sys.executable, "-m", "benchmarks.ledger_growth", name, str(count)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+def print_table(sizes: list[Size], measured: list[dict[str, float]]) -> None:
+    """One line a figure, and what became of it at ten times the size."""
+    header = "".join(f"{f'{each.topics:,} / {each.entries:,}':>22}" for each in sizes)
+    print(f"\n{'topics / entries of 1 KB':<44}{header}{'grows by':>10}{'limit':>8}")
+    for name in measured[0]:
+        values = [figures[name] for figures in measured]
+        growth = f"{values[-1] / values[0]:9.1f}x" if values[0] else ""
+        limit = f"{LIMITS[name]:8.0f}" if name in LIMITS else ""
+        cells = "".join(f"{value:22,.2f}" for value in values)
+        print(f"{name:<44}{cells}{growth:>10}{limit}")
+
+
+def main() -> None:
+    """Measure both sizes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=0.1, help="1 is ten thousand topics")
+    parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()))
+    arguments = parser.parse_args()
+    sizes = [Size.of(arguments.scale / 10), Size.of(arguments.scale)]
+    measured = []
+    for size in sizes:
+        print(f"measuring {size}", flush=True)
+        measured.append(measure(size, arguments.directory))
+    print_table(sizes, measured)
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"storage-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    content = [
+        {"topics": size.topics, "entries": size.entries, "ledgers": size.ledgers, **figures}
+        for size, figures in zip(sizes, measured, strict=True)
+    ]
+    path.write_text(json.dumps({"scale": arguments.scale, "sizes": content}, indent=2) + "\n")
+    print(f"\n{path}")
+
+
+if __name__ == "__main__":
+    main()
