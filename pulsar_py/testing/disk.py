@@ -2,9 +2,13 @@
 
 What was written is there for its readers at once, and durable only after its sync: a crash leaves
 of each unsynced write nothing, all, a beginning, or some of its sectors, and of unsynced names the
-older ones at most. Each step at which a crash makes a difference is counted, so that a test can
-crash at each of them. Syncs can be left out by name, to show that a test would notice; reads and
-writes can be made to fail, stored bits be flipped, room be limited, and syncs take time.
+older ones at most. Writes of one file survive independently of one another, so they are reordered,
+too. A write that fails leaves a beginning of itself; a sync that fails loses what it had to save,
+and a later sync does not bring that back.
+
+Each step at which a crash makes a difference is counted, so that a test can crash at each of them.
+Syncs can be left out by name, to show that a test would notice; reads and writes can be made to
+fail, reads to come back short, stored bits be flipped, room be limited, and syncs take time.
 
 A crash ends the life of the process in front: calls never return and callbacks never come. Then
 `after_crash` is the disk that the next process finds. Call `bury` first, when the first process's
@@ -58,6 +62,11 @@ class SimulatedDisk(Disk):
         self.syncs_seen: set[str] = set()
         # Asked before each write with its path; an error to raise, or None.
         self.fault: Callable[[str, str], BaseException | None] | None = None
+        # Asked before each read with its path and length; how many bytes it gets at most.
+        self.shorten: Callable[[str, int], int] | None = None
+        # Asked before each sync of a file with its path; the seconds that it takes beyond
+        # `sync_seconds`, on the running loop.
+        self.slow: Callable[[str], float] | None = None
         # Called once, when the crash happens.
         self.on_crash: Callable[[], None] | None = None
         self.is_crashed = False
@@ -168,10 +177,7 @@ class SimulatedDisk(Disk):
     async def truncate(self, path: str, length: int) -> None:
         """Cut a file, durably."""
         await self.write_point("truncate", path)
-        inode = self._inode(path)
-        inode.sync()
-        del inode.data[length:]
-        inode.sync()
+        self._inode(path).cut(length)
 
     async def remove(self, path: str) -> None:
         """Remove a file's name; durable after `sync_directory`."""
@@ -235,6 +241,22 @@ class SimulatedDisk(Disk):
         if error is not None:
             raise error
 
+    def slowness_seconds(self, path: str) -> float:
+        """How long a sync of that file takes."""
+        return self.sync_seconds + (0.0 if self.slow is None else self.slow(path))
+
+    def part(self, buffers: Sequence[Buffer]) -> bytes:
+        """What a write that failed leaves: any beginning of it that has room."""
+        data = b"".join(buffers)
+        if self.capacity_bytes is not None:
+            data = data[: max(self.capacity_bytes - self._used(), 0)]
+        return data[: self._chance.randint(0, len(data))]
+
+    def lose_unsynced(self, inode: _Inode) -> None:
+        """What a sync that failed leaves durable; no later one will save the rest."""
+        inode.durable[:] = inode.after_crash(self._chance).data
+        inode.unsynced.clear()
+
     def takes_sync(self, name: str) -> bool:
         """Whether the sync of that name is to be done."""
         self.syncs_seen.add(name)
@@ -285,21 +307,30 @@ class _Inode:
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         data = b"".join(buffers)
-        self.unsynced.append((self.end, data))
-        self.data[self.end : self.end + len(data)] = data
+        self.put(data)
         self.end += len(data)
 
+    def put(self, data: bytes) -> None:
+        """Write at the end without moving it."""
+        self.unsynced.append((self.end, data))
+        self.data[self.end : self.end + len(data)] = data
+
     def sync(self) -> None:
-        self.durable[:] = self.data
+        for offset, data in self.unsynced:
+            _place(self.durable, offset, data)
         self.unsynced.clear()
+
+    def cut(self, length: int) -> None:
+        """Keep a beginning, durably."""
+        self.sync()
+        del self.data[length:]
+        del self.durable[length:]
 
     def after_crash(self, chance: random.Random) -> _Inode:
         content = bytearray(self.durable)
         for offset, data in self.unsynced:
             for start, end in _surviving(chance, offset, len(data)):
-                if len(content) < offset + end:
-                    content.extend(bytes(offset + end - len(content)))
-                content[offset + start : offset + end] = data[start:end]
+                _place(content, offset + start, data[start:end])
         left = _Inode(0)
         left.data[:] = content
         left.durable[:] = content
@@ -321,15 +352,15 @@ class _SimulatedAppendFile(AppendFile):
         disk = self._disk
         loop = asyncio.get_running_loop()
         try:
-            disk.raise_fault("append", self.path)
             if disk.count_write_point():
                 return
             self._write(buffers)
         except (StorageError, OSError) as error:
             loop.call_soon(on_synced, error)
             return
-        if disk.sync_seconds:
-            loop.call_later(disk.sync_seconds, self._sync_and_report, on_synced)
+        seconds = disk.slowness_seconds(self.path)
+        if seconds:
+            loop.call_later(seconds, self._sync_and_report, on_synced)
         else:
             loop.call_soon(self._sync_and_report, on_synced)
 
@@ -338,6 +369,7 @@ class _SimulatedAppendFile(AppendFile):
         try:
             disk.raise_fault("sync", self.path)
         except (StorageError, OSError) as error:
+            disk.lose_unsynced(self._inode)
             on_synced(error)
             return
         if disk.count_write_point():
@@ -347,16 +379,34 @@ class _SimulatedAppendFile(AppendFile):
             on_synced(None)
 
     async def append(self, buffers: Sequence[Buffer]) -> None:
-        await self._disk.write_point("append", self.path)
+        await self._disk.alive()
+        if self._disk.count_write_point():
+            await self._disk.alive()
         self._write(buffers)
 
     def _write(self, buffers: Sequence[Buffer]) -> None:
         end = self._inode.end + sum(map(len, buffers))
-        self._disk.claim(max(end - len(self._inode.data), 0))
+        try:
+            self._disk.raise_fault("append", self.path)
+            self._disk.claim(max(end - len(self._inode.data), 0))
+        except (StorageError, OSError):
+            self._inode.put(self._disk.part(buffers))
+            raise
         self._inode.append(buffers)
 
     async def sync(self) -> None:
-        await self._disk.write_point("sync", self.path)
+        disk = self._disk
+        await disk.alive()
+        seconds = disk.slow(self.path) if disk.slow is not None else 0.0
+        if seconds:
+            await asyncio.sleep(seconds)
+        try:
+            disk.raise_fault("sync", self.path)
+        except (StorageError, OSError):
+            disk.lose_unsynced(self._inode)
+            raise
+        if disk.count_write_point():
+            await disk.alive()
         self._sync()
         await self._disk.write_point("synced", self.path)
 
@@ -381,10 +431,19 @@ class _SimulatedReadFile(ReadFile):
     async def read_at(self, offset: int, length: int) -> bytes:
         await self._disk.alive()
         self._disk.raise_fault("read", self.path)
+        if self._disk.shorten is not None:
+            length = self._disk.shorten(self.path, length)
         return bytes(self._inode.data[offset : offset + length])
 
     async def close(self) -> None:
         await self._disk.alive()
+
+
+def _place(content: bytearray, offset: int, data: bytes) -> None:
+    """Put bytes there; what was not written before them reads as zeros."""
+    if len(content) < offset:
+        content.extend(bytes(offset - len(content)))
+    content[offset : offset + len(data)] = data
 
 
 def _prefix(

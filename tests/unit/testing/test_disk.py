@@ -3,10 +3,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
 from pulsar_py.common.errors import DiskFullError, StorageError
+from pulsar_py.testing.clock import run_virtual
 from pulsar_py.testing.disk import SimulatedDisk
 
 DATA = bytes(range(256)) * 16
@@ -127,8 +129,9 @@ async def test_faults_room_and_flipped_bits() -> None:
     with pytest.raises(DiskFullError):
         await file.append([bytes(98)])
     disk.flip_bit("f", 1, 3)
-    assert await disk.read_whole("f") == b"ajc"
-    assert await disk.free_bytes() == 97
+    left = await disk.read_whole("f")
+    assert left.rstrip(bytes(1)) == b"ajc"
+    assert await disk.free_bytes() == 100 - len(left)
 
 
 async def test_syncs_take_their_time() -> None:
@@ -139,3 +142,83 @@ async def test_syncs_take_their_time() -> None:
     file.append_and_sync([b"x"], done.set_result)
     assert await done is None
     assert asyncio.get_running_loop().time() - before >= 0.004
+
+
+def _refuse(kind: str) -> Callable[[str, str], StorageError | None]:
+    return lambda seen, path: StorageError(f"{path}: EIO") if seen == kind else None
+
+
+async def test_a_failed_sync_is_not_made_good_by_a_later_one() -> None:
+    lengths = Counter()
+    for seed in range(40):
+        disk = SimulatedDisk(random.Random(seed))
+        file = await disk.create("f")
+        await disk.sync_directory("")
+        await file.append([DATA])
+        disk.fault = _refuse("sync")
+        with pytest.raises(StorageError):
+            await file.sync()
+        disk.fault = None
+        await file.append([b"behind"])
+        await file.sync()
+        disk.crash()
+        left = await disk.after_crash().read_whole("f")
+        assert left.endswith(b"behind")
+        lengths["whole" if left == DATA + b"behind" else "lost"] += 1
+
+    assert min(lengths["whole"], lengths["lost"]) > 3, lengths
+
+
+async def test_a_failed_write_leaves_any_beginning_of_itself() -> None:
+    seen = set()
+    for seed in range(40):
+        disk = SimulatedDisk(random.Random(seed))
+        file = await disk.create("f")
+        disk.fault = _refuse("append")
+        with pytest.raises(StorageError):
+            await file.append([b"abcd"])
+        assert file.size_bytes == 0
+        seen.add(await disk.read_whole("f"))
+
+    assert seen == {b"", b"a", b"ab", b"abc", b"abcd"}
+
+
+async def test_unsynced_writes_of_one_file_survive_in_any_order() -> None:
+    seen = set()
+    for seed in range(60):
+        disk = SimulatedDisk(random.Random(seed))
+        file = await disk.create("f")
+        await disk.sync_directory("")
+        await file.append([b"a" * 512])
+        await file.append([b"b" * 512])
+        disk.crash()
+        seen.add(await disk.after_crash().read_whole("f"))
+
+    assert {bytes(512) + b"b" * 512, b"a" * 512, b"a" * 512 + b"b" * 512, b""} == seen
+
+
+async def test_reads_come_back_short_when_asked_to() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    file = await disk.create("f")
+    await file.append([b"abcdef"])
+    disk.shorten = lambda path, length: length // 2
+
+    assert await (await disk.open_read("f")).read_at(0, 6) == b"abc"
+
+
+@pytest.mark.parametrize("is_journal", [False, True])
+def test_slow_syncs_take_their_time(*, is_journal: bool) -> None:
+    async def seconds() -> float:
+        loop = asyncio.get_running_loop()
+        disk = SimulatedDisk(random.Random(1))
+        file = await disk.create("f")
+        disk.slow = lambda path: 3.0
+        if is_journal:
+            done = loop.create_future()
+            file.append_and_sync([b"a"], done.set_result)
+            await done
+        else:
+            await file.sync()
+        return loop.time()
+
+    assert run_virtual(seconds()) == 3.0
