@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import random
 from array import array
 
+import pytest
+
+from pulsar_py.common.disk import Disk
+from pulsar_py.common.errors import StorageError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage import journal_reader
 from pulsar_py.storage.journal import journal_path
 from pulsar_py.storage.journal_format import FILE_HEADER_BYTES, FileHeader, Section, encode_block
 from pulsar_py.storage.journal_reader import find_files, has_block_after, read_blocks
 from pulsar_py.storage.recovery import ReplayFile
+from pulsar_py.testing.disk import SimulatedDisk
 
 
 def journal_bytes(file_id: int, sizes: list[int], reserve: int = 500) -> tuple[bytes, list[int]]:
@@ -29,7 +35,7 @@ async def disk_with(file_id: int, data: bytes) -> MemoryDisk:
     return disk
 
 
-async def ends_read(disk: MemoryDisk, replay: ReplayFile) -> list[int]:
+async def ends_read(disk: Disk, replay: ReplayFile) -> list[int]:
     file = await disk.open_read(journal_path(replay.file_id))
     return [end async for _, end in read_blocks(file, replay)]
 
@@ -96,3 +102,17 @@ async def test_files_are_found_with_their_headers() -> None:
         (3, False, False),
         (4, False, True),
     ]
+
+
+@pytest.mark.parametrize("given", [0, 50, 120])
+async def test_a_short_read_is_no_torn_end(given: int) -> None:
+    data, _ = journal_bytes(1, [10, 200, 10], 0)
+    disk = SimulatedDisk(random.Random(1))
+    await disk.make_directory("journal")
+    await disk.replace(journal_path(1), data)
+    disk.shorten = lambda path, length: given
+
+    with pytest.raises(StorageError, match=f"{given} of .* bytes read"):
+        await ends_read(disk, replay())
+    with pytest.raises(StorageError, match="bytes read"):
+        await has_block_after(await disk.open_read(journal_path(1)), 1, 0)
