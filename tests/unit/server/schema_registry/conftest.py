@@ -2,18 +2,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
+from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 
 
-@pytest.fixture
-def metadata() -> MemoryMetadataStore:
-    return MemoryMetadataStore(SystemClock())
+@pytest.fixture(params=["memory", "sqlite"])
+async def metadata(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MetadataStore]:
+    """Both stores, in turn."""
+    clock = SystemClock()
+    store: MetadataStore = (
+        await SqliteMetadataStore.open(tmp_path / "metadata.sqlite", clock)
+        if request.param == "sqlite"
+        else MemoryMetadataStore(clock)
+    )
+    yield store
+    await store.close()
 
 
 @pytest.fixture
