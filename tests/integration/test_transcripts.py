@@ -1,12 +1,15 @@
 """Every recorded conversation with Apache Pulsar 4.2.4, held with our broker.
 
-All scenarios of one set of settings run at once against one broker in memory; each test looks at
-the outcome of its own. `NOT_DUE` and `DEVIATIONS` in `transcripts/expectations.py` say what differs.
+All scenarios of one set of settings run at once against one broker; each test looks at the outcome
+of its own. Every scenario that is due is played twice: on a broker in memory, and on one on disk,
+whose metadata are in SQLite. `NOT_DUE` and `DEVIATIONS` in `transcripts/expectations.py` say what
+differs; whether these lists are up to date is looked at in memory alone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections import defaultdict
 from functools import cache
 from urllib.parse import urlsplit
@@ -29,10 +32,12 @@ def settings_of(name: str, *, deviates: bool) -> tuple[str, ...]:
     return (*lines, *DEVIATIONS[name].settings) if deviates and name in DEVIATIONS else lines
 
 
-async def play_with(settings: tuple[str, ...], scenarios: list[Scenario]) -> dict[str, Outcome]:
-    """Play scenarios against one fresh broker."""
+async def play_with(
+    settings: tuple[str, ...], scenarios: list[Scenario], data_dir: str | None
+) -> dict[str, Outcome]:
+    """Play scenarios against one fresh broker, in memory without a directory."""
     config = BrokerConfig.from_texts(dict(line.split("=", 1) for line in settings))
-    async with Broker(config=config) as broker:
+    async with Broker(config=config, data_dir=data_dir) as broker:
         binary, web = urlsplit(broker.service_url), urlsplit(broker.web_service_url)
         assert binary.hostname
         assert binary.port
@@ -43,25 +48,42 @@ async def play_with(settings: tuple[str, ...], scenarios: list[Scenario]) -> dic
         return await play_all(RECORDING, scenarios, target)
 
 
-def play_groups(groups: dict[tuple[str, ...], list[Scenario]]) -> dict[str, Outcome]:
-    """Play each group against a broker with its settings, all at once."""
+def play_groups(
+    groups: dict[tuple[str, ...], list[Scenario]], parent: str | None = None
+) -> dict[str, Outcome]:
+    """Play each group against a broker with its settings, all at once; on disk below `parent`."""
 
     async def play() -> list[dict[str, Outcome]]:
         return await asyncio.gather(
-            *(play_with(settings, scenarios) for settings, scenarios in groups.items())
+            *(
+                play_with(settings, scenarios, parent and f"{parent}/{number}")
+                for number, (settings, scenarios) in enumerate(groups.items())
+            )
         )
 
     return {name: outcome for outcomes in asyncio.run(play()) for name, outcome in outcomes.items()}
 
 
-@cache
-def outcomes() -> dict[str, Outcome]:
+def play_as_it_goes_here(parent: str | None) -> dict[str, Outcome]:
     """What every scenario showed, as it has to go here."""
     groups: defaultdict[tuple[str, ...], list[Scenario]] = defaultdict(list)
     for name, scenario in RECORDING.scenarios.items():
         played = DEVIATIONS[name].apply(scenario) if name in DEVIATIONS else scenario
         groups[settings_of(name, deviates=True)].append(played)
-    return play_groups(groups)
+    return play_groups(groups, parent)
+
+
+@cache
+def outcomes() -> dict[str, Outcome]:
+    """Of brokers in memory."""
+    return play_as_it_goes_here(None)
+
+
+@cache
+def outcomes_on_disk() -> dict[str, Outcome]:
+    """Of brokers with their metadata in SQLite and their ledgers on disk."""
+    with tempfile.TemporaryDirectory(prefix="transcripts") as parent:
+        return play_as_it_goes_here(parent)
 
 
 @cache
@@ -76,6 +98,12 @@ def outcomes_as_recorded() -> dict[str, Outcome]:
 @pytest.mark.parametrize("name", DUE)
 def test_goes_as_recorded(name: str) -> None:
     outcome = outcomes()[name]
+    assert outcome.has_passed, "\n".join(outcome.differences)
+
+
+@pytest.mark.parametrize("name", DUE)
+def test_goes_as_recorded_on_disk(name: str) -> None:
+    outcome = outcomes_on_disk()[name]
     assert outcome.has_passed, "\n".join(outcome.differences)
 
 
