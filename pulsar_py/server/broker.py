@@ -56,7 +56,7 @@ from pulsar_py.server.topics.policies import (
 from pulsar_py.server.topics.producer_names import ProducerNames
 from pulsar_py.server.topics.registry import RegistrySettings, TopicRegistry
 from pulsar_py.server.topics.topic import Topic
-from pulsar_py.storage.ledger_store import LedgerOptions, LedgerStore
+from pulsar_py.storage.ledger_store import LedgerStore
 from pulsar_py.wire.commands import SendReceiptEncoder
 
 logger = logging.getLogger(__name__)
@@ -196,6 +196,7 @@ class BrokerService:
     async def close(self) -> None:
         """Unload every topic with everything written, give up ownership, stop the timers."""
         timeout_seconds = self.config.brokerShutdownTimeoutMs / 1000
+        self.connections.stop_reading()
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self.namespaces.close()
@@ -438,9 +439,4 @@ def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
         max_batch_deleted_indexes_to_persist=config.managedLedgerMaxBatchDeletedIndexToPersist,
         cursor_backlogged_threshold_entries=config.managedLedgerCursorBackloggedThreshold,
         skips_non_recoverable_data=config.autoSkipNonRecoverableData,
-        ledger_options=LedgerOptions(
-            ensemble_size=config.managedLedgerDefaultEnsembleSize,
-            write_quorum_size=config.managedLedgerDefaultWriteQuorum,
-            ack_quorum_size=config.managedLedgerDefaultAckQuorum,
-        ),
     )

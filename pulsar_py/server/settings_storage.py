@@ -16,15 +16,6 @@ BOOKIE: Final = "Bookie"
 class StorageSettings(Settings):
     """How entries are cut into ledgers, cached, and written to disk."""
 
-    managedLedgerDefaultEnsembleSize: int = setting(
-        default=1, minimum=1, category=LEDGERS, doc="Bookies of a ledger; there is one here."
-    )
-    managedLedgerDefaultWriteQuorum: int = setting(
-        default=1, minimum=1, category=LEDGERS, doc="Bookies that each entry is written to."
-    )
-    managedLedgerDefaultAckQuorum: int = setting(
-        default=1, minimum=1, category=LEDGERS, doc="Bookies whose confirmation a write waits for."
-    )
     managedLedgerMaxEntriesPerLedger: int = setting(
         default=50_000,
         minimum=1,
@@ -143,7 +134,7 @@ class StorageSettings(Settings):
     )
     logSizeLimit: int = setting(
         default=1024 * 1024 * 1024,
-        minimum=1024,
+        minimum=256 * 1024,
         category=BOOKIE,
         doc="Bytes after which the next entry log is opened.",
     )

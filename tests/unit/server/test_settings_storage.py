@@ -10,7 +10,6 @@ from pulsar_py.server.settings_storage import StorageSettings
 
 def test_defaults_are_those_of_a_standalone() -> None:
     settings = StorageSettings()
-    assert settings.managedLedgerDefaultEnsembleSize == 1
     assert settings.managedLedgerMaxEntriesPerLedger == 50_000
     assert settings.managedLedgerMaxSizePerLedgerMbytes == 2048
     assert settings.managedLedgerCursorMaxEntriesPerLedger == 50_000
