@@ -16,6 +16,7 @@ from pathlib import Path
 
 import uvloop
 
+from pulsar_py.cli.standalone import spare_the_loop
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.local_disk import LocalDisk
@@ -123,6 +124,7 @@ async def _delete(bookie: Bookie, count: int, figures: dict[str, float], turn: L
 
 def main() -> None:
     """`directory count`."""
+    spare_the_loop()
     print(json.dumps(uvloop.run(measure(Path(sys.argv[1]), int(sys.argv[2])))))
 
 

@@ -8,6 +8,7 @@ Exit codes: 0 after a clean stop, 1 when it could not start (one line says why).
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -21,6 +22,10 @@ from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.log_format import JsonFormatter, TextFormatter
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import Broker
+
+COLLECTOR_THRESHOLDS = (5000, 4, 100)
+"""Objects more before the youngest are looked at (0.5 ms); how often that before the next
+generation is (3 ms); how often that before all are."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -42,6 +47,7 @@ class StandaloneOptions:
 def run(options: StandaloneOptions) -> int:
     """Run one broker to its end; returns the exit code."""
     set_up_logging(log_format=options.log_format, level=options.log_level)
+    spare_the_loop()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(options))
@@ -49,6 +55,17 @@ def run(options: StandaloneOptions) -> int:
         sys.stderr.write(f"pulsar-py: {error}\n")
         return 1
     return 0
+
+
+def spare_the_loop() -> None:
+    """Let the cyclic collector look at what is young alone, and hardly ever at everything.
+
+    A full collection stops the loop for about 0.25 s with ten thousand topics, and with the default
+    thresholds there are a dozen while they are loaded; what is released here goes by its count of
+    references. One still comes after two million objects more, should there be cycles.
+    """
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 def set_up_logging(*, log_format: str, level: str) -> None:

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pulsar_py.cli.standalone import StandaloneOptions, load_config, run, serve, set_up_logging
+from pulsar_py.cli.standalone import (
+    COLLECTOR_THRESHOLDS,
+    StandaloneOptions,
+    load_config,
+    run,
+    serve,
+    set_up_logging,
+    spare_the_loop,
+)
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.log_format import JsonFormatter, TextFormatter
+
+
+@pytest.fixture(autouse=True)
+def _collector_as_before() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
 
 FREE = {"host": "127.0.0.1", "port": 0, "web_port": 0}
 
@@ -79,3 +98,9 @@ async def test_the_first_signal_stops_it(
     assert words[2].startswith("pulsar://127.0.0.1:")
     assert words[3].startswith("http://127.0.0.1:")
     assert words[4:] == ["data", "in", "memory"]
+
+
+def test_the_cyclic_collector_leaves_what_is_old_alone() -> None:
+    spare_the_loop()
+    assert gc.get_threshold() == COLLECTOR_THRESHOLDS
+    assert gc.get_freeze_count() > 0
