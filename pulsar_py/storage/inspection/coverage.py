@@ -1,0 +1,48 @@
+"""Which entries of a ledger are there and which are missing; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pulsar_py.storage.index_format import Location
+
+EntryRange = tuple[int, int]
+"""First and last entry id, both included."""
+
+
+def missing_ranges(present: Iterable[EntryRange], first: int, last: int) -> list[EntryRange]:
+    """What of `first` to `last` no range has, ascending."""
+    missing = []
+    for begin, end in sorted(present):
+        if begin > last:
+            break
+        if begin > first:
+            missing.append((first, begin - 1))
+        first = max(first, end + 1)
+    if first <= last:
+        missing.append((first, last))
+    return missing
+
+
+def useful_runs(runs: Mapping[int, Location]) -> dict[int, Location]:
+    """Without the runs that lie within those before them: they would hide these from a search."""
+    useful = {}
+    end = -1
+    for first in sorted(runs):
+        last = first + runs[first].count - 1
+        if last > end:
+            useful[first] = runs[first]
+            end = last
+    return useful
+
+
+def ranges_of(runs: Mapping[int, Location]) -> list[EntryRange]:
+    """The entries that runs hold."""
+    return [(first, first + location.count - 1) for first, location in runs.items()]
+
+
+def ranges_text(ranges: Iterable[EntryRange], limit_count: int = 8) -> str:
+    """For people: "3, 5-9", the first few of them."""
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges]
+    more = len(texts) - limit_count
+    return ", ".join(texts[:limit_count]) + (f" and {more} ranges more" if more > 0 else "")

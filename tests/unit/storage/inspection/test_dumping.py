@@ -1,0 +1,52 @@
+"""Each record of each kind of file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+from pulsar_py.storage.inspection.dumping import (
+    Record,
+    dump_entries,
+    dump_index,
+    dump_journal,
+    dump_manifest,
+)
+from tests.unit.storage.inspection.damaged_disk import filled_disk, flip, newest, oldest
+
+
+async def all_of(records: AsyncIterator[Record]) -> list[Record]:
+    found = [record async for record in records]
+    json.dumps(found)
+    return found
+
+
+async def test_everything_is_there() -> None:
+    disk = await filled_disk()
+    (manifest,) = await all_of(dump_manifest(disk))
+    assert manifest["next_table"] == 2
+    journal = await all_of(dump_journal(disk, shown_bytes=2))
+    assert {each["kind"] for each in journal} == {"header", "section", "ledger"}
+    section = next(each for each in journal if each["kind"] == "section")
+    assert section["data"][0] == "0000"  # type: ignore[index]
+    runs = await all_of(dump_entries(disk))
+    assert {each["ledger"] for each in runs} == {1, 2, 3}
+    index = await all_of(dump_index(disk))
+    assert [each["ledger"] for each in index if each["kind"] == "ledger"] == [1, 2, 3]
+    assert sum(each["entries"] for each in index if each["kind"] == "location") == 300  # type: ignore[misc]
+
+
+async def test_what_is_damaged_says_so() -> None:
+    disk = await filled_disk()
+    for directory in ("entries", "index", "journal"):
+        await flip(disk, await oldest(disk, directory), 205)
+    await flip(disk, "MANIFEST", 50)
+    for dump in (dump_manifest, dump_journal, dump_entries, dump_index):
+        assert any(each["kind"] == "damaged" for each in await all_of(dump(disk))), dump
+
+
+async def test_a_disk_with_nothing() -> None:
+    disk = await filled_disk()
+    await disk.remove("MANIFEST")
+    assert await all_of(dump_manifest(disk)) == []
+    assert await newest(disk, "index")
