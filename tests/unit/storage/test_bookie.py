@@ -16,6 +16,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.storage import journal
 from pulsar_py.storage.ledger_store import LedgerOptions
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.unit.storage.support import Ids, Listener, entry, fill, start, turns, write
@@ -241,4 +242,22 @@ async def test_a_long_journal_is_replayed_in_bounded_memory(
     while len(read) < 2000:
         read += await reader.read(len(read), 1999, 5000)
     assert read == [entry(entry_id) for entry_id in range(2000)]
+    await bookie.close()
+
+
+async def test_many_ledgers_are_cut_into_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "GROUP_LEDGERS_COUNT", 10)
+    bookie = await start(MemoryDisk())
+    owners = [Listener() for _ in range(25)]
+    writers = await asyncio.gather(*(bookie.create(each, LedgerOptions()) for each in owners))
+    assert bookie.statistics().journal_groups_count >= 3
+    groups_count = bookie.statistics().journal_groups_count
+
+    for number, writer in enumerate(writers):
+        writer.append(entry(number))
+    for owner in owners:
+        await owner.until(0)
+
+    assert bookie.statistics().journal_groups_count >= groups_count + 3
+    assert not any(owner.failures for owner in owners)
     await bookie.close()
