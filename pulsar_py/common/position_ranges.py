@@ -38,6 +38,14 @@ class PositionRange(NamedTuple):
         return f"({self.ledger_id}:{self.first - 1}..{self.ledger_id}:{self.last}]"
 
 
+class StoredPage(NamedTuple):
+    """A part of one ledger's entries, as it is stored."""
+
+    data: bytes
+    entries_count: int
+    ranges_count: int
+
+
 class PositionRangeSet:
     """A set of positions that answers in ranges."""
 
@@ -240,6 +248,53 @@ class PositionRangeSet:
         if bitmap is None:
             return iter(range(first, last + 1))
         return iter(BitMap(range(first, last + 1)) - bitmap)
+
+    def present_in(self, ledger_id: int, first: int, last: int) -> Iterator[int]:
+        """Entry ids from `first` to `last` that are in the set."""
+        bitmap = self._bitmaps.get(ledger_id)
+        if bitmap is None:
+            return iter(())
+        return iter(BitMap(range(first, last + 1)) & bitmap)
+
+    # Pages of a ledger, for who stores a set in parts
+
+    def page_numbers(self, ledger_id: int, shift: int) -> list[int]:
+        """The pages of `2 ** shift` entries of one ledger in which there are any."""
+        bitmap = self._bitmaps.get(ledger_id)
+        if bitmap is None:
+            return []
+        last = bitmap.max() >> shift
+        return [
+            number
+            for number in range(bitmap.min() >> shift, last + 1)
+            if bitmap.range_cardinality(number << shift, (number + 1) << shift)
+        ]
+
+    def page(self, ledger_id: int, number: int, shift: int) -> StoredPage:
+        """The entries of one page, in the portable form of roaring bitmaps."""
+        bitmap = self._bitmaps.get(ledger_id, BitMap())
+        part = bitmap & BitMap(range(number << shift, (number + 1) << shift))
+        part.run_optimize()
+        return StoredPage(part.serialize(), len(part), self._ranges_in(part))
+
+    def add_serialized(self, ledger_id: int, data: bytes) -> int:
+        """Add the entries of a `page`; returns how many are new.
+
+        Raises:
+            ValueError: It is no bitmap.
+        """
+        added = BitMap.deserialize(data)
+        if not added:
+            return 0
+        bitmap = self._bitmaps.get(ledger_id)
+        if bitmap is None:
+            bitmap = self._new_bitmap(ledger_id)
+        before = len(bitmap)
+        bitmap |= added
+        self._bitmaps[ledger_id] = bitmap
+        count = len(bitmap) - before
+        self._count += count
+        return count
 
     def words(self, ledger_id: int) -> list[int]:
         """One ledger as signed 64-bit words, bit `e % 64` of word `e // 64` for entry `e`.

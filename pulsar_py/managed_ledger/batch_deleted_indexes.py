@@ -1,27 +1,100 @@
 """BatchDeletedIndexes: which messages of partly acknowledged batches still wait.
 
 A bit set an entry, in which a set bit still has to be delivered; entries with all bits set or none
-never stand here for long: the cursor acknowledges the latter as a whole. Keyed by ledger first, so
-that all below a position goes at once.
+never stand here for long: the cursor acknowledges the latter as a whole.
+
+They come by the million, so they are packed: the entries of a ledger are cut into pages of 4,096,
+and a page has a column for each width that its bit sets need (1, 2, 4, 8 ... bytes): sorted entry
+ids within the page, two bytes each, and beside them the bit sets one after the other. A batch of
+ten messages costs four bytes, and a change moves at most one column's bytes.
+
+A page is also what is stored as one segment: its columns as `encode_page` writes them, narrowest
+first, all numbers little endian:
+
+    2 bytes   width of this column's bit sets in bytes
+    2 bytes   how many there are, less 1
+    2 bytes   for each of them: its entry id within the page, ascending
+    width     for each of them: its bits, bit i of the number is index i of the batch
 
 Source: batchDeletedIndexes in ManagedCursorImpl.
 """
 
 from __future__ import annotations
 
+import struct
+import sys
+from array import array
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 
+from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
+from pulsar_py.common.position_ranges import PositionRangeSet
+
+PAGE_SHIFT = 12
+PAGE_ENTRIES = 1 << PAGE_SHIFT
+_HEADER = struct.Struct("<HH")
+
+PageKey = tuple[int, int]
+"""Ledger id, and number of the page in it."""
+
+
+class _Column:
+    """Bit sets of one width. Owned by its page; never empty there."""
+
+    __slots__ = ("data", "ids", "width")
+
+    def __init__(self, width: int) -> None:
+        self.width = width  # bytes a bit set
+        self.ids = array("H")  # entry ids within the page, ascending
+        self.data = bytearray()  # their bit sets, in the same order
+
+    def find(self, offset: int) -> int:
+        """Where the entry stands, -1 if it is not here."""
+        place = bisect_left(self.ids, offset)
+        return place if place < len(self.ids) and self.ids[place] == offset else -1
+
+    def bits_at(self, place: int) -> int:
+        """The bit set there."""
+        start = place * self.width
+        return int.from_bytes(self.data[start : start + self.width], "little")
+
+    def set_at(self, place: int, bits: int) -> None:
+        """Replace the bit set there; it has to fit."""
+        start = place * self.width
+        self.data[start : start + self.width] = bits.to_bytes(self.width, "little")
+
+    def insert(self, offset: int, bits: int) -> None:
+        """Add an entry that is not here."""
+        place = bisect_left(self.ids, offset)
+        self.ids.insert(place, offset)
+        start = place * self.width
+        self.data[start:start] = bits.to_bytes(self.width, "little")
+
+    def remove(self, first_place: int, end_place: int) -> None:
+        """Take out the entries from one place to before another."""
+        del self.ids[first_place:end_place]
+        del self.data[first_place * self.width : end_place * self.width]
+
+
+_Page = list[_Column]  # by width, ascending
+
+
+def _width_for(bits: int) -> int:
+    """The narrowest column that takes `bits`: a power of two, in bytes."""
+    needed = (bits.bit_length() + 7) >> 3
+    return 1 << max(needed - 1, 0).bit_length()
 
 
 class BatchDeletedIndexes:
     """Bit sets of waiting batch indexes by position."""
 
-    __slots__ = ("_count", "_ledgers")
+    __slots__ = ("_count", "_keys", "_pages")
 
     def __init__(self) -> None:
-        self._ledgers: dict[int, dict[int, int]] = {}  # ledger id -> entry id -> bits, none empty
-        self._count = 0  # entries in all ledgers
+        self._pages: dict[PageKey, _Page] = {}  # none without entries
+        self._keys: list[PageKey] = []  # sorted keys of _pages
+        self._count = 0  # entries in all pages
 
     def __len__(self) -> int:
         """Entries with a bit set."""
@@ -31,70 +104,235 @@ class BatchDeletedIndexes:
         return self._count > 0
 
     def __contains__(self, position: Position) -> bool:
-        ledger = self._ledgers.get(position[0])
-        return ledger is not None and position[1] in ledger
+        return self.get(position) is not None
+
+    def _find(self, position: Position) -> tuple[_Column, int] | None:
+        page = self._pages.get((position[0], position[1] >> PAGE_SHIFT))
+        if page is None:
+            return None
+        offset = position[1] & (PAGE_ENTRIES - 1)
+        for column in page:
+            place = column.find(offset)
+            if place >= 0:
+                return column, place
+        return None
 
     def get(self, position: Position) -> int | None:
         """The bits of one entry, None if it has none."""
-        ledger = self._ledgers.get(position[0])
-        return None if ledger is None else ledger.get(position[1])
+        found = self._find(position)
+        return None if found is None else found[0].bits_at(found[1])
 
     def put(self, position: Position, bits: int) -> None:
-        """Store the bits of one entry."""
-        ledger = self._ledgers.setdefault(position[0], {})
-        self._count += position[1] not in ledger
-        ledger[position[1]] = bits
+        """Store the bits of one entry; at least one is set."""
+        assert bits > 0, (position, bits)
+        found = self._find(position)
+        if found is not None:
+            column, place = found
+            if bits.bit_length() <= column.width * 8:
+                column.set_at(place, bits)
+                return
+            self.discard(position)
+        width = _width_for(bits)
+        key = (position[0], position[1] >> PAGE_SHIFT)
+        page = self._pages.get(key)
+        if page is None:
+            page = self._new_page(key)
+        self._column(page, width).insert(position[1] & (PAGE_ENTRIES - 1), bits)
+        self._count += 1
+
+    def _new_page(self, key: PageKey) -> _Page:
+        page: _Page = []
+        self._pages[key] = page
+        insort(self._keys, key)
+        return page
+
+    @staticmethod
+    def _column(page: _Page, width: int) -> _Column:
+        """The page's column of that width, made if missing."""
+        place = bisect_left(page, width, key=lambda column: column.width)
+        if place == len(page) or page[place].width != width:
+            page.insert(place, _Column(width))
+        return page[place]
 
     def discard(self, position: Position) -> bool:
         """Forget one entry; False if it was not there."""
-        ledger = self._ledgers.get(position[0])
-        if ledger is None or ledger.pop(position[1], None) is None:
+        found = self._find(position)
+        if found is None:
             return False
+        column, place = found
+        column.remove(place, place + 1)
         self._count -= 1
-        if not ledger:
-            del self._ledgers[position[0]]
+        if not column.ids:
+            self._drop_empty((position[0], position[1] >> PAGE_SHIFT))
         return True
+
+    def _drop_empty(self, key: PageKey) -> None:
+        page = self._pages[key]
+        page[:] = [column for column in page if column.ids]
+        if not page:
+            self._drop_between(bisect_left(self._keys, key), bisect_right(self._keys, key))
+
+    def _drop_between(self, first: int, end: int) -> None:
+        """Forget the pages with these places in `_keys`."""
+        for key in self._keys[first:end]:
+            self._count -= sum(len(column.ids) for column in self._pages.pop(key))
+        del self._keys[first:end]
 
     def remove_through(self, upper: Position) -> None:
         """Forget all entries at or below `upper`."""
         if not self._count:
             return
-        for ledger_id in [each for each in self._ledgers if each < upper.ledger_id]:
-            self._count -= len(self._ledgers.pop(ledger_id))
-        ledger = self._ledgers.get(upper.ledger_id)
-        if ledger is not None:
-            self._discard_entries(upper.ledger_id, ledger, upper.entry_id)
+        key = (upper[0], max(upper[1] + 1, 0) >> PAGE_SHIFT)
+        self._drop_between(0, bisect_left(self._keys, key))
+        if key in self._pages:
+            self._cut(key, 0, (upper[1] + 1) & (PAGE_ENTRIES - 1))
 
-    def _discard_entries(self, ledger_id: int, ledger: dict[int, int], last: int) -> None:
-        gone = [entry_id for entry_id in ledger if entry_id <= last]
-        for entry_id in gone:
-            del ledger[entry_id]
-        self._count -= len(gone)
-        if not ledger:
-            del self._ledgers[ledger_id]
+    def _cut(self, key: PageKey, first: int, end: int) -> None:
+        """Forget a page's entries from `first` to before `end`, as ids within it."""
+        for column in self._pages[key]:
+            start, stop = bisect_left(column.ids, first), bisect_left(column.ids, end)
+            column.remove(start, stop)
+            self._count -= stop - start
+        self._drop_empty(key)
 
-    def positions(self) -> list[Position]:
-        """All entries, in no order."""
-        return [
-            Position(ledger_id, entry_id)
-            for ledger_id, ledger in self._ledgers.items()
-            for entry_id in ledger
-        ]
+    def truncate_ledger(self, ledger_id: int, entries_count: int) -> None:
+        """Forget a ledger's entries from `entries_count` on."""
+        key = (ledger_id, entries_count >> PAGE_SHIFT)
+        following = bisect_right(self._keys, key)
+        self._drop_between(following, bisect_left(self._keys, (ledger_id + 1, 0)))
+        if key in self._pages:
+            self._cut(key, entries_count & (PAGE_ENTRIES - 1), PAGE_ENTRIES)
+
+    def remove_ledger(self, ledger_id: int) -> None:
+        """Forget all entries of one ledger."""
+        self.truncate_ledger(ledger_id, 0)
+
+    def discard_members_of(self, positions: PositionRangeSet) -> None:
+        """Forget the entries that are in the set, too."""
+        for ledger_id, number in list(self._keys):
+            base = number << PAGE_SHIFT
+            for offset in positions.present_in(ledger_id, base, base + PAGE_ENTRIES - 1):
+                self.discard(Position(ledger_id, offset))
+
+    def ledger_ids(self) -> list[int]:
+        """Ledgers with entries, ascending."""
+        return sorted({ledger_id for ledger_id, _ in self._keys})
+
+    def has_ledger(self, ledger_id: int) -> bool:
+        """Whether any entry of the ledger has a bit set."""
+        place = bisect_left(self._keys, (ledger_id, 0))
+        return place < len(self._keys) and self._keys[place][0] == ledger_id
 
     def clear(self) -> None:
         """Forget everything."""
-        self._ledgers.clear()
+        self._pages.clear()
+        self._keys.clear()
         self._count = 0
 
     def items(self) -> Iterator[tuple[Position, int]]:
-        """All entries and their bits, ascending."""
-        for ledger_id in sorted(self._ledgers):
-            ledger = self._ledgers[ledger_id]
-            for entry_id in sorted(ledger):
-                yield Position(ledger_id, entry_id), ledger[entry_id]
+        """All entries and their bits, ascending. They must not change while iterating."""
+        for ledger_id, number in self._keys:
+            base = number << PAGE_SHIFT
+            places = sorted(
+                (offset, index, place)
+                for index, column in enumerate(self._pages[ledger_id, number])
+                for place, offset in enumerate(column.ids)
+            )
+            for offset, index, place in places:
+                bits = self._pages[ledger_id, number][index].bits_at(place)
+                yield Position(ledger_id, base + offset), bits
+
+    # Pages as they are stored
+
+    def page_keys(self) -> list[PageKey]:
+        """The pages that have entries, ascending."""
+        return list(self._keys)
+
+    def page_entries_count(self, key: PageKey) -> int:
+        """Entries of one page."""
+        return sum(len(column.ids) for column in self._pages.get(key, ()))
+
+    def encode_page(self, key: PageKey) -> bytes:
+        """One page as it is stored; empty if it has no entries."""
+        parts: list[bytes] = []
+        for column in self._pages.get(key, ()):
+            parts.append(_HEADER.pack(column.width, len(column.ids) - 1))
+            parts.append(_little_endian(column.ids).tobytes())
+            parts.append(bytes(column.data))
+        return b"".join(parts)
+
+    def merge_page(self, key: PageKey, data: bytes) -> list[Position]:
+        """Add what `encode_page` gave; of an entry that is here already, what waits in both stays.
+
+        Returns those of which no index waits any more; they are forgotten.
+
+        Raises:
+            CorruptDataError: It makes no sense.
+        """
+        columns = _decode_columns(key, data)
+        if key not in self._pages:
+            if columns:
+                self._new_page(key).extend(columns)
+                self._count += sum(len(column.ids) for column in columns)
+            return []
+        finished: list[Position] = []
+        base = key[1] << PAGE_SHIFT
+        for column in columns:
+            for place, offset in enumerate(column.ids):
+                position = Position(key[0], base + offset)
+                known = self.get(position)
+                waiting = column.bits_at(place) & (-1 if known is None else known)
+                if waiting:
+                    self.put(position, waiting)
+                else:
+                    self.discard(position)
+                    finished.append(position)
+        return finished
 
     def check(self) -> None:
         """Assert the invariants; for tests."""
-        assert self._count == sum(len(ledger) for ledger in self._ledgers.values())
-        assert all(self._ledgers.values())
-        assert all(bits > 0 for ledger in self._ledgers.values() for bits in ledger.values())
+        assert self._keys == sorted(self._pages)
+        columns = [column for page in self._pages.values() for column in page]
+        assert all(self._pages.values())
+        assert self._count == sum(len(column.ids) for column in columns)
+        for page in self._pages.values():
+            widths = [column.width for column in page]
+            assert widths == sorted(set(widths))
+        for column in columns:
+            ids = list(column.ids)
+            assert ids
+            assert ids == sorted(set(ids))
+            assert len(column.data) == len(ids) * column.width
+        assert all(bits > 0 for _, bits in self.items())
+
+
+def _little_endian(ids: array[int]) -> array[int]:
+    if sys.byteorder == "little":
+        return ids
+    swapped = array("H", ids)
+    swapped.byteswap()
+    return swapped
+
+
+def _decode_columns(key: PageKey, data: bytes) -> list[_Column]:
+    """The columns of a stored page."""
+    columns: list[_Column] = []
+    place = 0
+    while place < len(data):
+        if len(data) - place < _HEADER.size:
+            raise CorruptDataError(f"batches of page {key}: cut off at byte {place}")
+        width, count = _HEADER.unpack_from(data, place)
+        count += 1
+        column = _Column(width)
+        ids_end = place + _HEADER.size + 2 * count
+        end = ids_end + width * count
+        if not width or width & (width - 1) or end > len(data):
+            raise CorruptDataError(f"batches of page {key}: column at byte {place} makes no sense")
+        column.ids.frombytes(data[place + _HEADER.size : ids_end])
+        column.ids = _little_endian(column.ids)
+        column.data += data[ids_end:end]
+        if column.ids[-1] >= PAGE_ENTRIES:
+            raise CorruptDataError(f"batches of page {key}: entry {column.ids[-1]} is outside")
+        columns.append(column)
+        place = end
+    return columns

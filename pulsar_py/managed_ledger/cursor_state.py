@@ -369,11 +369,13 @@ class CursorState:
         for ledger_id in deleted.ledger_ids():
             record = ledgers.ledgers.get(ledger_id)
             deleted.truncate_ledger(ledger_id, record.entries_count if record else 0)
-        for position in self.batch_deleted_indexes.positions():
-            if not ledgers.contains(position) or position in deleted:
-                self.batch_deleted_indexes.discard(position)
+        records = self.batch_deleted_indexes
+        for ledger_id in records.ledger_ids():
+            record = ledgers.ledgers.get(ledger_id)
+            records.truncate_ledger(ledger_id, record.entries_count if record else 0)
         deleted.remove_through(mark_delete)
-        self.batch_deleted_indexes.remove_through(mark_delete)
+        records.remove_through(mark_delete)
+        records.discard_members_of(deleted)
         self._move_mark_delete(self._absorbed(mark_delete))
         if self.read_position <= self.mark_delete_position:
             self.read_position = ledgers.next_valid_position(self.mark_delete_position)
@@ -429,6 +431,6 @@ class CursorState:
         assert deleted.count_through(self.mark_delete_position) == 0
         assert self._absorbed(self.mark_delete_position) == self.mark_delete_position
         assert self.backlog_count() >= 0
-        for position in records.positions():
+        for position in dict(records.items()):
             assert self.ledgers.contains(position), position
             assert not self.is_acknowledged(position), position

@@ -105,3 +105,32 @@ def test_five_million_holes_cost_no_object_each():
         found._count += 50_000
     assert found.ranges_count() == 5_000_000
     assert sum(len(found._bitmaps[each].serialize()) for each in found.ledger_ids()) < 2_000_000
+
+
+def test_pages_of_a_ledger_read_back():
+    found = PositionRangeSet()
+    for entry_id in (*range(0, 5000, 2), *range(70_000, 70_010), 3 << 16):
+        found.add(Position(5, entry_id))
+    assert found.page_numbers(5, 16) == [0, 1, 3]
+    assert found.page_numbers(6, 16) == []
+    pages = [found.page(5, number, 16) for number in found.page_numbers(5, 16)]
+    assert [page.entries_count for page in pages] == [2500, 10, 1]
+    assert [page.ranges_count for page in pages] == [2500, 1, 1]
+    again = PositionRangeSet()
+    again.add_range(5, 0, 3)
+    assert [again.add_serialized(5, page.data) for page in pages] == [2498, 10, 1]
+    again.discard(Position(5, 1))
+    again.discard(Position(5, 3))
+    assert again == found
+    again.check()
+    assert found.page(5, 2, 16).entries_count == 0
+    assert again.add_serialized(6, found.page(5, 2, 16).data) == 0
+    again.check()
+
+
+def test_present_and_missing_entries_complete_each_other():
+    found = PositionRangeSet()
+    found.add_range(5, 3, 6)
+    assert list(found.present_in(5, 0, 4)) == [3, 4]
+    assert list(found.missing_in(5, 0, 4)) == [0, 1, 2]
+    assert list(found.present_in(6, 0, 4)) == []
