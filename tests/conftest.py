@@ -1,9 +1,19 @@
-"""What all tests share: property tests run the same examples every time, and few enough."""
+"""What all tests share: property tests run the same examples every time, and few enough.
+
+With xdist, the long tests begin first, and what shares a result worked out once a process (the
+transcripts) stays in one process; everything else goes to whichever process is free.
+"""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
+
+FIRST = ("tests/integration/test_kill9.py", "tests/integration/test_transcripts.py")
+"""Modules that take longest; the rest fills up what they leave."""
+
+TOGETHER = ("tests/integration/test_transcripts.py",)
 
 settings.register_profile(
     "derandomized",
@@ -18,3 +28,23 @@ settings.load_profile("derandomized")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--rewrite` puts what playbooks answer now into their files, to be reviewed as a diff."""
     parser.addoption("--rewrite", action="store_true", help="rewrite the playbooks' answers")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the modules in `FIRST` at the front, in that order."""
+    ranks = {module: rank for rank, module in enumerate(FIRST)}
+    items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(FIRST)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
+    """Hand out tests one by one, but modules in `TOGETHER` as a whole."""
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            module = nodeid.partition("::")[0]
+            return module if module in TOGETHER else nodeid
+
+    if config.getoption("dist") != "load":
+        return None
+    return Scheduling(config, log)  # type: ignore[arg-type]
