@@ -83,7 +83,7 @@ class StorageSettings(Settings):
     )
 
     managedLedgerCacheSizeMB: int = setting(
-        default=64,
+        default=32,
         minimum=0,
         dynamic=True,
         category=CACHE,
@@ -115,10 +115,10 @@ class StorageSettings(Settings):
     )
 
     dbStorage_writeCacheMaxSizeMb: int = setting(
-        default=64, minimum=1, category=BOOKIE, doc="Megabytes of entries not yet in an entry log."
+        default=24, minimum=1, category=BOOKIE, doc="Megabytes of entries not yet in an entry log."
     )
     dbStorage_readAheadCacheMaxSizeMb: int = setting(
-        default=32, minimum=0, category=BOOKIE, doc="Megabytes of entries read from entry logs."
+        default=16, minimum=0, category=BOOKIE, doc="Megabytes of entries read from entry logs."
     )
     journalMaxSizeMB: int = setting(
         default=256,

@@ -25,7 +25,7 @@ class BookieSettings:
     volatile_limit_bytes: int = 4096 * MIB
     """What a volatile engine holds at most; beyond it appends get `DiskFullError`."""
 
-    write_cache_bytes: int = 64 * MIB
+    write_cache_bytes: int = 24 * MIB
     """One of the two write cache generations; when it is full it is flushed to an entry log."""
 
     append_limit_bytes: int = 192 * MIB
@@ -50,7 +50,7 @@ class BookieSettings:
     read_ahead_bytes: int = MIB
     """What a sequential reader's miss loads at once."""
 
-    read_cache_bytes: int = 32 * MIB
+    read_cache_bytes: int = 16 * MIB
     """Runs read from entry logs, kept decoded."""
 
     index_cache_bytes: int = 8 * MIB
