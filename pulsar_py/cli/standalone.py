@@ -90,14 +90,7 @@ def load_config(options: StandaloneOptions) -> BrokerConfig:
 async def serve(options: StandaloneOptions) -> None:
     """Start a broker, say so, and stop it after a signal."""
     stopping = _signals_to_event()
-    config = load_config(options)
-    broker = Broker(
-        data_dir=options.data_dir,
-        config=config,
-        host=options.host or config.bindAddress,
-        port=_port(options.port, config.brokerServicePort),
-        web_port=_port(options.web_port, config.webServicePort),
-    )
+    broker = broker_of(options, load_config(options))
     async with broker:
         data = "in memory" if options.data_dir is None else options.data_dir
         sys.stdout.write(
@@ -105,6 +98,17 @@ async def serve(options: StandaloneOptions) -> None:
         )
         sys.stdout.flush()
         await stopping.wait()
+
+
+def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:
+    """The broker asked for, not started; the command line goes before the settings."""
+    return Broker(
+        data_dir=options.data_dir,
+        config=config,
+        host=options.host or config.bindAddress,
+        port=_port(options.port, config.brokerServicePort),
+        web_port=_port(options.web_port, config.webServicePort),
+    )
 
 
 def _port(wanted: int | None, configured: int | None) -> int:

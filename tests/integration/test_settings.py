@@ -1,7 +1,8 @@
 """Settings as clients see them: each test changes one, and shows the answer it changes.
 
-Settings whose effect is inside (caches, files, intervals) are shown by the tests of the component
-that is given them; tests/unit/server/test_settings_handed_on.py makes sure it is.
+Settings whose effect is inside (caches, files, intervals) are shown in virtual time, in
+tests/unit/settings. The mark `setting` says which test shows which; tests/setting_mutations.py tries
+whether it would notice.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from pulsar_py.cli.standalone import StandaloneOptions, broker_of
 from pulsar_py.common.names import TopicName
 from pulsar_py.metadata.documents import TopicPolicies
 from pulsar_py.proto.PulsarApi_pb2 import (
@@ -26,6 +28,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     Schema,
     ServerError,
 )
+from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import Broker
 from tests.wire_client import Received, WireClient, encode, stored_entry
 
@@ -135,6 +138,7 @@ async def consume_some(client: WireClient, permits: int, **kwargs: Any) -> async
     return received
 
 
+@pytest.mark.setting("clusterName")
 async def test_cluster_name() -> None:
     async with broker_with(clusterName="c7") as broker, client_of(broker) as client:
         answer = await client.create_producer(TOPIC)
@@ -142,11 +146,13 @@ async def test_cluster_name() -> None:
         assert await http(broker, "GET", "/admin/v2/clusters") == (200, ["c7"])
 
 
+@pytest.mark.setting("maxMessageSize")
 async def test_max_message_size() -> None:
     async with broker_with(maxMessageSize=1000) as broker:
         assert (await connected(broker)).max_message_size == 1000
 
 
+@pytest.mark.setting("enableBrokerTopicListWatcher")
 async def test_enable_broker_topic_list_watcher() -> None:
     for is_enabled in (True, False):
         async with broker_with(enableBrokerTopicListWatcher=is_enabled) as broker:
@@ -154,6 +160,7 @@ async def test_enable_broker_topic_list_watcher() -> None:
             assert flags.supports_topic_watchers == is_enabled
 
 
+@pytest.mark.setting("brokerMaxConnections", "brokerMaxConnectionsPerIp")
 @pytest.mark.parametrize("name", ["brokerMaxConnections", "brokerMaxConnectionsPerIp"])
 async def test_most_connections(name: str) -> None:
     async with broker_with(**{name: 1}) as broker, client_of(broker):
@@ -166,6 +173,7 @@ async def connected_or_error(broker: Broker) -> None:
     assert answer.server_version, "an ERROR came instead"
 
 
+@pytest.mark.setting("maxProducersPerTopic", "maxSameAddressProducersPerTopic")
 @pytest.mark.parametrize("name", ["maxProducersPerTopic", "maxSameAddressProducersPerTopic"])
 async def test_most_producers(name: str) -> None:
     async with broker_with(**{name: 1}) as broker, client_of(broker) as client:
@@ -173,6 +181,9 @@ async def test_most_producers(name: str) -> None:
         assert error_of(await client.create_producer(TOPIC, 2)) == "ProducerBusy"
 
 
+@pytest.mark.setting(
+    "maxConsumersPerTopic", "maxSameAddressConsumersPerTopic", "maxConsumersPerSubscription"
+)
 @pytest.mark.parametrize(
     "name",
     ["maxConsumersPerTopic", "maxSameAddressConsumersPerTopic", "maxConsumersPerSubscription"],
@@ -183,17 +194,20 @@ async def test_most_consumers(name: str) -> None:
         assert error_of(await client.subscribe(TOPIC, "s", SHARED, 2)) == "ConsumerBusy"
 
 
+@pytest.mark.setting("maxSubscriptionsPerTopic")
 async def test_max_subscriptions_per_topic() -> None:
     async with broker_with(maxSubscriptionsPerTopic=1) as broker, client_of(broker) as client:
         await client.subscribe(TOPIC, "s", SHARED)
         assert error_of(await client.subscribe(TOPIC, "other", SHARED, 2)) == "NotAllowedError"
 
 
+@pytest.mark.setting("allowAutoTopicCreation")
 async def test_allow_auto_topic_creation() -> None:
     async with broker_with(allowAutoTopicCreation=False) as broker, client_of(broker) as client:
         assert error_of(await client.create_producer(TOPIC)) == "TopicNotFound"
 
 
+@pytest.mark.setting("allowAutoTopicCreationType", "defaultNumPartitions")
 async def test_allow_auto_topic_creation_type_and_default_num_partitions() -> None:
     async with (
         Broker(config=_partitioned(3)) as broker,
@@ -208,13 +222,12 @@ async def test_allow_auto_topic_creation_type_and_default_num_partitions() -> No
 
 
 def _partitioned(count: int) -> Any:
-    from pulsar_py.server.config import BrokerConfig  # noqa: PLC0415
-
     return BrokerConfig.load(
         overrides=["allowAutoTopicCreationType=partitioned", f"defaultNumPartitions={count}"]
     )
 
 
+@pytest.mark.setting("allowAutoSubscriptionCreation")
 async def test_allow_auto_subscription_creation() -> None:
     settings = {"allowAutoSubscriptionCreation": False}
     async with broker_with(**settings) as broker, client_of(broker) as client:
@@ -222,13 +235,15 @@ async def test_allow_auto_subscription_creation() -> None:
         assert error_of(await client.subscribe(TOPIC, "s")) == "SubscriptionNotFound"
 
 
+@pytest.mark.setting("maxTopicsPerNamespace")
 async def test_max_topics_per_namespace() -> None:
     async with broker_with(maxTopicsPerNamespace=1) as broker, client_of(broker) as client:
         await client.create_producer(TOPIC)
-        answer = await client.create_producer(TOPIC + "2", 2)
-        assert answer.type == BaseCommand.ERROR
+        await client.lookup(TOPIC + "2")
+        assert error_of(await client.create_producer(TOPIC + "2", 2)) == "NotAllowedError"
 
 
+@pytest.mark.setting("enablePersistentTopics", "enableNonPersistentTopics")
 @pytest.mark.parametrize(
     ("name", "domain"),
     [("enablePersistentTopics", "persistent"), ("enableNonPersistentTopics", "non-persistent")],
@@ -243,11 +258,13 @@ async def test_kinds_of_topics(name: str, domain: str) -> None:
         assert answer.type == BaseCommand.PRODUCER_SUCCESS
 
 
+@pytest.mark.setting("encryptionRequireOnProducer")
 async def test_encryption_require_on_producer() -> None:
     async with broker_with(encryptionRequireOnProducer=True) as broker, client_of(broker) as client:
         assert error_of(await client.create_producer(TOPIC)) == "MetadataError"
 
 
+@pytest.mark.setting("subscriptionTypesEnabled")
 async def test_subscription_types_enabled() -> None:
     settings = {"subscriptionTypesEnabled": frozenset({"Shared"})}
     async with broker_with(**settings) as broker, client_of(broker) as client:
@@ -255,6 +272,7 @@ async def test_subscription_types_enabled() -> None:
         assert (await client.subscribe(TOPIC, "s", SHARED, 2)).type == BaseCommand.SUCCESS
 
 
+@pytest.mark.setting("subscriptionKeySharedEnable")
 async def test_subscription_key_shared_enable() -> None:
     settings = {"subscriptionKeySharedEnable": False}
     async with broker_with(**settings) as broker, client_of(broker) as client:
@@ -262,6 +280,9 @@ async def test_subscription_key_shared_enable() -> None:
         assert answer.type == BaseCommand.ERROR
 
 
+@pytest.mark.setting(
+    "enableBrokerSideSubscriptionPatternEvaluation", "subscriptionPatternMaxLength"
+)
 @pytest.mark.parametrize(
     ("settings", "is_filtered"),
     [
@@ -283,6 +304,7 @@ async def test_patterns(settings: dict[str, object], is_filtered: bool) -> None:
         assert answer.command.getTopicsOfNamespaceResponse.filtered == is_filtered
 
 
+@pytest.mark.setting("maxConsumerMetadataSize")
 async def test_max_consumer_metadata_size() -> None:
     async with broker_with(maxConsumerMetadataSize=4) as broker, client_of(broker) as client:
         command = BaseCommand(type=BaseCommand.SUBSCRIBE)
@@ -296,6 +318,7 @@ async def test_max_consumer_metadata_size() -> None:
         assert error_of(answer) == "MetadataError"
 
 
+@pytest.mark.setting("maxUnackedMessagesPerConsumer", "maxUnackedMessagesPerSubscription")
 @pytest.mark.parametrize(
     "name", ["maxUnackedMessagesPerConsumer", "maxUnackedMessagesPerSubscription"]
 )
@@ -316,6 +339,7 @@ async def test_most_unacknowledged_messages(name: str) -> None:
             assert first.command.message.message_id.entryId == each.entryId
 
 
+@pytest.mark.setting("subscriptionRedeliveryTrackerEnabled")
 @pytest.mark.parametrize("is_counted", [True, False])
 async def test_subscription_redelivery_tracker_enabled(is_counted: bool) -> None:
     settings = {"subscriptionRedeliveryTrackerEnabled": is_counted}
@@ -331,6 +355,7 @@ async def test_subscription_redelivery_tracker_enabled(is_counted: bool) -> None
         assert again.command.message.redelivery_count == int(is_counted)
 
 
+@pytest.mark.setting("brokerDeduplicationEnabled")
 @pytest.mark.parametrize("is_enabled", [True, False])
 async def test_broker_deduplication_enabled(is_enabled: bool) -> None:
     settings = {"brokerDeduplicationEnabled": is_enabled}
@@ -342,6 +367,7 @@ async def test_broker_deduplication_enabled(is_enabled: bool) -> None:
         assert is_dropped == is_enabled
 
 
+@pytest.mark.setting("delayedDeliveryEnabled")
 async def test_delayed_delivery_enabled() -> None:
     settings = {"delayedDeliveryEnabled": False}
     async with broker_with(**settings) as broker, client_of(broker) as client:
@@ -351,6 +377,7 @@ async def test_delayed_delivery_enabled() -> None:
         await asyncio.wait_for(received.get(), DEADLINE_SECONDS)
 
 
+@pytest.mark.setting("delayedDeliveryMaxDelayInMillis")
 async def test_delayed_delivery_max_delay_in_millis() -> None:
     settings = {"delayedDeliveryMaxDelayInMillis": 1000}
     async with broker_with(**settings) as broker, client_of(broker) as client:
@@ -364,6 +391,9 @@ async def test_delayed_delivery_max_delay_in_millis() -> None:
         assert answer.command.send_error.error == ServerError.NotAllowedError
 
 
+@pytest.mark.setting(
+    "managedLedgerMaxEntriesPerLedger", "managedLedgerMinLedgerRolloverTimeMinutes"
+)
 @pytest.mark.parametrize(
     ("settings", "ledgers_count"),
     [({}, 1), ({"managedLedgerMaxEntriesPerLedger": 2}, 3)],
@@ -389,6 +419,16 @@ async def test_managed_ledger_min_ledger_rollover_time_minutes() -> None:
         assert len({each.ledgerId for each in ids}) == 1
 
 
+@pytest.mark.setting("bindAddress", "brokerServicePort", "webServicePort")
+async def test_where_the_command_line_listens() -> None:
+    config = BrokerConfig(bindAddress="127.0.0.2", brokerServicePort=0, webServicePort=0)
+    async with broker_of(StandaloneOptions(data_dir=None), config) as broker:
+        service, web = urlsplit(broker.service_url), urlsplit(broker.web_service_url)
+        assert (service.hostname, web.hostname) == ("127.0.0.2", "127.0.0.2")
+        assert service.port != 6650
+        assert web.port != 8080
+
+
 def _producer_with_schema(client: WireClient, producer_id: int, data: bytes) -> BaseCommand:
     command = BaseCommand(type=BaseCommand.PRODUCER)
     command.producer.topic = TOPIC
@@ -400,6 +440,7 @@ def _producer_with_schema(client: WireClient, producer_id: int, data: bytes) -> 
     return command
 
 
+@pytest.mark.setting("isAllowAutoUpdateSchemaEnabled")
 async def test_is_allow_auto_update_schema_enabled() -> None:
     settings = {"isAllowAutoUpdateSchemaEnabled": False}
     async with broker_with(**settings) as broker, client_of(broker) as client:
@@ -408,6 +449,7 @@ async def test_is_allow_auto_update_schema_enabled() -> None:
         assert error_of(answer) == "IncompatibleSchema"
 
 
+@pytest.mark.setting("isSchemaValidationEnforced")
 async def test_is_schema_validation_enforced() -> None:
     settings = {"isSchemaValidationEnforced": True}
     async with broker_with(**settings) as broker, client_of(broker) as client:
@@ -427,11 +469,13 @@ async def lookup_url(client: WireClient, listener: str = "") -> str:
     return answer.lookupTopicResponse.brokerServiceUrl
 
 
+@pytest.mark.setting("advertisedAddress")
 async def test_advertised_address() -> None:
     async with broker_with(advertisedAddress="b.example") as broker:
         assert urlsplit(broker.service_url).hostname == "b.example"
 
 
+@pytest.mark.setting("advertisedListeners", "internalListenerName")
 async def test_advertised_listeners_and_the_internal_one() -> None:
     listeners = "one:pulsar://one.example:1,two:pulsar://two.example:2"
     async with broker_with(advertisedListeners=listeners) as broker, client_of(broker) as client:
@@ -442,23 +486,27 @@ async def test_advertised_listeners_and_the_internal_one() -> None:
         assert await lookup_url(client) == "pulsar://two.example:2"
 
 
+@pytest.mark.setting("defaultNumberOfNamespaceBundles")
 async def test_default_number_of_namespace_bundles() -> None:
     async with broker_with(defaultNumberOfNamespaceBundles=2) as broker:
         _, body = await http(broker, "GET", "/admin/v2/namespaces/public/default/bundles")
         assert body["numBundles"] == 2
 
 
+@pytest.mark.setting("maxTenants")
 async def test_max_tenants() -> None:
     async with broker_with(maxTenants=2) as broker:
         info = {"allowedClusters": ["standalone"]}
         assert (await http(broker, "PUT", "/admin/v2/tenants/third", info))[0] == 412
 
 
+@pytest.mark.setting("maxNamespacesPerTenant")
 async def test_max_namespaces_per_tenant() -> None:
     async with broker_with(maxNamespacesPerTenant=1) as broker:
         assert (await http(broker, "PUT", "/admin/v2/namespaces/public/second"))[0] == 412
 
 
+@pytest.mark.setting("forceDeleteNamespaceAllowed")
 async def test_force_delete_namespace_allowed() -> None:
     for is_allowed, status in ((False, 405), (True, 204)):
         async with broker_with(forceDeleteNamespaceAllowed=is_allowed) as broker:
@@ -467,6 +515,7 @@ async def test_force_delete_namespace_allowed() -> None:
             assert (await http(broker, "DELETE", path))[0] == status
 
 
+@pytest.mark.setting("forceDeleteTenantAllowed")
 async def test_force_delete_tenant_allowed() -> None:
     for is_allowed, status in ((False, 405), (True, 204)):
         async with broker_with(forceDeleteTenantAllowed=is_allowed) as broker:
@@ -474,6 +523,7 @@ async def test_force_delete_tenant_allowed() -> None:
             assert (await http(broker, "DELETE", "/admin/v2/tenants/t?force=true"))[0] == status
 
 
+@pytest.mark.setting("maxNumPartitionsPerPartitionedTopic")
 async def test_max_num_partitions_per_partitioned_topic() -> None:
     async with broker_with(maxNumPartitionsPerPartitionedTopic=2) as broker:
         path = "/admin/v2/persistent/public/default/p/partitions"
@@ -481,6 +531,7 @@ async def test_max_num_partitions_per_partitioned_topic() -> None:
         assert (await http(broker, "PUT", path, 2))[0] == 204
 
 
+@pytest.mark.setting("topicLevelPoliciesEnabled")
 @pytest.mark.parametrize("is_enabled", [True, False])
 async def test_topic_level_policies_enabled(is_enabled: bool) -> None:
     settings = {"topicLevelPoliciesEnabled": is_enabled}
@@ -493,18 +544,21 @@ async def test_topic_level_policies_enabled(is_enabled: bool) -> None:
         assert (answer.type == BaseCommand.ERROR) == is_enabled
 
 
+@pytest.mark.setting("httpMaxRequestHeaderSize")
 async def test_http_max_request_header_size() -> None:
     async with broker_with(httpMaxRequestHeaderSize=1000) as broker:
         status, _ = await http(broker, "GET", "/admin/v2/clusters", **{"X-Long": "x" * 1000})
         assert status == 431
 
 
+@pytest.mark.setting("httpMaxRequestSize")
 async def test_http_max_request_size() -> None:
     async with broker_with(httpMaxRequestSize=10) as broker:
         status, _ = await http(broker, "PUT", "/admin/v2/tenants/t", {"adminRoles": ["x" * 100]})
         assert status == 413
 
 
+@pytest.mark.setting("maxHttpServerConnections")
 async def test_max_http_server_connections() -> None:
     async with broker_with(maxHttpServerConnections=1) as broker:
         address = urlsplit(broker.web_service_url)
