@@ -50,6 +50,11 @@ class Maintenance:
             (now + each.interval_seconds, each) for each in chores if each.interval_seconds > 0
         ]
 
+    @property
+    def intervals(self) -> dict[str, float]:
+        """How often each chore runs, in seconds, by name."""
+        return {chore.name: chore.interval_seconds for _, chore in self._due}
+
     def replace_chores(self, chores: Sequence[Chore]) -> None:
         """Go on with other intervals; one that changed begins now."""
         now = self._clock.monotonic_seconds()
