@@ -338,11 +338,7 @@ class Appender(Generic[C]):
         except StorageError:
             # Whether the close was written is unknown: ask the store. What it finds beyond our
             # count was stored after all and counts as confirmed.
-            reader = await self._store.recover(
-                ledger_id, password=self._owner.config.ledger_options.password
-            )
-            last, length = reader.last_add_confirmed, reader.length_bytes
-            await reader.close()
+            last, length = await self._recover_own(ledger_id)
         self._confirm_through(last)
         count = self._next_entry_id
         if count <= last:
@@ -357,6 +353,22 @@ class Appender(Generic[C]):
             "ledger closed",
             extra={"topic": self._owner.name, "ledger_id": ledger_id, "entries": count},
         )
+
+    async def _recover_own(self, ledger_id: int) -> tuple[int, int]:
+        """Let the store end our own ledger; returns its last entry and length.
+
+        Recovery fences the writer, which is us: that news is not another owner's.
+        """
+        self._ledger_id = -1
+        try:
+            reader = await self._store.recover(
+                ledger_id, password=self._owner.config.ledger_options.password
+            )
+        finally:
+            self._ledger_id = ledger_id
+        last, length = reader.last_add_confirmed, reader.length_bytes
+        await reader.close()
+        return last, length
 
     async def _create(self) -> None:
         self._ledgers.move_to(State.CREATING)

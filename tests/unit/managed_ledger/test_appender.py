@@ -291,3 +291,24 @@ async def test_a_ledger_created_while_closing_is_closed_too():
     again.append(b"c", 2)
     await settle()
     assert again.listener.order == [2]
+
+
+async def test_its_own_recovery_of_a_ledger_is_not_taken_for_another_owner():
+    world = World()
+    ledger = await world.open()
+    ledger.append(b"a", 0)
+    await settle()
+    recover = world.store.recover
+
+    async def recover_and_tell(ledger_id, *, password=b""):
+        world.store.fail_writers(LedgerFencedError("recovered"))
+        return await recover(ledger_id, password=password)
+
+    world.store.recover = recover_and_tell  # As the Bookie does.
+    world.store.close_error = DiskFullError("full")
+    await ledger.roll_ledger()
+    world.store.close_error = None
+    ledger.append(b"b", 1)
+    await settle()
+    assert not ledger.is_fenced
+    assert ledger.listener.positions == {0: (3, 0), 1: (4, 0)}
