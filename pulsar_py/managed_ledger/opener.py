@@ -159,9 +159,13 @@ class ManagedLedgerOpener:
         if not stored.ledgers:
             await ledger.create_first_ledger()
         names = await self.metadata.children(path)
-        async with asyncio.TaskGroup() as group:
-            for segment in names:
-                group.create_task(ledger.recover_cursor(decode_name(segment)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for segment in names:
+                    group.create_task(ledger.recover_cursor(decode_name(segment)))
+        except ExceptionGroup as errors:
+            # One reason not to open is enough for callers, who expect an error of ours.
+            raise errors.exceptions[0] from errors
         return ledger
 
     async def _end_last_ledger(self, stored: LedgerList, config: ManagedLedgerConfig) -> bool:

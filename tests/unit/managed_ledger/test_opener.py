@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from pulsar_py.common.errors import (
+    CorruptDataError,
     LedgerNotFoundError,
     ManagedLedgerClosedError,
     MetadataNotFoundError,
@@ -154,3 +155,11 @@ async def test_closing_closes_all_and_refuses_more():
     assert opener.ledgers == []
     with pytest.raises(ManagedLedgerClosedError):
         await opener.open(NAME, rolling())
+
+
+async def test_a_cursor_that_cant_be_read_is_an_error_of_ours():
+    world = World()
+    await world.open()
+    await world.metadata.put(cursor_path(NAME, "sub"), b"\xff")
+    with pytest.raises(CorruptDataError):
+        await world.open()
