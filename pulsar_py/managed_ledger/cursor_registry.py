@@ -41,6 +41,8 @@ class InitialPosition(Enum):
 class RegistryOwner(EntrySource, PersisterOwner, Protocol):
     """What the cursors need of their ManagedLedger."""
 
+    change_lock: asyncio.Lock
+
     @property
     def is_terminated(self) -> bool:
         """Whether no more entries will come."""

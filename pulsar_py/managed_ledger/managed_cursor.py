@@ -12,6 +12,7 @@ Source: ManagedCursorImpl, NonDurableCursorImpl in Pulsar's managed-ledger.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Protocol
@@ -35,6 +36,8 @@ _MAX_RANGES_SHOWN = 1000
 
 class CursorOwner(EntrySource, PersisterOwner, Protocol):
     """What a cursor needs of its ManagedLedger."""
+
+    change_lock: asyncio.Lock
 
 
 class CursorWatch(Protocol):
@@ -83,6 +86,7 @@ class ManagedCursor:
         self._watch = watch
         self._state = state
         self._clock = owner.clock
+        self._change_lock = owner.change_lock
         self._reading = CursorReading(name, owner, state, self.acknowledge)
         self._persister = None if store is None else CursorPersister(name, owner, state, store)
         self._is_active = False
@@ -291,12 +295,17 @@ class ManagedCursor:
             raise CursorBusyError(f"{self.name}: a reset is under way")
         self._is_resetting = True
         try:
-            target = self._state.reset_target(position, ack_set)
-            if self._persister is not None:
-                await self._persister.write_reset(target)
-            self._raise_if_closed()
+            # Trimming that was decided before ends first: it must not take what is asked for.
+            async with self._change_lock:
+                await self._reset(position, ack_set)
         finally:
             self._is_resetting = False
+
+    async def _reset(self, position: Position, ack_set: Sequence[int] | None) -> None:
+        target = self._state.reset_target(position, ack_set)
+        if self._persister is not None:
+            await self._persister.write_reset(target)
+        self._raise_if_closed()
         before = self._state.mark_delete_position
         self._state.become(target, self._clock.monotonic_seconds())
         self._reading.forget_ahead()

@@ -418,9 +418,13 @@ class ManagedLedger(Generic[C]):
             ManagedLedgerError: Closed or fenced, or the name is a non-durable cursor's.
             MetadataError: It could not be stored.
         """
-        return await self._registry.open(
-            name, initial, properties=properties, cursor_properties=cursor_properties
-        )
+        if name in self.cursors:
+            return await self._registry.open(name)
+        # Trimming that was decided without it ends first: it must not begin in what goes.
+        async with self.change_lock:
+            return await self._registry.open(
+                name, initial, properties=properties, cursor_properties=cursor_properties
+            )
 
     async def recover_cursor(self, name: str) -> None:
         """Bring back a cursor that metadata has; called while opening.

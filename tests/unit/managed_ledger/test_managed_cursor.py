@@ -1,5 +1,7 @@
 """ManagedCursor: what a subscription does with it."""
 
+import asyncio
+
 import pytest
 
 from pulsar_py.common.errors import (
@@ -9,7 +11,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
-from tests.managed_ledger_parts import MANY, World, append_all, texts
+from tests.managed_ledger_parts import MANY, World, append_all, settle, texts
 
 
 async def opened(count=10, **options):
@@ -124,3 +126,13 @@ async def test_a_non_durable_one_stores_nothing():
     assert reader.stats().cursor_ledger_id == -1
     await reader.close()
     assert dict(ledger.cursors) == {}
+
+
+async def test_a_reset_waits_for_trimming_that_was_decided_before():
+    ledger = await World().open()
+    cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
+    async with ledger.change_lock:
+        resetting = asyncio.ensure_future(cursor.reset(LATEST))  # noqa: TID251  (a test's own)
+        await settle()
+        assert not resetting.done()
+    await resetting

@@ -330,3 +330,13 @@ async def test_sizes_and_counts_between_positions():
     assert ledger.backlog_size_bytes() == 0
     await ledger.open_cursor("sub", InitialPosition.EARLIEST)
     assert ledger.backlog_size_bytes() == 10
+
+
+async def test_a_new_cursor_does_not_begin_in_what_is_being_trimmed():
+    ledger = await World().open()
+    async with ledger.change_lock:
+        opening = asyncio.ensure_future(ledger.open_cursor("sub"))  # noqa: TID251  (a test's own)
+        await settle()
+        assert not opening.done()
+    await opening
+    assert await ledger.open_cursor("sub") is ledger.cursors["sub"]
