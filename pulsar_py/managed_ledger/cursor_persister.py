@@ -123,6 +123,8 @@ class CursorPersister:
             )
             old_ledger_id = store.ledger_id
             limit = config.max_unacked_ranges_to_persist_in_metadata
+            if old_ledger_id != NO_LEDGER and _records_count(content) > limit:
+                raise  # what the old ledger has and the record would not must not be lost
             self._note_left_out(
                 await store.write_record(content, max_ranges=limit, max_batches=limit)
             )
@@ -241,9 +243,7 @@ class CursorPersister:
         is_whole = store.ledger_id == NO_LEDGER or store.last_entry_id < 0
         if is_whole and not state.is_dirty:
             return  # the record, or a cursor ledger of the last time, has it all
-        in_metadata = config.max_unacked_ranges_to_persist_in_metadata
-        ranges = state.individual_deleted_messages.ranges_count()
-        if ranges + len(state.batch_deleted_indexes) > in_metadata:
+        if _records_count(state) > config.max_unacked_ranges_to_persist_in_metadata:
             await self._write_now(state)
             await store.close_ledger()
             return
@@ -268,3 +268,9 @@ class CursorPersister:
         self._is_closed = True
         async with self._lock:
             await self.store.delete()
+
+
+def _records_count(state: CursorState) -> int:
+    """Ranges and batches that are written for a state."""
+    ranges_count = state.individual_deleted_messages.ranges_count()
+    return ranges_count + len(state.batch_deleted_indexes)

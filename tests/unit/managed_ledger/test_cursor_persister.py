@@ -319,3 +319,18 @@ async def test_deleting_removes_record_and_ledger():
     assert sorted(world.store.ledgers) == [3]
     new = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
     assert texts(await new.read(*MANY)) == [f"m{each}" for each in range(10)]
+
+
+async def test_a_record_that_is_too_small_does_not_replace_a_cursor_ledger():
+    options = {"max_unacked_ranges_to_persist_in_metadata": 2, "cursor_max_entries_per_ledger": 1}
+    world = World()
+    _, cursor = await opened(world, **options)
+    for entry_id in (1, 3, 5):
+        cursor.acknowledge([Position(3, entry_id)])
+    await cursor.flush()
+    cursor.acknowledge([Position(3, 7)])
+    world.store.create_error = StorageError("no")
+    with pytest.raises(StorageError):
+        await cursor.flush()
+    found = await after_a_crash(world, **options)
+    assert all(found.is_acknowledged(Position(3, entry_id)) for entry_id in (1, 3, 5))
