@@ -24,17 +24,19 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from uuid import uuid4
 
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.http_server import HttpLimits, HttpServer
 from pulsar_py.admin.resources.all_routes import all_routes
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.disk import Disk
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ConfigurationError, InstanceMismatchError
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.initialization import initialize_cluster
+from pulsar_py.metadata.instance_id import check_instance_id
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.metadata.store import MetadataStore
@@ -173,8 +175,11 @@ class Broker:
         clock = SystemClock()
         metadata = await self._open_metadata(clock)
         self._stack.push_async_callback(metadata.close)
+        disk = self._disk()
+        if self._data_dir is not None:
+            await self._check_instance(metadata, disk)
         ledger_store = await Bookie.start(
-            self._disk(),
+            disk,
             clock=clock,
             ledger_ids=LedgerIds(metadata).next,
             settings=bookie_settings(self._config, is_volatile=self._data_dir is None),
@@ -195,6 +200,17 @@ class Broker:
             "broker started",
             extra={"service_url": self._service_url, "web_service_url": self._web_service_url},
         )
+
+    async def _check_instance(self, metadata: MetadataStore, disk: Disk) -> None:
+        try:
+            await disk.make_directory("")
+            await check_instance_id(metadata, disk, new_id=str(uuid4()))
+        except InstanceMismatchError as error:
+            await disk.close()
+            raise InstanceMismatchError(f"{self._data_dir}: {error}") from None
+        except BaseException:
+            await disk.close()
+            raise
 
     async def _open_metadata(self, clock: Clock) -> MetadataStore:
         if self._data_dir is None:

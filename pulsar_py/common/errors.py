@@ -8,7 +8,7 @@
     ├── ConfigurationError       a setting that is unknown or out of bounds
     ├── StorageError             ledgers and files
     │   ├── LedgerNotFoundError, LedgerFencedError, LedgerClosedError, EntryNotFoundError,
-    │   │   DiskFullError, DirectoryLockedError
+    │   │   DiskFullError, DirectoryLockedError, InstanceMismatchError
     │   └── CorruptDataError
     │       └── FormatVersionError       whole, but written by another version
     ├── MetadataError            the metadata store
@@ -92,6 +92,10 @@ class FormatVersionError(CorruptDataError):
 
 class DiskFullError(StorageError):
     """There is no room for more; reads still work, and writes will again once there is room."""
+
+
+class InstanceMismatchError(StorageError):
+    """Metadata and ledgers are not of the same instance, or one of them is missing."""
 
 
 class DirectoryLockedError(StorageError):

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.errors import ConfigurationError, DirectoryLockedError
+from pulsar_py.common.errors import (
+    ConfigurationError,
+    DirectoryLockedError,
+    InstanceMismatchError,
+)
+from pulsar_py.common.names import TopicName
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import LEDGER_IDS_BLOCK, Broker, LedgerIds, bookie_settings
@@ -88,6 +93,15 @@ async def test_a_directory_has_one_owner(tmp_path: Path) -> None:
     async with Broker(data_dir=tmp_path):
         with pytest.raises(DirectoryLockedError):
             await Broker(data_dir=tmp_path).start()
+
+
+async def test_ledgers_whose_metadata_is_gone_are_refused(tmp_path: Path) -> None:
+    async with Broker(data_dir=tmp_path) as broker:
+        await broker.service.namespaces.ensure_owned(TopicName.parse("t"))
+        await broker.service.topics.get_or_load(TopicName.parse("t"), create_if_missing=True)
+    (tmp_path / "metadata.sqlite").unlink()
+    with pytest.raises(InstanceMismatchError, match=f"{tmp_path}: there are ledgers of instance"):
+        await Broker(data_dir=tmp_path).start()
 
 
 async def test_a_port_that_is_taken_leaves_nothing_behind(tmp_path: Path) -> None:
