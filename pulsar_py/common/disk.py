@@ -12,6 +12,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+from pulsar_py.common.errors import StorageError
+
 Buffer = bytes | bytearray | memoryview
 
 OnSynced = Callable[[BaseException | None], None]
@@ -71,6 +73,19 @@ class ReadFile(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Release the file."""
+
+
+async def read_fully(file: ReadFile, offset: int, length: int) -> bytes:
+    """The bytes at `offset`; fewer than `length` only where the file ends.
+
+    Raises:
+        StorageError: The disk gave less than the file has. Neither damage nor an end: it may be
+            asked again.
+    """
+    data = await file.read_at(offset, length)
+    if len(data) < length and offset + len(data) < file.size_bytes:
+        raise StorageError(f"{file.path}: offset {offset}: {len(data)} of {length} bytes read")
+    return data
 
 
 class Disk(ABC):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from pulsar_py.common.disk import AppendFile, Disk, ReadFile
+from pulsar_py.common.disk import AppendFile, Disk, ReadFile, read_fully
 from pulsar_py.storage.entry_log_format import (
     LOG_HEADER_BYTES,
     Buffer,
@@ -41,7 +41,7 @@ async def check_log_versions(disk: Disk, log_ids: Iterable[int]) -> None:
         except FileNotFoundError:
             continue
         try:
-            check_log_version(await file.read_at(0, LOG_HEADER_BYTES), path)
+            check_log_version(await read_fully(file, 0, LOG_HEADER_BYTES), path)
         finally:
             await file.close()
 
@@ -120,7 +120,7 @@ class EntryLogReaders:
             self._readers.move_to_end(log_id)
         reader.users_count += 1
         try:
-            data = await reader.file.read_at(offset, length)
+            data = await read_fully(reader.file, offset, length)
         finally:
             reader.users_count -= 1
             await self._maybe_close(reader)

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
-from pulsar_py.common.disk import AppendFile, Disk, ReadFile
+from pulsar_py.common.disk import AppendFile, Disk, ReadFile, read_fully
 from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.storage.index_format import (
@@ -87,8 +87,10 @@ class IndexTable:
         except FileNotFoundError:
             raise CorruptDataError(f"{path}: the manifest names it, and it is missing") from None
         size = file.size_bytes
-        footer = Footer.decode(await file.read_at(max(size - FOOTER_BYTES, 0), FOOTER_BYTES), path)
-        sparse = await file.read_at(footer.sparse_offset, SPARSE_BYTES * footer.pages_count)
+        footer = Footer.decode(
+            await read_fully(file, max(size - FOOTER_BYTES, 0), FOOTER_BYTES), path
+        )
+        sparse = await read_fully(file, footer.sparse_offset, SPARSE_BYTES * footer.pages_count)
         if footer.table_id != table_id or crc32c(sparse) != footer.sparse_checksum:
             raise CorruptDataError(
                 f"{path}: offset {footer.sparse_offset}: the sparse index does not match"
@@ -146,7 +148,7 @@ class IndexTable:
     async def _pages(self, first: int, last: int) -> list[Page]:
         start, _ = self._sparse.extent(first)
         offset, length = self._sparse.extent(last)
-        data = await self._file.read_at(start, offset + length - start)
+        data = await read_fully(self._file, start, offset + length - start)
         pages = []
         for number in range(first, last + 1):
             offset, length = self._sparse.extent(number)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from pulsar_py.common.disk import Disk, ReadFile
-from pulsar_py.common.errors import StorageError
+from pulsar_py.common.disk import Disk, ReadFile, read_fully
 from pulsar_py.storage.journal import DIRECTORY, Mark, journal_path
 from pulsar_py.storage.journal_format import (
     BLOCK_HEADER_BYTES,
@@ -32,7 +31,7 @@ async def find_files(disk: Disk, mark: Mark) -> list[FoundFile]:
         if file_id >= mark[0]:
             file = await disk.open_read(path)
             try:
-                header = decode_file_header(await file.read_at(0, FILE_HEADER_BYTES), path)
+                header = decode_file_header(await read_fully(file, 0, FILE_HEADER_BYTES), path)
                 if header is None:
                     has_blocks = await has_block_after(file, file_id, 0)
             finally:
@@ -51,7 +50,9 @@ async def read_blocks(file: ReadFile, replay: ReplayFile) -> AsyncIterator[tuple
         if len(data) - at < needed:
             if offset + needed > size:
                 return
-            data, at = await _read(file, offset, max(PIECE_BYTES, needed), needed=needed), 0
+            data, at = await read_fully(file, offset, max(PIECE_BYTES, needed)), 0
+            if len(data) < needed:
+                return
             continue
         if length is None:
             return
@@ -63,24 +64,12 @@ async def read_blocks(file: ReadFile, replay: ReplayFile) -> AsyncIterator[tuple
         yield block, offset
 
 
-async def _read(file: ReadFile, offset: int, length: int, *, needed: int) -> bytes:
-    """`length` bytes of a file, or up to its end; `needed` are there by its size.
-
-    Raises:
-        StorageError: The disk gave less. That is no torn end: what was confirmed may stand there.
-    """
-    data = await file.read_at(offset, length)
-    if len(data) < needed:
-        raise StorageError(f"{file.path}: offset {offset}: {len(data)} of {needed} bytes read")
-    return data
-
-
 async def has_block_after(file: ReadFile, file_id: int, start: int) -> bool:
     """Whether a whole block of this file begins anywhere behind `start`."""
     size = file.size_bytes
     offset = start
     while offset < size:
-        data = await _read(file, offset, PIECE_BYTES, needed=min(PIECE_BYTES, size - offset))
+        data = await read_fully(file, offset, PIECE_BYTES)
         at = data.find(BLOCK_MAGIC)
         while at >= 0:
             if offset + at > start and await _is_block(file, file_id, offset + at):
@@ -93,8 +82,8 @@ async def has_block_after(file: ReadFile, file_id: int, start: int) -> bool:
 
 
 async def _is_block(file: ReadFile, file_id: int, offset: int) -> bool:
-    head = await file.read_at(offset, BLOCK_HEADER_BYTES)
+    head = await read_fully(file, offset, BLOCK_HEADER_BYTES)
     length = block_length(head, 0, file_id, offset)
     if length is None or offset + length > file.size_bytes:
         return False
-    return decode_block(await _read(file, offset, length, needed=length)) is not None
+    return decode_block(await read_fully(file, offset, length)) is not None

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from pulsar_py.common.errors import FormatVersionError
+from pulsar_py.common.errors import FormatVersionError, StorageError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.entry_log import (
     EntryLogReaders,
@@ -87,3 +87,11 @@ async def test_a_log_of_another_version_is_refused_and_one_without_a_header_left
     await disk.replace(log_path(1), data)
     with pytest.raises(FormatVersionError, match=r"entries/0000000001: entry log .*version 2"):
         await check_log_versions(disk, [1])
+
+
+async def test_a_short_read_is_no_damage() -> None:
+    disk = await disk_with_log()
+    disk.shorten = lambda path, length: length - 1
+
+    with pytest.raises(StorageError, match="entries/0000000001: offset 8: 9 of 10 bytes read"):
+        await EntryLogReaders(disk, 2).read(1, 8, 10)
