@@ -15,6 +15,7 @@ TOPICS = ("persistent://public/default/one", "persistent://public/default/two")
 BEFORE, BEHIND = 30, 10
 """Messages of each topic before the checkpoint, and behind it, in the journal alone."""
 SETTINGS = {"journalMaxSizeMB": 1}
+END = b"end"
 Id = tuple[int, int]
 
 
@@ -77,23 +78,23 @@ async def acknowledged(client: WireClient, ids: list[Id], consumer_id: int) -> N
     await asyncio.wait_for(done.wait(), 10)
 
 
-async def received(
-    broker: Broker, topic: str, count: int, subscription: str = "new"
-) -> list[bytes]:
-    """The first messages that a subscription gets."""
+async def received(broker: Broker, topic: str, subscription: str) -> list[bytes]:
+    """What a subscription gets, up to a message that is published for the purpose."""
     client = await connected(broker)
     bodies: list[bytes] = []
     done = asyncio.Event()
 
     def on_message(message: Received) -> None:
         bodies.append(body_of(message.headers_and_payload))
-        if len(bodies) == count:
+        if bodies[-1] == END:
             done.set()
 
     client.on_message = on_message
     await client.lookup(topic)
-    await client.subscribe(topic, subscription)
+    await client.subscribe(topic, subscription, CommandSubscribe.Shared)
+    await client.create_producer(topic)
     client.flow(1000)
+    client.writer.write(send_frame(1, 0, END))
     await asyncio.wait_for(done.wait(), 10)
     await client.close()
-    return bodies
+    return bodies[:-1]

@@ -1,4 +1,4 @@
 """The command `pulsar-py`; every command imports what it needs inside itself.
 
-Third-party packages it may import: click, rich, uvloop.
+Third-party packages it may import: click, protobuf, rich, uvloop.
 """

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from pulsar_py.cli.storage import storage
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
@@ -76,3 +78,6 @@ def standalone(
         log_level=log_level.upper(),
     )
     raise SystemExit(run(options))
+
+
+main.add_command(storage)

@@ -116,6 +116,16 @@ class LocalDisk(Disk):
         """Create the root if need be, and take the tree for this process."""
         self._lock_descriptor = await self.run(_lock, self._root)
 
+    async def lock_shared(self) -> None:
+        """Keep everybody from writing until `close`, and change nothing.
+
+        A tree that nobody has locked so far is left as it is.
+
+        Raises:
+            DirectoryLockedError: Another process has it.
+        """
+        self._lock_descriptor = await self.run(_lock_shared, self._root)
+
     async def close(self) -> None:
         """Give up the lock and stop the threads; the disk may be used again after another lock."""
         if self._syncer is not None:
@@ -310,14 +320,27 @@ def _lock(root: str) -> int:
     for directory in missing:
         _sync_directory(str(directory.parent))
     descriptor = os.open(f"{root}/{LOCK_NAME}", os.O_RDWR | os.O_CREAT, 0o644)
+    _flock(descriptor, fcntl.LOCK_EX, root)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"pid {os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _lock_shared(root: str) -> int | None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = os.open(f"{root}/{LOCK_NAME}", os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    _flock(descriptor, fcntl.LOCK_SH, root)
+    return descriptor
+
+
+def _flock(descriptor: int, kind: int, root: str) -> None:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         owner = os.read(descriptor, 64).decode(errors="replace").strip()
         os.close(descriptor)
         raise DirectoryLockedError(
             f"{root}: in use by another process ({owner or 'unknown'})"
         ) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"pid {os.getpid()}\n".encode(), 0)
-    return descriptor

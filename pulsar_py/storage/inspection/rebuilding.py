@@ -70,6 +70,7 @@ async def rebuild_storage(
     filler: bytes,
     keep_aside: KeepAside,
     expected: Mapping[int, int] | None = None,
+    is_expected_complete: bool = False,
     on_progress: OnProgress = no_progress,
 ) -> Rebuilt:
     """Make the storage whole.
@@ -79,11 +80,12 @@ async def rebuild_storage(
         survey: Of this disk, with its logs read.
         filler: The entry that stands for a lost one.
         keep_aside: Called with each file before it goes.
-        expected: How far ledgers have to go that somebody refers to; None if nobody knows.
+        expected: How far ledgers have to go that somebody refers to.
+        is_expected_complete: Whether ledgers that nobody refers to and that have no record may go.
         on_progress: Told of what is copied.
     """
-    rebuilder = _Rebuilder(disk, survey, filler, expected, on_progress)
-    return await rebuilder.run(keep_aside)
+    rebuilder = _Rebuilder(disk, survey, filler, expected or {}, on_progress)
+    return await rebuilder.run(keep_aside, drops_unknown=is_expected_complete)
 
 
 class _Rebuilder:
@@ -92,7 +94,7 @@ class _Rebuilder:
         disk: Disk,
         survey: Survey,
         filler: bytes,
-        expected: Mapping[int, int] | None,
+        expected: Mapping[int, int],
         on_progress: OnProgress,
     ) -> None:
         self._disk = disk
@@ -107,11 +109,11 @@ class _Rebuilder:
         self._next_log_id = 0
         self._new_logs: Counter[int] = Counter()  # bytes of runs
 
-    async def run(self, keep_aside: KeepAside) -> Rebuilt:
+    async def run(self, keep_aside: KeepAside, *, drops_unknown: bool) -> Rebuilt:
         for directory in DIRECTORIES:
             await self._disk.make_directory(directory)
         self._next_log_id = await self._next_id(LOG_DIRECTORY, self._survey.manifest.next_log_id)
-        self._choose_ledgers()
+        self._choose_ledgers(drops_unknown=drops_unknown)
         await self._copy_damaged_logs()
         await self._copy_journal()
         await self._fill()
@@ -123,21 +125,20 @@ class _Rebuilder:
         await self._publish(table_id, keep_aside)
         return self._result
 
-    def _choose_ledgers(self) -> None:
+    def _choose_ledgers(self, *, drops_unknown: bool) -> None:
         """Records of all ledgers that are to live, and the runs that stay where they are."""
         survey = self._survey
         ledgers = dict(survey.ledgers)
         if not (survey.is_index_whole and survey.is_manifest_whole):
             for ledger_id in self._ledgers_in_logs() - ledgers.keys() - survey.deleted_ledgers:
-                if self._expected is None or ledger_id in self._expected:
-                    ledgers[ledger_id] = SurveyedLedger(reconstructed(-1))
-                else:
+                if drops_unknown and ledger_id not in self._expected:
                     self._result.dropped_ledgers.append(ledger_id)
-        for ledger_id in (self._expected or {}).keys() - ledgers.keys():
+                else:
+                    ledgers[ledger_id] = SurveyedLedger(reconstructed(-1))
+        for ledger_id in self._expected.keys() - ledgers.keys():
             ledgers[ledger_id] = SurveyedLedger(reconstructed(-1))
         for ledger_id, ledger in ledgers.items():
-            wanted = -1 if self._expected is None else self._expected.get(ledger_id, -1)
-            last = max(ledger.last_entry_id, wanted)
+            last = max(ledger.last_entry_id, self._expected.get(ledger_id, -1))
             self._records[ledger_id] = replace(ledger.record, last_entry_id=last)
             self._placed[ledger_id] = {
                 first: location

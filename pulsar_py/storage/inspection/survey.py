@@ -50,6 +50,8 @@ class SurveyedLedger:
     unreadable: set[int] = field(default_factory=set)
     """Keys of `runs` at whose places is something else."""
     journal: list[EntryRange] = field(default_factory=list)
+    blocks: dict[int, tuple[ReplayFile, int]] = field(default_factory=dict)
+    """File and offset of the block of each range of `journal`, by first entry."""
 
     @property
     def last_entry_id(self) -> int:
@@ -258,7 +260,7 @@ class _Surveyor:
         try:
             async for found in walk_blocks(file, replay.file_id, replay.start, replay.end):
                 if not isinstance(found, Gap):
-                    self._take_block(found.block, replay.path, found.offset)
+                    self._take_block(found.block, replay, found.offset)
                     stopped_at = found.offset + found.length
                 elif found.end is not None:
                     text = f"damaged, with a whole block behind it at {found.end}"
@@ -266,16 +268,19 @@ class _Surveyor:
                 elif replay.end is None and any(await file.read_at(found.offset, 1 << 16)):
                     text = "a torn write behind the last block; it was never confirmed"
                     self._survey.report(replay.path, found.offset, text, Severity.NOTE)
-            if replay.end is not None and stopped_at < replay.end:
+            if file.size_bytes < replay.start:
+                text = f"the file ends here, the checkpoint reaches to {replay.start}"
+                self._survey.report(replay.path, file.size_bytes, text)
+            elif replay.end is not None and stopped_at < replay.end:
                 text = f"damaged; the next file says that blocks go on to {replay.end}"
                 self._survey.report(replay.path, stopped_at, text)
             self._on_progress(replay.path, file.size_bytes)
         finally:
             await file.close()
 
-    def _take_block(self, block: Block, path: str, offset: int) -> None:
+    def _take_block(self, block: Block, replay: ReplayFile, offset: int) -> None:
         for section in block.sections:
-            self._take_section(section, path, offset)
+            self._take_section(section, replay, offset)
         for ledger_id, record in block.records:
             survey = self._survey
             if record.is_deleted:
@@ -288,14 +293,15 @@ class _Surveyor:
                 elif not ledger.record.is_closed:
                     ledger.record = record
 
-    def _take_section(self, section: Section, path: str, offset: int) -> None:
-        survey = self._survey
+    def _take_section(self, section: Section, replay: ReplayFile, offset: int) -> None:
+        survey, path = self._survey, replay.path
         if section.ledger_id in survey.deleted_ledgers:
             return
         ledger = survey.ledgers.get(section.ledger_id)
         if ledger is None:
             survey.report(path, offset, f"entries of ledger {section.ledger_id}, unknown")
             ledger = survey.ledgers[section.ledger_id] = SurveyedLedger(reconstructed(-1))
+        ledger.blocks.setdefault(section.first_entry_id, (replay, offset))
         last = ledger.record.last_entry_id
         if section.last_entry_id <= last:
             if not survey.is_manifest_whole or not survey.is_index_whole:
@@ -407,7 +413,11 @@ def _is_later(record: LedgerRecord, other: LedgerRecord) -> bool:
 
 def _salvage_plan(found: Sequence[FoundFile], mark: tuple[int, int]) -> list[ReplayFile]:
     """All files that may hold something, whether or not they make up a chain."""
-    ends = {each.header.previous_id: each.header.previous_end for each in found if each.header}
+    ends = {
+        each.header.previous_id: each.header.previous_end
+        for each in found
+        if each.header is not None and each.header.previous_end  # 0: nothing came before
+    }
     plan = []
     for each in sorted(found, key=lambda file: file.file_id):
         if each.file_id < mark[0] or (each.header is None and not each.has_blocks):

@@ -162,3 +162,21 @@ async def test_no_thread_is_left_after_close(tmp_path: Path) -> None:
     await disk.close()
 
     assert set(threading.enumerate()) <= before
+
+
+async def test_a_shared_lock_keeps_writers_away_and_changes_nothing(tmp_path: Path) -> None:
+    reader, other, writer = (LocalDisk(tmp_path) for _ in range(3))
+    await reader.lock_shared()
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
+    await writer.lock()
+    with pytest.raises(DirectoryLockedError):
+        await reader.lock_shared()
+    await writer.close()
+    before = (tmp_path / "LOCK").read_bytes()
+    await reader.lock_shared()
+    await other.lock_shared()
+    with pytest.raises(DirectoryLockedError):
+        await writer.lock()
+    assert (tmp_path / "LOCK").read_bytes() == before
+    for disk in (reader, other, writer):
+        await disk.close()

@@ -31,7 +31,12 @@ async def rebuilt(disk: MemoryDisk, expected: dict[int, int] | None = None) -> R
 
     survey = await survey_storage(disk)
     result = await rebuild_storage(
-        disk, survey, filler=FILLER, keep_aside=keep_aside, expected=expected
+        disk,
+        survey,
+        filler=FILLER,
+        keep_aside=keep_aside,
+        expected=expected,
+        is_expected_complete=expected is not None,
     )
     assert sorted(path for path, _ in kept) == sorted(result.replaced)
     after = await survey_storage(disk)

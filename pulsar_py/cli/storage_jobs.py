@@ -1,0 +1,412 @@
+"""The work of `pulsar-py storage`: opens a directory, asks the inspections, prints (edge).
+
+Results go to standard output, progress to standard error if that is a terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.errors import (
+    ConfigurationError,
+    DirectoryLockedError,
+    FormatVersionError,
+    PulsarError,
+)
+from pulsar_py.common.findings import Finding, OnProgress, Severity, no_progress
+from pulsar_py.common.local_disk import LocalDisk
+from pulsar_py.managed_ledger.cursor_format import CursorSnapshot
+from pulsar_py.managed_ledger.inspection import (
+    METADATA,
+    Topics,
+    check_topics,
+    expected_ends,
+    read_cursors,
+    read_topics,
+)
+from pulsar_py.metadata import instance_id
+from pulsar_py.metadata.inspection import MetadataContents, read_metadata
+from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
+from pulsar_py.storage.inspection.dumping import (
+    Record,
+    dump_entries,
+    dump_index,
+    dump_journal,
+    dump_manifest,
+)
+from pulsar_py.storage.inspection.reading import SurveyedStore
+from pulsar_py.storage.inspection.survey import DIRECTORIES, Survey, survey_storage
+
+LEDGERS = "ledgers"
+SOUND, DAMAGED, USAGE = 0, 1, 2
+_SCHEMAS = "/schemas/"
+_SHOWN_RANGES_COUNT = 100
+
+
+def run(job: Coroutine[object, object, int]) -> int:
+    """Run one command to its exit code; errors are one line."""
+    try:
+        return asyncio.run(job)
+    except (ConfigurationError, DirectoryLockedError) as error:
+        sys.stderr.write(f"pulsar-py: {error}\n")
+        return USAGE
+    except (PulsarError, OSError) as error:
+        sys.stderr.write(f"pulsar-py: {error}\n")
+        return DAMAGED
+
+
+@dataclass(slots=True)
+class Inspection:
+    """Everything that is known about a data directory."""
+
+    survey: Survey
+    metadata: MetadataContents
+    topics: Topics
+    expected: dict[int, int]
+    """Last entry id that each ledger that is referred to has to have at least."""
+    findings: list[Finding] = field(default_factory=list)
+    is_instance_new: bool = False
+    """Whether the metadata has to be told of which instance it is."""
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether anything that counts is broken."""
+        return any(each.severity is Severity.DAMAGE for each in self.findings)
+
+
+@asynccontextmanager
+async def opened(data_dir: Path, *, is_exclusive: bool = False) -> AsyncIterator[LocalDisk]:
+    """The storage in a data directory, kept from others meanwhile.
+
+    Raises:
+        ConfigurationError: It is no data directory.
+        DirectoryLockedError: A broker uses it.
+    """
+    if not (data_dir / METADATA).exists() and not (data_dir / LEDGERS).is_dir():
+        raise ConfigurationError(f"{data_dir}: no data directory, neither {METADATA} nor {LEDGERS}")
+    disk = LocalDisk(data_dir / LEDGERS)
+    try:
+        await (disk.lock() if is_exclusive else disk.lock_shared())
+        yield disk
+    finally:
+        await disk.close()
+
+
+async def inspect(
+    data_dir: Path,
+    disk: LocalDisk,
+    *,
+    reads_logs: bool = True,
+    on_progress: OnProgress = no_progress,
+) -> Inspection:
+    """Look at everything.
+
+    Raises:
+        FormatVersionError: A file is of another version.
+    """
+    with tempfile.TemporaryDirectory(prefix="pulsar-py-") as scratch:
+        metadata = await asyncio.to_thread(read_metadata, data_dir / METADATA, Path(scratch))
+    survey = await survey_storage(disk, reads_logs=reads_logs, on_progress=on_progress)
+    if not survey.ledgers and not survey.findings and not (data_dir / METADATA).exists():
+        metadata.findings.clear()  # an empty directory
+    topics = read_topics(metadata.keys)
+    await read_cursors(topics, metadata.keys, SurveyedStore(disk, survey), SystemClock())
+    schemas, broken = schema_ends(metadata.keys)
+    last_entries = {key: ledger.last_entry_id for key, ledger in survey.ledgers.items()}
+    findings = [
+        *(_below_ledgers(each) for each in survey.findings),
+        *metadata.findings,
+        *topics.findings,
+        *broken,
+        *check_topics(topics, last_entries),
+        *check_schemas(schemas, last_entries),
+        *check_instance(metadata.keys, await read_cookie(disk), has_ledgers=bool(survey.ledgers)),
+    ]
+    expected = schemas | expected_ends(topics)
+    findings += unreferenced(survey, expected)
+    return Inspection(survey, metadata, topics, expected, findings)
+
+
+def _below_ledgers(finding: Finding) -> Finding:
+    path = f"{LEDGERS}/{finding.path}"
+    return Finding(path, finding.offset, finding.problem, finding.severity)
+
+
+def schema_ends(keys: Mapping[str, bytes]) -> tuple[dict[int, int], list[Finding]]:
+    """Where schemas are stored: by ledger the entry; and what can't be read."""
+    ends: dict[int, int] = {}
+    findings = []
+    for key, value in keys.items():
+        if not key.startswith(_SCHEMAS):
+            continue
+        try:
+            locator = SchemaLocator.FromString(value)
+        except DecodeError as error:
+            findings.append(Finding(METADATA, None, f"{key}: {error}"))
+            continue
+        for entry in locator.index:
+            ends[entry.position.ledgerId] = entry.position.entryId
+    return ends, findings
+
+
+def check_schemas(ends: Mapping[int, int], last_entries: Mapping[int, int]) -> Iterator[Finding]:
+    """Schemas whose ledger is missing or too short."""
+    for ledger_id, entry_id in ends.items():
+        if last_entries.get(ledger_id, -1) < entry_id:
+            yield Finding(METADATA, None, f"schemas: ledger {ledger_id} is missing or empty")
+
+
+async def read_cookie(disk: LocalDisk) -> str | None:
+    """The instance's id as it stands beside the ledgers; None if it doesn't."""
+    try:
+        return (await disk.read_whole(instance_id.FILE)).decode(errors="replace").strip()
+    except FileNotFoundError:
+        return None
+
+
+def check_instance(
+    keys: Mapping[str, bytes], cookie: str | None, *, has_ledgers: bool
+) -> Iterator[Finding]:
+    """Whether metadata and ledgers are of one instance."""
+    value = keys.get(instance_id.PATH)
+    known = None if value is None else value.decode(errors="replace")
+    if known != cookie or (known is None and has_ledgers):
+        text = f"the ledgers are of instance {cookie}, the metadata is of instance {known}"
+        yield Finding(f"{LEDGERS}/{instance_id.FILE}", 0 if cookie else None, text)
+
+
+def unreferenced(survey: Survey, expected: Mapping[int, int]) -> Iterator[Finding]:
+    """Ledgers that nobody refers to, mostly of topics that were deleted at the time of a kill."""
+    for ledger_id, ledger in survey.ledgers.items():
+        if ledger_id not in expected:
+            text = f"ledger {ledger_id} with {ledger.last_entry_id + 1} entries: no topic has it"
+            yield Finding(LEDGERS, None, text, Severity.NOTE)
+
+
+# verify
+
+
+async def verify_directory(data_dir: Path, output: str) -> int:
+    """Report what is broken."""
+    async with opened(data_dir) as disk:
+        try:
+            with progress(data_dir, "verifying") as on_progress:
+                found = await inspect(data_dir, disk, on_progress=on_progress)
+        except FormatVersionError as error:
+            _print_findings([Finding.of(error, str(data_dir))], output)
+            return DAMAGED
+    _print_findings(found.findings, output)
+    if output == "text":
+        ledgers = found.survey.ledgers.values()
+        entries = sum(each.last_entry_id + 1 for each in ledgers)
+        verdict = "damaged" if found.is_damaged else "sound"
+        print_line(
+            f"{verdict}: {len(found.topics.topics)} topics, {len(ledgers)} ledgers, "
+            f"{entries} entries, {len(found.metadata.keys)} keys"
+        )
+    return DAMAGED if found.is_damaged else SOUND
+
+
+def _print_findings(findings: Iterable[Finding], output: str) -> None:
+    for each in findings:
+        if output == "json":
+            record = {
+                "severity": each.severity.value,
+                "file": each.path,
+                "offset": each.offset,
+                "problem": each.problem,
+            }
+            print_line(json.dumps(record))
+        else:
+            print_line(f"{each.severity.value}: {each}")
+
+
+def print_line(text: str) -> None:
+    """One line of the result."""
+    sys.stdout.write(text + "\n")
+
+
+# dump
+
+
+async def dump_directory(
+    data_dir: Path, output: str, kinds: Sequence[str], shown_bytes: int
+) -> int:
+    """Print records; 1 if some can't be read."""
+    is_damaged = False
+    async with opened(data_dir) as disk:
+        for kind in kinds:
+            async for record in _records(data_dir, disk, kind, shown_bytes):
+                is_damaged |= record.get("kind") == "damaged"
+                print_line(json.dumps(record) if output == "json" else _text(record))
+    return DAMAGED if is_damaged else SOUND
+
+
+async def _records(
+    data_dir: Path, disk: LocalDisk, kind: str, shown_bytes: int
+) -> AsyncIterator[Record]:
+    sources = {
+        "manifest": lambda: dump_manifest(disk),
+        "journal": lambda: dump_journal(disk, shown_bytes=shown_bytes),
+        "entries": lambda: dump_entries(disk, shown_bytes=shown_bytes),
+        "index": lambda: dump_index(disk),
+    }
+    if kind in sources:
+        async for record in sources[kind]():
+            yield record
+        return
+    found = await inspect(data_dir, disk)
+    for record in _topic_records(found.topics) if kind == "topics" else _cursors(found.topics):
+        yield record
+
+
+def _text(record: Record) -> str:
+    """`file:offset kind name=value ...`."""
+    rest = dict(record)
+    place = f"{rest.pop('file', '')}:{rest.pop('offset', '')}"
+    kind = rest.pop("kind", "")
+    return " ".join([place, str(kind), *(f"{name}={value}" for name, value in rest.items())])
+
+
+def _topic_records(topics: Topics) -> Iterator[Record]:
+    for topic in topics.topics.values():
+        yield {
+            "file": METADATA,
+            "offset": None,
+            "kind": "topic",
+            "topic": topic.name,
+            "ledgers": [
+                {
+                    "ledger": each.ledger_id,
+                    "closed": each.is_closed,
+                    "entries": each.entries_count,
+                    "bytes": each.size_bytes,
+                }
+                for each in topic.ledgers.ledgers
+            ],
+            "properties": dict(topic.ledgers.properties),
+        }
+
+
+def _cursors(topics: Topics) -> Iterator[Record]:
+    for topic in topics.topics.values():
+        for name, record in topic.cursors.items():
+            yield {
+                "file": METADATA,
+                "offset": None,
+                "kind": "cursor",
+                "topic": topic.name,
+                "cursor": name,
+                "cursor_ledger": record.cursor_ledger_id,
+                **_cursor_state(topic.states.get(name, record.snapshot)),
+            }
+
+
+def _cursor_state(state: CursorSnapshot) -> Record:
+    acknowledged = state.individual_deleted_messages
+    ranges = list(acknowledged.ranges())
+    return {
+        "mark_delete": str(state.mark_delete_position),
+        "ranges_count": len(ranges),
+        "ranges": [f"{each[0]}:{each[1]}-{each[2]}" for each in ranges[:_SHOWN_RANGES_COUNT]],
+        "batches_count": len(state.batch_deleted_indexes),
+        "properties": dict(state.properties),
+    }
+
+
+# stats
+
+
+async def stats_of_directory(data_dir: Path, output: str) -> int:
+    """Print how much of what there is."""
+    async with opened(data_dir) as disk:
+        found = await inspect(data_dir, disk, reads_logs=False)
+    total, topics = totals(found), topic_totals(found)
+    if output == "json":
+        print_line(json.dumps({"kind": "total", **total}))
+        for topic in topics:
+            print_line(json.dumps({"kind": "topic", **topic}))
+        return SOUND
+    for name, value in total.items():
+        print_line(f"{name:20} {value}")
+    for topic in topics:
+        print_line(" ".join(f"{name}={value}" for name, value in topic.items()))
+    return SOUND
+
+
+def totals(found: Inspection) -> dict[str, int | float]:
+    """Of the whole directory."""
+    logs = found.survey.manifest.logs.values()
+    size = sum(log.size_bytes for log in logs)
+    live = sum(log.live_bytes for log in logs)
+    ledgers = found.survey.ledgers
+    return {
+        "topics": len(found.topics.topics),
+        "cursors": sum(len(topic.cursors) for topic in found.topics.topics.values()),
+        "ledgers": len(ledgers),
+        "unreferenced_ledgers": len(ledgers.keys() - found.expected.keys()),
+        "entries": sum(each.last_entry_id + 1 for each in ledgers.values()),
+        "entry_bytes": sum(each.record.length_bytes for each in ledgers.values()),
+        "entry_logs": len(logs),
+        "entry_log_bytes": size,
+        "garbage_bytes": size - live,
+        "garbage_share": round((size - live) / size, 4) if size else 0.0,
+        "index_tables": len(found.survey.manifest.tables),
+        "journal_files": len(found.survey.journal),
+        "metadata_keys": len(found.metadata.keys),
+    }
+
+
+def topic_totals(found: Inspection) -> list[dict[str, str | int]]:
+    """Of each topic, the largest first."""
+    rows: list[dict[str, str | int]] = []
+    for topic in found.topics.topics.values():
+        sums: Counter[str] = Counter()
+        for each in topic.ledgers.ledgers:
+            ledger = found.survey.ledgers.get(each.ledger_id)
+            if ledger is not None:
+                sums["entries"] += ledger.last_entry_id + 1
+                sums["bytes"] += ledger.record.length_bytes
+        rows.append(
+            {
+                "topic": topic.name,
+                "ledgers": len(topic.ledgers.ledgers),
+                "cursors": len(topic.cursors),
+                "entries": sums["entries"],
+                "bytes": sums["bytes"],
+            }
+        )
+    return sorted(rows, key=lambda row: (-int(row["bytes"]), str(row["topic"])))
+
+
+# progress
+
+
+@contextmanager
+def progress(data_dir: Path, what: str) -> Iterator[OnProgress]:
+    """A bar on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield no_progress
+        return
+    from rich.console import Console  # noqa: PLC0415 - 50 ms that a script need not pay
+    from rich.progress import Progress  # noqa: PLC0415 - the same
+
+    total = sum(
+        path.stat().st_size
+        for name in DIRECTORIES
+        for path in (data_dir / LEDGERS / name).glob("*")
+    )
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda _, size_bytes: bar.advance(task, size_bytes)

@@ -1,0 +1,227 @@
+"""`pulsar-py storage recover`: makes a damaged data directory serve again (edge).
+
+Looks at everything first. What is whole stays where it is; each file that is replaced is linked or
+copied into the side folder before, and `lost.txt` there says what is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from uuid import uuid4
+
+from pulsar_py.cli.storage_jobs import (
+    DAMAGED,
+    LEDGERS,
+    SOUND,
+    Inspection,
+    inspect,
+    opened,
+    print_line,
+    progress,
+    read_cookie,
+)
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.findings import Finding, OnProgress, Severity
+from pulsar_py.common.local_disk import LocalDisk
+from pulsar_py.managed_ledger.inspection import METADATA
+from pulsar_py.metadata import instance_id, paths
+from pulsar_py.metadata.inspection import SIDE_FILES, write_metadata
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.storage.inspection.coverage import ranges_text
+from pulsar_py.storage.inspection.rebuilding import rebuild_storage
+from pulsar_py.wire.payload import encode_entry
+
+REPORT = "lost.txt"
+LOST_MARKER = 0x7FFF
+"""Marker type of the entry that stands for a lost one; no broker of Apache Pulsar writes it."""
+
+
+def filler() -> bytes:
+    """The entry that stands for a lost one: a broker's own, so that no consumer gets it."""
+    metadata = MessageMetadata(
+        producer_name="pulsar-py-recover", sequence_id=0, publish_time=0, marker_type=LOST_MARKER
+    )
+    return encode_entry(metadata, b"")
+
+
+async def recover_directory(data_dir: Path, side: Path | None) -> int:
+    """Repair, and say what was lost; 0 if the directory is sound afterwards."""
+    async with opened(data_dir, is_exclusive=True) as disk:
+        with progress(data_dir, "reading") as on_progress:
+            found = await inspect(data_dir, disk, on_progress=on_progress)
+        if not found.is_damaged:
+            print_line("sound: nothing to do")
+            return SOUND
+        keeper = _Keeper(data_dir, new_side_folder(data_dir, side))
+        lost = [str(each) for each in found.findings if each.severity is Severity.DAMAGE]
+        lost.append("")
+        with progress(data_dir, "copying") as on_progress:
+            lost += await _repair(data_dir, disk, found, keeper, on_progress)
+        after = await inspect(data_dir, disk)
+    await keeper.write_report(lost)
+    for line in lost:
+        print_line(line)
+    remaining = [each for each in after.findings if each.severity is Severity.DAMAGE]
+    for each in remaining:
+        print_line(f"still damaged: {each}")
+    print_line(f"kept aside: {keeper.side}")
+    return DAMAGED if remaining else SOUND
+
+
+def new_side_folder(data_dir: Path, wanted: Path | None) -> Path:
+    """Where to keep what is replaced.
+
+    Raises:
+        ConfigurationError: The folder that is wanted exists.
+    """
+    if wanted is not None:
+        if wanted.exists():
+            raise ConfigurationError(f"{wanted}: exists already")
+        return wanted
+    number = 1
+    while (folder := data_dir / f"recovered-{number}").exists():
+        number += 1
+    return folder
+
+
+class _Keeper:
+    """Keeps files in the side folder, under their paths in the data directory."""
+
+    def __init__(self, data_dir: Path, side: Path) -> None:
+        self._data_dir = data_dir
+        self.side = side
+
+    async def keep(self, path: str) -> None:
+        await asyncio.to_thread(self._keep, path)
+
+    async def keep_ledgers(self, path: str) -> None:
+        await self.keep(f"{LEDGERS}/{path}")
+
+    def _keep(self, path: str) -> None:
+        source, target = self._data_dir / path, self.side / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            target.hardlink_to(source)
+        except OSError:
+            shutil.copy2(source, target)  # another file system
+
+    async def write_report(self, lines: Iterable[str]) -> None:
+        disk = LocalDisk(self.side)
+        try:
+            await disk.make_directory("")
+            await disk.replace(REPORT, "\n".join([*lines, ""]).encode())
+        finally:
+            await disk.close()
+
+
+async def _repair(
+    data_dir: Path, disk: LocalDisk, found: Inspection, keeper: _Keeper, on_progress: OnProgress
+) -> list[str]:
+    lost = []
+    await _settle_instance(disk, found, keeper)
+    if _must_write_metadata(found):
+        lost += await _write_metadata(data_dir, found, keeper)
+    survey = found.survey
+    ends = {ledger_id: ledger.last_entry_id for ledger_id, ledger in survey.ledgers.items()}
+    is_short = any(ends.get(key, -2) < last for key, last in found.expected.items())
+    if survey.is_damaged or is_short:
+        is_metadata_whole = not found.metadata.findings and not found.topics.broken_keys
+        rebuilt = await rebuild_storage(
+            disk,
+            survey,
+            filler=filler(),
+            keep_aside=keeper.keep_ledgers,
+            expected=found.expected,
+            is_expected_complete=is_metadata_whole,
+            on_progress=on_progress,
+        )
+        names = _topics_by_ledger(found)
+        for ledger_id, ranges in sorted(rebuilt.lost.items()):
+            count = sum(last - first + 1 for first, last in ranges)
+            name = names.get(ledger_id, "no topic")
+            lost.append(
+                f"lost: {count} entries of ledger {ledger_id} ({name}): {ranges_text(ranges)}"
+            )
+        lost += (
+            f"dropped: ledger {ledger_id}, which nothing names"
+            for ledger_id in rebuilt.dropped_ledgers
+        )
+    return lost
+
+
+async def _settle_instance(disk: LocalDisk, found: Inspection, keeper: _Keeper) -> None:
+    """Let metadata and ledgers be of one instance: the metadata's, if it knows."""
+    keys, cookie = found.metadata.keys, await read_cookie(disk)
+    if instance_id.PATH not in keys:
+        keys[instance_id.PATH] = (cookie or str(uuid4())).encode()
+        found.is_instance_new = True
+    known = keys[instance_id.PATH].decode(errors="replace")
+    if known != cookie:
+        if cookie is not None:
+            await keeper.keep_ledgers(instance_id.FILE)
+        await disk.replace(instance_id.FILE, f"{known}\n".encode())
+
+
+def _topics_by_ledger(found: Inspection) -> dict[int, str]:
+    names = {}
+    for topic in found.topics.topics.values():
+        for each in topic.ledgers.ledgers:
+            names[each.ledger_id] = topic.name
+        for cursor_name, record in topic.cursors.items():
+            names[record.cursor_ledger_id] = f"{topic.name}, cursor {cursor_name}"
+    return names
+
+
+def _must_write_metadata(found: Inspection) -> bool:
+    return bool(
+        found.is_instance_new
+        or found.metadata.findings
+        or found.topics.broken_keys
+        or _broken_schemas(found)
+    )
+
+
+def _broken_schemas(found: Inspection) -> list[Finding]:
+    return [each for each in found.findings if each.problem.startswith("/schemas/")]
+
+
+async def _write_metadata(data_dir: Path, found: Inspection, keeper: _Keeper) -> list[str]:
+    """Put a new file in the place of the old one, without what makes no sense."""
+    contents = found.metadata
+    broken = set(found.topics.broken_keys)
+    broken |= {each.problem.partition(": ")[0] for each in _broken_schemas(found)}
+    lost = [
+        f"lost: key {key}, its value was {contents.keys.pop(key).hex()}"
+        for key in sorted(broken & contents.keys.keys())
+    ]
+    for log in found.survey.logs.values():
+        _raise_ledger_ids(contents.sequences, (run[0] for run in log.runs.values()))
+    _raise_ledger_ids(contents.sequences, found.survey.ledgers)
+    path = data_dir / METADATA
+    for suffix in SIDE_FILES:
+        if path.with_name(path.name + suffix).exists():
+            await keeper.keep(path.name + suffix)
+    now_millis = SystemClock().wall_time_millis()
+    await asyncio.to_thread(_replace_metadata, path, found, now_millis)
+    return lost
+
+
+def _raise_ledger_ids(sequences: dict[str, int], ledger_ids: Iterable[int]) -> None:
+    """No ledger id that was seen may be given again."""
+    highest = max(ledger_ids, default=0)
+    present = sequences.get(paths.LEDGER_ID_COUNTER, 0)
+    sequences[paths.LEDGER_ID_COUNTER] = max(present, highest + 1)
+
+
+def _replace_metadata(path: Path, found: Inspection, now_millis: int) -> None:
+    draft = path.with_name(path.name + ".recovered")
+    for suffix in SIDE_FILES:
+        draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+    write_metadata(draft, found.metadata, now_millis=now_millis)
+    for suffix in SIDE_FILES[1:]:  # of the old file: its WAL must not meet the new one
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    draft.replace(path)

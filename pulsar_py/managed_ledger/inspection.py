@@ -1,0 +1,183 @@
+"""What the metadata says about ledgers, held against the ledgers that there are.
+
+`read_topics` and `check_topics` are pure; `read_cursors` reads cursors as a broker does, from a
+store that changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import CorruptDataError, MetadataError, StorageError
+from pulsar_py.common.findings import Finding, Severity
+from pulsar_py.managed_ledger.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.cursor_format import (
+    NO_LEDGER,
+    CursorRecord,
+    CursorSnapshot,
+    decode_cursor_record,
+)
+from pulsar_py.managed_ledger.cursor_store import CursorStore
+from pulsar_py.managed_ledger.ledger_format import (
+    ROOT,
+    LedgerList,
+    cursor_path,
+    decode_ledger_list,
+    decode_name,
+    ledger_path,
+)
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.storage.ledger_store import LedgerStore
+
+METADATA = "metadata.sqlite"
+MAX_ENTRIES_PER_LEDGER = 50_000_000
+"""More than any setting allows; a higher number is damage."""
+_PARTS_OF_A_CURSOR = 6
+"""managed-ledgers, tenant, namespace, persistent, topic, cursor."""
+
+
+@dataclass(slots=True)
+class Topic:
+    """One managed ledger."""
+
+    name: str
+    ledgers: LedgerList
+    cursors: dict[str, CursorRecord] = field(default_factory=dict)
+    states: dict[str, CursorSnapshot] = field(default_factory=dict)
+    """The cursors as a broker would find them."""
+
+
+@dataclass(slots=True)
+class Topics:
+    """All of them, and what can't be read."""
+
+    topics: dict[str, Topic] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    broken_keys: list[str] = field(default_factory=list)
+
+    def report(self, key: str, problem: str, severity: Severity = Severity.DAMAGE) -> None:
+        """Add a finding about a key."""
+        self.findings.append(Finding(METADATA, None, f"{key}: {problem}", severity))
+
+
+def read_topics(keys: Mapping[str, bytes]) -> Topics:
+    """Take the records of managed ledgers and cursors out of all keys."""
+    found = Topics()
+    cursors = []
+    for key in sorted(keys):
+        if not key.startswith(ROOT + "/"):
+            continue
+        parts = key[1:].split("/")
+        if len(parts) == _PARTS_OF_A_CURSOR:
+            cursors.append(key)
+            continue
+        try:
+            ledgers = decode_ledger_list(keys[key])
+        except (CorruptDataError, ValueError) as error:
+            found.report(key, str(error))
+            found.broken_keys.append(key)
+            continue
+        name = key[len(ROOT) + 1 :]
+        found.topics[name] = Topic(name, ledgers)
+    for key in cursors:
+        _read_cursor(found, key, keys[key])
+    return found
+
+
+def _read_cursor(found: Topics, key: str, value: bytes) -> None:
+    name, _, encoded = key[len(ROOT) + 1 :].rpartition("/")
+    topic = found.topics.get(name)
+    try:
+        record = decode_cursor_record(value)
+    except (CorruptDataError, ValueError) as error:
+        found.report(key, str(error))
+        found.broken_keys.append(key)
+        return
+    if topic is None:
+        found.report(key, "a cursor of a topic whose list of ledgers is missing or damaged")
+        found.broken_keys.append(key)
+    else:
+        topic.cursors[decode_name(encoded)] = record
+
+
+async def read_cursors(
+    found: Topics, keys: Mapping[str, bytes], store: LedgerStore, clock: Clock
+) -> None:
+    """Fill in the cursors' states, as a broker would find them in `store`."""
+    metadata = MemoryMetadataStore(clock)
+    config = ManagedLedgerConfig()
+    for topic in found.topics.values():
+        for cursor_name in topic.cursors:
+            path = cursor_path(topic.name, cursor_name)
+            value = keys.get(path)
+            if value is None:
+                continue
+            await metadata.put(path, value)
+            try:
+                cursor = CursorStore(path, metadata, store, clock)
+                topic.states[cursor_name] = await cursor.recover(config)
+            except (StorageError, MetadataError) as error:
+                found.report(path, f"the cursor can't be read: {error}")
+    await metadata.close()
+
+
+def check_topics(found: Topics, last_entries: Mapping[int, int]) -> list[Finding]:
+    """Hold topics and cursors against the last entry id of each ledger that there is."""
+    findings: list[Finding] = []
+
+    def report(key: str, problem: str) -> None:
+        findings.append(Finding(METADATA, None, f"{key}: {problem}"))
+
+    for topic in found.topics.values():
+        key = ledger_path(topic.name)
+        for ledger_id, last in sorted(_ends(topic).items()):
+            present = last_entries.get(ledger_id)
+            if present is None:
+                report(key, f"ledger {ledger_id} is missing")
+            elif present < last:
+                report(key, f"ledger {ledger_id} should go to {last}, it goes to {present}")
+        for name, record in topic.cursors.items():
+            ledger_id = record.cursor_ledger_id
+            if ledger_id != NO_LEDGER and ledger_id not in last_entries:
+                report(cursor_path(topic.name, name), f"cursor ledger {ledger_id} is missing")
+    return findings
+
+
+def expected_ends(found: Topics) -> dict[int, int]:
+    """How far each ledger that is referred to has to go, as far as the metadata knows."""
+    ends: dict[int, int] = {}
+    for topic in found.topics.values():
+        ends |= _ends(topic)
+        for record in topic.cursors.values():
+            if record.cursor_ledger_id != NO_LEDGER:
+                ends.setdefault(record.cursor_ledger_id, -1)
+    return ends
+
+
+def _ends(topic: Topic) -> dict[int, int]:
+    """By ledger of the topic, the last entry that somebody knows of."""
+    ends = {
+        ledger.ledger_id: ledger.entries_count - 1 if ledger.is_closed else -1
+        for ledger in topic.ledgers.ledgers
+        if ledger.entries_count <= MAX_ENTRIES_PER_LEDGER
+        and not (ledger.is_closed and not ledger.entries_count)
+        and ledger.stored is None  # else it may be elsewhere
+    }
+    for ledger_id, entry_id in _known_positions(topic):
+        if ledger_id in ends and entry_id < MAX_ENTRIES_PER_LEDGER:
+            ends[ledger_id] = max(ends[ledger_id], entry_id)
+    return ends
+
+
+def _known_positions(topic: Topic) -> Iterable[tuple[int, int]]:
+    """Positions that were given to somebody once."""
+    if topic.ledgers.terminated_position is not None:
+        yield topic.ledgers.terminated_position
+    states = [record.snapshot for record in topic.cursors.values()]
+    for state in (*states, *topic.states.values()):
+        position = state.mark_delete_position
+        yield position.ledger_id, position.entry_id
+        for ledger_id, _, last in state.individual_deleted_messages.ranges():
+            yield ledger_id, last

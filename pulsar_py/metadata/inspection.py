@@ -1,0 +1,136 @@
+"""Looks at a metadata file that nobody has open, and writes a new one (edge).
+
+The file itself is never opened: a copy of it and of its `-wal` is, so that nothing changes. SQLite
+has no checksums in the file; what it can see is a broken structure, and what a value means is for
+others to check. Where the table can't be read in one go, it is read row by row, and rows on broken
+pages are lost.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pulsar_py.common.errors import FormatVersionError
+from pulsar_py.common.findings import Finding
+from pulsar_py.metadata.sqlite_file import APPLICATION_ID, FORMAT_VERSION, SqliteFile
+
+_PAGE = re.compile(r"page (\d+)", re.IGNORECASE)
+_COLUMNS = "path, value, version, created, modified"
+_MAX_ROWS_TRIED = 5_000_000
+SIDE_FILES = ("", "-wal", "-shm")
+"""What belongs to a file of SQLite, after its name."""
+
+
+@dataclass(slots=True)
+class MetadataContents:
+    """What could be read; ephemeral keys are left out."""
+
+    keys: dict[str, bytes] = field(default_factory=dict)
+    sequences: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def read_metadata(path: Path, scratch: Path) -> MetadataContents:
+    """Read a file through a copy in the directory `scratch`.
+
+    Raises:
+        FormatVersionError: It is of another version.
+    """
+    contents = MetadataContents()
+    if not path.exists():
+        contents.findings.append(Finding(path.name, None, "missing"))
+        return contents
+    copy = scratch / path.name
+    for suffix in ("", "-wal"):
+        source = path.with_name(path.name + suffix)
+        if source.exists():
+            shutil.copyfile(source, copy.with_name(copy.name + suffix))
+    try:
+        with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+            _read(connection, contents, path)
+    except sqlite3.DatabaseError as error:
+        contents.findings.append(Finding(path.name, None, str(error)))
+    return contents
+
+
+def _read(connection: sqlite3.Connection, contents: MetadataContents, path: Path) -> None:
+    execute = connection.execute
+    if execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        contents.findings.append(Finding(path.name, 68, "no metadata of ours"))
+    elif (version := execute("PRAGMA user_version").fetchone()[0]) != FORMAT_VERSION:
+        raise FormatVersionError(str(path), "metadata", version, FORMAT_VERSION)
+    contents.findings += _broken_pages(connection, path.name)
+    try:
+        rows = execute(f"SELECT {_COLUMNS} FROM keys WHERE session IS NULL").fetchall()  # noqa: S608
+    except sqlite3.DatabaseError as error:
+        contents.findings.append(Finding(path.name, None, f"table keys: {error}"))
+        rows = list(_rows_one_by_one(connection))
+    for key, value, *_ in rows:
+        if isinstance(key, str) and isinstance(value, bytes):
+            contents.keys[key] = value
+        else:
+            contents.findings.append(Finding(path.name, None, f"key {key!r} has no bytes"))
+    try:
+        contents.sequences = dict(execute("SELECT path, next FROM sequences").fetchall())
+    except sqlite3.DatabaseError as error:
+        contents.findings.append(Finding(path.name, None, f"table sequences: {error}"))
+
+
+def _broken_pages(connection: sqlite3.Connection, name: str) -> Iterator[Finding]:
+    try:
+        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        problems = [text for (text,) in connection.execute("PRAGMA integrity_check")]
+    except sqlite3.DatabaseError as error:
+        yield Finding(name, None, str(error))
+        return
+    for text in problems:
+        if text != "ok":
+            page = _PAGE.search(text)
+            offset = (int(page[1]) - 1) * page_bytes if page else None
+            yield Finding(name, offset, " ".join(text.split()))
+
+
+def _rows_one_by_one(connection: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
+    """Rows by their numbers, passing over those that can't be read."""
+    query = f"SELECT {_COLUMNS} FROM keys WHERE rowid = ? AND session IS NULL"  # noqa: S608
+    for number in range(1, _last_row(connection) + 1):
+        try:
+            row = connection.execute(query, (number,)).fetchone()
+        except sqlite3.DatabaseError:
+            continue
+        if row is not None:
+            yield row
+
+
+def _last_row(connection: sqlite3.Connection) -> int:
+    for query in ("SELECT max(rowid) FROM keys", "SELECT count(path) FROM keys"):
+        try:
+            (last,) = connection.execute(query).fetchone()
+        except sqlite3.DatabaseError:
+            continue
+        return min(int(last or 0) + 1, _MAX_ROWS_TRIED)
+    return 100_000
+
+
+def write_metadata(path: Path, contents: MetadataContents, *, now_millis: int) -> None:
+    """Make a new file; its keys begin with version 0 again.
+
+    Raises:
+        MetadataError: It can't be written.
+    """
+    file = SqliteFile(path)
+    try:
+        file.begin()
+        for key, value in contents.keys.items():
+            file.put(key, value, None, None, now_millis)
+        for name, following in contents.sequences.items():
+            file.next_in_sequence(name, following)
+        file.commit()
+    finally:
+        file.close()

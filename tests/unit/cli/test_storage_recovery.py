@@ -1,0 +1,28 @@
+"""What the recovery decides; tests/integration has the whole of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.cli.storage_recovery import LOST_MARKER, filler, new_side_folder
+from pulsar_py.common.errors import ConfigurationError, CorruptDataError
+from pulsar_py.managed_ledger.cursor_format import decode_position_info
+from pulsar_py.wire.payload import ChecksumStatus, parse_metadata, verify_checksum
+
+
+def test_a_filler_is_an_entry_of_the_broker_and_no_state_of_a_cursor() -> None:
+    assert parse_metadata(filler()).marker_type == LOST_MARKER
+    assert verify_checksum(filler()) is ChecksumStatus.VALID
+    with pytest.raises(CorruptDataError):
+        decode_position_info(filler())
+
+
+def test_each_recovery_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    assert new_side_folder(tmp_path, None) == tmp_path / "recovered-1"
+    (tmp_path / "recovered-1").mkdir()
+    assert new_side_folder(tmp_path, None) == tmp_path / "recovered-2"
+    assert new_side_folder(tmp_path, tmp_path / "mine") == tmp_path / "mine"
+    with pytest.raises(ConfigurationError, match="exists already"):
+        new_side_folder(tmp_path, tmp_path / "recovered-1")

@@ -1,0 +1,104 @@
+"""Topics and cursors against ledgers."""
+
+from __future__ import annotations
+
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursor_format import CursorSnapshot, encode_cursor_record
+from pulsar_py.managed_ledger.inspection import (
+    Topics,
+    check_topics,
+    expected_ends,
+    read_cursors,
+    read_topics,
+)
+from pulsar_py.managed_ledger.ledger_format import (
+    LedgerList,
+    LedgerRecord,
+    cursor_path,
+    encode_ledger_list,
+    ledger_path,
+)
+from pulsar_py.testing.ledger_store import SimulatedLedgerStore
+
+NAME = "public/default/persistent/topic"
+
+
+def topic_record(*ledgers: tuple[int, int | None], end: Position | None = None) -> bytes:
+    """Ledgers by id and count of entries, None for an open one."""
+    records = [
+        LedgerRecord(key, count or 0, 1, 1, is_closed=count is not None) for key, count in ledgers
+    ]
+    return encode_ledger_list(LedgerList(records, terminated_position=end))
+
+
+def cursor_record(position: Position, ledger_id: int = -1) -> bytes:
+    state = CursorSnapshot(position)
+    state.individual_deleted_messages.add_range(position.ledger_id, position.entry_id + 2, 8)
+    return encode_cursor_record(state, {}, cursor_ledger_id=ledger_id, max_ranges=99).data
+
+
+def keys(ledger_id: int = -1) -> dict[str, bytes]:
+    return {
+        "/admin/policies/public": b"{}",
+        ledger_path(NAME): topic_record((3, 10), (5, None)),
+        cursor_path(NAME, "a b"): cursor_record(Position(5, 4), ledger_id),
+    }
+
+
+def problems(found: Topics, last_entries: dict[int, int]) -> list[str]:
+    return [each.problem for each in (*found.findings, *check_topics(found, last_entries))]
+
+
+def test_what_fits_has_no_findings() -> None:
+    found = read_topics(keys())
+    assert found.topics[NAME].cursors.keys() == {"a b"}
+    assert problems(found, {3: 9, 5: 20}) == []
+    assert expected_ends(found) == {3: 9, 5: 8}
+
+
+def test_ledgers_that_are_missing_or_short_are_named() -> None:
+    found = read_topics(keys(ledger_id=7))
+    assert problems(found, {5: 2}) == [
+        f"/managed-ledgers/{NAME}: ledger 3 is missing",
+        f"/managed-ledgers/{NAME}: ledger 5 should go to 4, it goes to 2",
+        f"/managed-ledgers/{NAME}/a+b: cursor ledger 7 is missing",
+    ]
+    assert expected_ends(found)[7] == -1
+
+
+def test_an_empty_ledger_that_holds_a_place_need_not_be_there() -> None:
+    found = read_topics({ledger_path(NAME): topic_record((3, 10), (5, 0))})
+    assert problems(found, {3: 9}) == []
+
+
+def test_a_terminated_topic_goes_to_its_end() -> None:
+    found = read_topics({ledger_path(NAME): topic_record((3, None), end=Position(3, 6))})
+    assert expected_ends(found) == {3: 6}
+
+
+def test_numbers_that_can_not_be_are_not_believed() -> None:
+    record = topic_record((3, 1 << 60), (4, None))
+    cursor = cursor_record(Position(4, 1 << 50))
+    found = read_topics({ledger_path(NAME): record, cursor_path(NAME, "c"): cursor})
+    assert expected_ends(found) == {4: -1}
+
+
+def test_values_that_make_no_sense_are_named() -> None:
+    broken = keys() | {ledger_path(NAME): b"\xff\xff"}
+    found = read_topics(broken)
+    assert found.broken_keys == [ledger_path(NAME), cursor_path(NAME, "a b")]
+    broken = keys() | {cursor_path(NAME, "a b"): b"\xff\xff"}
+    found = read_topics(broken)
+    assert found.broken_keys == [cursor_path(NAME, "a b")]
+    assert "can't be read" in found.findings[0].problem
+
+
+async def test_cursors_are_read_as_a_broker_does() -> None:
+    content = keys()
+    found = read_topics(content)
+    store = SimulatedLedgerStore()
+    await read_cursors(found, content, store, SystemClock())
+    state = found.topics[NAME].states["a b"]
+    assert state.mark_delete_position == Position(5, 4)
+    assert list(state.individual_deleted_messages.ranges()) == [(5, 6, 8)]
