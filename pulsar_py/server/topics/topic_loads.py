@@ -8,13 +8,24 @@ Source: BrokerService.getTopic, loadOrCreatePersistentTopic in Pulsar's broker.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from pulsar_py.common.errors import ServiceNotReadyError
+from pulsar_py.common.errors import (
+    CorruptDataError,
+    NotAllowedError,
+    ServiceNotReadyError,
+    TopicNotFoundError,
+)
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.server.topics.topic import Topic
+
+logger = logging.getLogger(__name__)
+
+_CLIENTS_OWN_ERRORS = (NotAllowedError, ServiceNotReadyError, TopicNotFoundError)
+"""Answers to requests that can't be met; nothing is wrong here."""
 
 Load = Callable[[], Coroutine[Any, Any, Topic]]  # Any: the send type of a coroutine
 
@@ -43,13 +54,16 @@ class TopicLoads:
             ServiceNotReadyError: It took too long; it may still succeed later.
         """
         task = self._loads.get(name)
-        if task is None:
+        if starts := task is None:
             task = self._tasks.spawn(self._run(name, load), f"load {name}")
             self._loads[name] = task
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 outcome = await asyncio.shield(task)
         except TimeoutError:
+            if starts:
+                reason = f"not loaded within {self._timeout_seconds:g} s"
+                logger.warning("topic not loaded", extra={"topic": name, "error": reason})
             raise ServiceNotReadyError(
                 f"topic {name} was not loaded within {self._timeout_seconds:g} s"
             ) from None
@@ -67,6 +81,7 @@ class TopicLoads:
                 self._running_count -= 1
                 self._start_waiting()
         except Exception as error:  # noqa: BLE001 - the task's outermost edge; callers raise it
+            _log_failure(name, error)
             return error
         finally:
             del self._loads[name]
@@ -101,6 +116,15 @@ class TopicLoads:
         """Return when no load of the topic is under way."""
         while (task := self._loads.get(name)) is not None:
             await asyncio.wait([task])
+
+
+def _log_failure(name: str, error: Exception) -> None:
+    """One line for an operator, at ERROR if what is stored is damaged."""
+    if isinstance(error, _CLIENTS_OWN_ERRORS):
+        return
+    is_damage = isinstance(error, CorruptDataError) or isinstance(error.__cause__, CorruptDataError)
+    level = logging.ERROR if is_damage else logging.WARNING
+    logger.log(level, "topic not loaded", extra={"topic": name, "error": str(error) or repr(error)})
 
 
 async def all_or_first_error(works: Sequence[Awaitable[object]]) -> None:

@@ -1,17 +1,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
-from pulsar_py.common.errors import ServiceNotReadyError, TopicNotFoundError
+from pulsar_py.common.errors import (
+    CorruptDataError,
+    PersistenceError,
+    ServiceNotReadyError,
+    TopicNotFoundError,
+)
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.server.topics.topic import Topic
 from pulsar_py.server.topics.topic_loads import TopicLoads, all_or_first_error
 from tests.unit.server.topics.rig import Rig
 
 
-async def test_a_slow_load_times_out_but_goes_on(rig: Rig) -> None:
+async def test_a_slow_load_times_out_but_goes_on(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
     topic = await rig.topic("t")
     tasks = TaskOwner("test")
     loads = TopicLoads(tasks, timeout_seconds=1, max_concurrent_loads=10)
@@ -22,6 +30,7 @@ async def test_a_slow_load_times_out_but_goes_on(rig: Rig) -> None:
 
     with pytest.raises(ServiceNotReadyError):
         await loads.load("t", load)
+    assert "not loaded within 1 s" in str([each.__dict__ for each in caplog.records])
     assert loads.is_loading("t")
     await loads.settled("t")
     assert not loads.is_loading("t")
@@ -59,6 +68,42 @@ async def test_all_who_wait_get_the_error(rig: Rig) -> None:
         loads.load("t", load), loads.load("t", load), return_exceptions=True
     )
     assert [type(each) for each in outcomes] == [TopicNotFoundError] * 2
+    await tasks.close()
+
+
+@pytest.mark.parametrize(
+    ("cause", "level"),
+    [(None, logging.WARNING), (CorruptDataError("entries/1"), logging.ERROR)],
+)
+async def test_a_load_that_fails_leaves_one_line(
+    cause: Exception | None, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    tasks = TaskOwner("test")
+    loads = TopicLoads(tasks, timeout_seconds=10, max_concurrent_loads=10)
+
+    async def load() -> Topic:
+        raise PersistenceError("entries/1: damaged") from cause
+
+    outcomes = await asyncio.gather(
+        *(loads.load("t", load) for _ in range(2)), return_exceptions=True
+    )
+    assert [type(each) for each in outcomes] == [PersistenceError] * 2
+    [record] = caplog.records
+    assert (record.levelno, record.message) == (level, "topic not loaded")
+    assert (record.__dict__["topic"], record.__dict__["error"]) == ("t", "entries/1: damaged")
+    await tasks.close()
+
+
+async def test_a_topic_that_is_not_there_leaves_none(caplog: pytest.LogCaptureFixture) -> None:
+    tasks = TaskOwner("test")
+    loads = TopicLoads(tasks, timeout_seconds=10, max_concurrent_loads=10)
+
+    async def load() -> Topic:
+        raise TopicNotFoundError("t")
+
+    with pytest.raises(TopicNotFoundError):
+        await loads.load("t", load)
+    assert not caplog.records
     await tasks.close()
 
 
