@@ -119,6 +119,7 @@ class Broker:
         self._port = port
         self._web_port = web_port
         self._stack = AsyncExitStack()  # What was started, to be stopped in opposite order.
+        self._is_used = False
         self._service: BrokerService | None = None  # None before start
         self._service_url = ""
         self._web_service_url = ""
@@ -126,20 +127,26 @@ class Broker:
     @property
     def service_url(self) -> str:
         """Where clients connect: `pulsar://host:port`."""
-        assert self._service_url, "the broker is not started"
+        self._check_started(self._service_url)
         return self._service_url
 
     @property
     def web_service_url(self) -> str:
         """Where administration and metrics are: `http://host:port`."""
-        assert self._web_service_url, "the broker is not started"
+        self._check_started(self._web_service_url)
         return self._web_service_url
 
     @property
     def service(self) -> BrokerService:
         """The broker behind the ports, for tests and tools in the same process."""
-        assert self._service is not None, "the broker is not started"
+        if self._service is None:
+            raise RuntimeError("the broker is not started")
         return self._service
+
+    @staticmethod
+    def _check_started(url: str) -> None:
+        if not url:
+            raise RuntimeError("the broker is not started")
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -160,7 +167,11 @@ class Broker:
             DirectoryLockedError: Another process has the data directory.
             CorruptDataError: What is stored is damaged.
             OSError: A port can't be bound.
+            RuntimeError: It was started before.
         """
+        if self._is_used:
+            raise RuntimeError("a Broker can be started once: make another one")
+        self._is_used = True
         try:
             await self._start()
         except BaseException:
