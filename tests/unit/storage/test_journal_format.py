@@ -87,5 +87,8 @@ def test_another_version_is_refused() -> None:
     data = bytearray(FileHeader(3, 3, 0).encode())
     data[11] = 2
 
-    with pytest.raises(CorruptDataError, match="journal/1: journal has format version 2, this pulsar_py reads version 1"):
+    with pytest.raises(
+        CorruptDataError,
+        match="journal/1: journal has format version 2, this pulsar_py reads version 1",
+    ):
         decode_file_header(bytes(data), "journal/1")

@@ -28,5 +28,8 @@ def test_any_flipped_byte_is_damage() -> None:
 
 def test_another_version_is_refused() -> None:
     data = MANIFEST.encode().replace(b"STORAGE 1", b"STORAGE 2")
-    with pytest.raises(CorruptDataError, match="MANIFEST: manifest has format version 2, this pulsar_py reads version 1"):
+    with pytest.raises(
+        CorruptDataError,
+        match="MANIFEST: manifest has format version 2, this pulsar_py reads version 1",
+    ):
         Manifest.decode(data)
