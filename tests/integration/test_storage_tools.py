@@ -112,10 +112,11 @@ DAMAGES = {
     "journal flipped": Damage("ledgers/journal/*1", flip_behind_the_mark),
     "journal cut": Damage("ledgers/journal/*1", truncate(100)),
     "journal gone": Damage("ledgers/journal/*1", remove),
-    "entries flipped": Damage("ledgers/entries/*1", flip(1000)),
+    "entries flipped": Damage("ledgers/entries/*1", flip(1000), keeps_everything=True),
     "entries header": Damage("ledgers/entries/*1", flip(20), keeps_everything=True),
-    "entries cut": Damage("ledgers/entries/*1", truncate(500)),
-    "entries gone": Damage("ledgers/entries/*1", remove),
+    "entries cut": Damage("ledgers/entries/*1", truncate(500), keeps_everything=True),
+    "entries gone": Damage("ledgers/entries/*1", remove, keeps_everything=True),
+    "entries flipped, no journal": Damage("ledgers/entries/*1", flip(1000), is_killed=False),
     "index page flipped": Damage("ledgers/index/*1", flip(60)),
     "index footer flipped": Damage("ledgers/index/*1", flip(-30), keeps_everything=True),
     "index cut": Damage("ledgers/index/*1", truncate(100)),
@@ -170,7 +171,7 @@ def test_damage_is_named_and_repaired(tmp_path: Path, filled: Path, name: str) -
     for subscription, whole in (("new", ALL), ("sub", OPEN_ACKS)):
         found = served(data, subscription)
         for topic in TOPICS:
-            got = [each for each in found[topic] if each != b"end"]
+            got = found[topic]
             assert got == [each for each in ALL[topic] if each in set(got)], "in order, once"
             if damage.keeps_everything and (subscription == "new" or not damage.is_killed):
                 assert got == whole[topic]
@@ -226,3 +227,16 @@ def test_another_format_version_is_left_alone(tmp_path: Path, filled: Path) -> N
         assert "version 2, this pulsar_py reads version 1" in done.output
     assert manifest.read_bytes() == before
     assert not (data / "recovered-1").exists()
+
+
+def test_what_is_lost_is_passed_over(tmp_path: Path, filled: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(filled / "data", data)
+    flip(1000)(min((data / "ledgers" / "entries").iterdir()))
+    recovered = storage("recover", data)
+    assert f"lost: {BEFORE} entries" in recovered.output
+    assert f"(public/default/persistent/one): 0-{BEFORE - 1}" in recovered.output
+    new, old = served(data, "new"), served(data, "sub")
+    assert new == ALL | {TOPICS[0]: ALL[TOPICS[0]][BEFORE:]}
+    assert old[TOPICS[0]] == ALL[TOPICS[0]][BEFORE:]
+    assert old[TOPICS[1]] == OPEN_ACKS[TOPICS[1]]

@@ -36,7 +36,7 @@ from pulsar_py.storage.inspection.survey import (
 )
 from pulsar_py.storage.inspection.walking import FoundBlock, walk_blocks
 from pulsar_py.storage.journal import DIRECTORY as JOURNAL_DIRECTORY
-from pulsar_py.storage.journal_format import Section
+from pulsar_py.storage.journal_format import FILE_HEADER_BYTES, Section
 from pulsar_py.storage.ledger_record import LedgerRecord
 from pulsar_py.storage.manifest import PATH as MANIFEST_PATH
 from pulsar_py.storage.manifest import LogState, Manifest
@@ -192,10 +192,11 @@ class _Rebuilder:
         return bool(missing_ranges(ranges_of(placed) + elsewhere, first, last))
 
     async def _copy_journal(self) -> None:
+        """From the files' begin: what the checkpoint had in the logs may be lost there."""
         for replay in self._survey.journal:
             file = await self._disk.open_read(replay.path)
             try:
-                await self._copy_blocks(file, replay.file_id, replay.start, replay.end)
+                await self._copy_blocks(file, replay.file_id, FILE_HEADER_BYTES, replay.end)
             finally:
                 await file.close()
 
