@@ -79,7 +79,7 @@ async def acknowledged(client: WireClient, ids: list[Id], consumer_id: int) -> N
 
 
 async def received(broker: Broker, topic: str, subscription: str) -> list[bytes]:
-    """What a subscription gets, up to a message that is published for the purpose."""
+    """What a subscription gets before the first message that says it is the end; adds one."""
     client = await connected(broker)
     bodies: list[bytes] = []
     done = asyncio.Event()
@@ -97,4 +97,4 @@ async def received(broker: Broker, topic: str, subscription: str) -> list[bytes]
     client.writer.write(send_frame(1, 0, END))
     await asyncio.wait_for(done.wait(), 10)
     await client.close()
-    return bodies[:-1]
+    return bodies[: bodies.index(END)]
