@@ -31,7 +31,12 @@ from pulsar_py.admin.http_server import HttpLimits, HttpServer
 from pulsar_py.admin.resources.all_routes import all_routes
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.disk import Disk
-from pulsar_py.common.errors import ConfigurationError, InstanceMismatchError
+from pulsar_py.common.errors import (
+    ConfigurationError,
+    CorruptDataError,
+    FormatVersionError,
+    InstanceMismatchError,
+)
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.metadata import paths
@@ -54,6 +59,7 @@ from pulsar_py.storage.settings import MIB
 logger = logging.getLogger(__name__)
 
 LEDGER_IDS_BLOCK = 100
+LEDGERS = "ledgers"
 _WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
 _LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -120,6 +126,7 @@ class Broker:
         self._web_port = web_port
         self._stack = AsyncExitStack()  # What was started, to be stopped in opposite order.
         self._is_used = False
+        self._is_running = False
         self._service: BrokerService | None = None  # None before start
         self._service_url = ""
         self._web_service_url = ""
@@ -177,10 +184,14 @@ class Broker:
         except BaseException:
             await self._stack.aclose()
             raise
+        self._is_running = True
 
     async def stop(self) -> None:
         """Stop serving, write everything down and release the directory. May be called again."""
         await self._stack.aclose()
+        if self._is_running:
+            self._is_running = False
+            logger.info("broker stopped", extra={"service_url": self._service_url})
 
     async def _start(self) -> None:
         clock = SystemClock()
@@ -189,12 +200,7 @@ class Broker:
         disk = self._disk()
         if self._data_dir is not None:
             await self._check_instance(metadata, disk)
-        ledger_store = await Bookie.start(
-            disk,
-            clock=clock,
-            ledger_ids=LedgerIds(metadata).next,
-            settings=bookie_settings(self._config, is_volatile=self._data_dir is None),
-        )
+        ledger_store = await self._open_ledgers(disk, metadata, clock)
         self._stack.push_async_callback(ledger_store.close)
         service = BrokerService(
             self._config,
@@ -212,6 +218,23 @@ class Broker:
             extra={"service_url": self._service_url, "web_service_url": self._web_service_url},
         )
 
+    async def _open_ledgers(self, disk: Disk, metadata: MetadataStore, clock: Clock) -> Bookie:
+        try:
+            return await Bookie.start(
+                disk,
+                clock=clock,
+                ledger_ids=LedgerIds(metadata).next,
+                settings=bookie_settings(self._config, is_volatile=self._data_dir is None),
+            )
+        except CorruptDataError as error:
+            if self._data_dir is None:
+                raise
+            text = f"{self._data_dir.absolute() / LEDGERS}: {error}"
+            if not isinstance(error, FormatVersionError):
+                text += f"; `pulsar-py storage verify {self._data_dir}` looks at everything"
+            error.args = (text,)
+            raise
+
     async def _check_instance(self, metadata: MetadataStore, disk: Disk) -> None:
         try:
             await disk.make_directory("")
@@ -226,20 +249,27 @@ class Broker:
     async def _open_metadata(self, clock: Clock) -> MetadataStore:
         if self._data_dir is None:
             return MemoryMetadataStore(clock)
-        self._data_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            self._data_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"data directory {self._data_dir.absolute()} can't be made: {_reason(error)}; "
+                "choose another one (data_dir, --data-dir)",
+            ) from error
         return await SqliteMetadataStore.open(self._data_dir / "metadata.sqlite", clock)
 
     def _disk(self) -> Disk:
-        return MemoryDisk() if self._data_dir is None else LocalDisk(self._data_dir / "ledgers")
+        return MemoryDisk() if self._data_dir is None else LocalDisk(self._data_dir / LEDGERS)
 
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take both ports, write down what a new cluster holds, and only then let anybody in."""
         listener = Listener(service.connections)
         application = AdminApp(all_routes(service)).handle
         web = HttpServer(application, clock=clock, limits=http_limits(self._config))
-        await listener.bind(self._host, self._port)
+        await _bind(listener, self._host, self._port, hint="port, --port")
         self._stack.push_async_callback(listener.close)
-        await web.bind(self._host, self._web_port)
+        await _bind(web, self._host, self._web_port, hint="web_port, --web-port")
         self._stack.push_async_callback(web.close)
         host = self._advertised_host()
         self._service_url = f"pulsar://{host}:{listener.port}"
@@ -263,6 +293,22 @@ class Broker:
             return self._config.advertisedAddress
         host = "localhost" if self._host in _WILDCARD_HOSTS else self._host
         return f"[{host}]" if ":" in host else host
+
+
+async def _bind(listener: Listener | HttpServer, host: str, port: int, *, hint: str) -> None:
+    try:
+        await listener.bind(host, port)
+    except OSError as error:
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        raise OSError(
+            error.errno,
+            f"can't listen on {place}: {_reason(error)}; choose another port ({hint})",
+        ) from error
+
+
+def _reason(error: OSError) -> str:
+    """Why, without where: asyncio puts both into one text."""
+    return (error.strerror or str(error)).rpartition(": ")[2].lower()
 
 
 def local_addresses(

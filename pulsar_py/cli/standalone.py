@@ -52,9 +52,17 @@ def run(options: StandaloneOptions) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(options))
     except (PulsarError, OSError) as error:
-        sys.stderr.write(f"pulsar-py: {error}\n")
+        sys.stderr.write(f"pulsar-py: {_one_line(error)}\n")
         return 1
     return 0
+
+
+def _one_line(error: Exception) -> str:
+    """What went wrong, without the number that the system gives it."""
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror}"
+    return str(error)
 
 
 def spare_the_loop() -> None:
@@ -92,7 +100,9 @@ async def serve(options: StandaloneOptions) -> None:
     stopping = _signals_to_event()
     broker = broker_of(options, load_config(options))
     async with broker:
-        data = "in memory" if options.data_dir is None else options.data_dir
+        data = (
+            "in memory" if options.data_dir is None else f"directory {options.data_dir.absolute()}"
+        )
         sys.stdout.write(
             f"pulsar-py ready: {broker.service_url} {broker.web_service_url} data {data}\n"
         )

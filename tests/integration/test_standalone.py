@@ -32,12 +32,14 @@ NOT_AT_START = {
 }
 
 
-def start(data_dir: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(data_dir: Path | None, *arguments: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+    data = () if data_dir is None else ("--data-dir", str(data_dir))
     return subprocess.Popen(
         [
-            COMMAND, "standalone", "--data-dir", str(data_dir), "--host", "127.0.0.1",
+            COMMAND, "standalone", *data, "--host", "127.0.0.1",
             "--port", "0", "--web-port", "0", *arguments,
         ],
+        cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -68,7 +70,7 @@ def test_one_line_says_that_both_ports_answer_and_where_data_is(tmp_path: Path) 
     with start(tmp_path) as process:
         words = ready_words(process)
         assert words[:2] == ["pulsar-py", "ready:"]
-        assert words[4:] == ["data", str(tmp_path)]
+        assert words[4:] == ["data", "directory", str(tmp_path)]
         host, port = words[2].removeprefix("pulsar://").split(":")
         socket.create_connection((host, int(port))).close()
         with urllib.request.urlopen(words[3] + "/admin/v2/clusters") as answer:
@@ -130,14 +132,17 @@ def test_a_wrong_setting_is_refused_in_one_line(
 
 def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        process = start(tmp_path, "--port", str(taken.getsockname()[1]))
+        port = taken.getsockname()[1]
+        process = start(tmp_path, "--port", str(port))
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert "address already in use" in errors.splitlines()[-1]
+    last = errors.splitlines()[-1]
+    assert last.startswith(f"pulsar-py: can't listen on 127.0.0.1:{port}: address already in use")
+    assert "--port" in last
 
 
 def test_in_memory_leaves_no_directory(tmp_path: Path) -> None:
-    with start(tmp_path / "data", "--in-memory") as process:
+    with start(None, "--in-memory", cwd=tmp_path) as process:
         assert ready_words(process)[4:] == ["data", "in", "memory"]
         process.send_signal(signal.SIGTERM)
         process.communicate()
@@ -151,6 +156,7 @@ def test_logs_are_json_if_wanted(tmp_path: Path) -> None:
         lines = process.communicate()[1].splitlines()
     events = [json.loads(line)["event"] for line in lines]
     assert "broker started" in events
+    assert events[-1] == "broker stopped"
 
 
 def test_start_loads_nothing_that_only_some_need() -> None:

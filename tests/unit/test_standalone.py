@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import (
     ConfigurationError,
+    CorruptDataError,
     DirectoryLockedError,
     InstanceMismatchError,
 )
@@ -73,6 +75,28 @@ async def test_clients_are_told_an_address_they_can_reach(
         assert broker.service_url.split(":")[1] == f"//{advertised}"
 
 
+async def test_a_directory_that_can_not_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=rf"{tmp_path}/file/data can't be made: not a directory; .*"):
+        await Broker(data_dir=tmp_path / "file" / "data").start()
+
+
+async def test_damaged_data_is_named_with_its_full_path(tmp_path: Path) -> None:
+    async with Broker(data_dir=tmp_path):
+        pass
+    (tmp_path / "ledgers" / "MANIFEST").write_bytes(b"nonsense")
+    with pytest.raises(CorruptDataError, match=f"^{tmp_path}/ledgers: MANIFEST.*storage verify"):
+        await Broker(data_dir=tmp_path).start()
+
+
+async def test_a_clean_stop_leaves_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with Broker() as broker:
+        await broker.stop()
+    assert [each.message for each in caplog.records].count("broker stopped") == 1
+    assert caplog.records[-1].message == "broker stopped"
+
+
 async def test_a_broker_can_be_started_once() -> None:
     async with Broker() as broker:
         with pytest.raises(RuntimeError, match="can be started once"):
@@ -117,8 +141,12 @@ async def test_ledgers_whose_metadata_is_gone_are_refused(tmp_path: Path) -> Non
 async def test_a_port_that_is_taken_leaves_nothing_behind(tmp_path: Path) -> None:
     async with Broker() as other:
         port = int(other.service_url.rpartition(":")[2])
-        with pytest.raises(OSError, match="address already in use"):
+        words = f"can't listen on 127.0.0.1:{port}: address already in use.*--port"
+        with pytest.raises(OSError, match=words):
             await Broker(data_dir=tmp_path, port=port).start()
+        web_port = int(other.web_service_url.rpartition(":")[2])
+        with pytest.raises(OSError, match=f"127.0.0.1:{web_port}.*--web-port"):
+            await Broker(data_dir=tmp_path, web_port=web_port).start()
     async with Broker(data_dir=tmp_path):
         pass
 
