@@ -20,7 +20,9 @@ _HOMES = {"Broker": "pulsar_py.standalone"}
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name from the module it lives in."""
+    """Load a public name from the module it lives in; `__version__` from the installed package."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("pulsar_py")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.metadata
 import subprocess
 import sys
 
@@ -19,6 +20,10 @@ PACKAGES = [module for module in modules() if module.is_package]
 def test_public_names_can_be_had(name: str) -> None:
     assert getattr(pulsar_py, name).__name__ == name
     assert name in dir(pulsar_py)
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert pulsar_py.__version__ == importlib.metadata.version("pulsar_py")
 
 
 def test_unknown_names_are_refused() -> None:

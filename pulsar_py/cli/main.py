@@ -9,11 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from pulsar_py.cli.storage import storage
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="pulsar_py", prog_name="pulsar-py")
 def main() -> None:
     """Run and administer a broker that speaks Apache Pulsar's protocols."""
 
@@ -65,6 +67,10 @@ def standalone(
     Settings come from --config, then from environment variables PULSAR_PREFIX_NAME, then
     from --set.
     """
+    context = click.get_current_context()
+    if in_memory and context.get_parameter_source("data_dir") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--in-memory and --data-dir exclude one another")
+
     from pulsar_py.cli.standalone import StandaloneOptions, run  # noqa: PLC0415 - late on purpose
 
     options = StandaloneOptions(

@@ -8,6 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+import pulsar_py
 from pulsar_py.cli.main import main
 
 
@@ -31,6 +32,17 @@ def test_standalone_takes_the_documented_options(option: str) -> None:
 )
 def test_wrong_options_are_refused(arguments: list[str]) -> None:
     assert CliRunner().invoke(main, ["standalone", *arguments]).exit_code == 2
+
+
+def test_data_in_a_directory_and_in_memory_alone_exclude_one_another() -> None:
+    done = CliRunner().invoke(main, ["standalone", "--in-memory", "--data-dir", "d"])
+    assert done.exit_code == 2
+    assert "--in-memory and --data-dir exclude one another" in done.output
+
+
+def test_it_says_its_version() -> None:
+    done = CliRunner().invoke(main, ["--version"])
+    assert done.output == f"pulsar-py, version {pulsar_py.__version__}\n"
 
 
 def test_help_loads_nothing_of_the_broker() -> None:
