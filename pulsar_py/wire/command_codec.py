@@ -1,10 +1,10 @@
 """Commands to bytes and back: one reader, one builder, and encoders for what goes out by the entry.
 
 `read_command` returns the parsed BaseCommand and guarantees that the sub-message its type names is
-there and complete. `encode` frames any `Command…` message, whoever sends it; `commands` spells out
-a broker's answers with it. What goes out once an entry has encoders that reuse their message:
-`SendReceiptEncoder` and `MessageEncoder`. (Parsing can't reuse one: upb frees what it parsed only
-together with the message.)
+there and complete, and that its texts are UTF-8. `encode` frames any `Command…` message, whoever
+sends it; `commands` spells out a broker's answers with it. What goes out once an entry has encoders
+that reuse their message: `SendReceiptEncoder` and `MessageEncoder`. (Parsing can't reuse one: upb
+frees what it parsed only together with the message.)
 
 A frame is complete `bytes`, ready for the socket; MESSAGE is followed by the stored entry as it is.
 
@@ -20,9 +20,15 @@ from google.protobuf.message import DecodeError, Message
 
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.message_id import to_unsigned
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandMessage, CommandSendReceipt
+from pulsar_py.proto.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandAck,
+    CommandMessage,
+    CommandSendReceipt,
+)
 from pulsar_py.wire.framing import SIZES
 from pulsar_py.wire.payload import MAGIC_BROKER_ENTRY_METADATA, strip_broker_entry_metadata
+from pulsar_py.wire.text_fields import has_broken_text
 
 _pack_sizes = SIZES.pack
 
@@ -56,19 +62,32 @@ _PREFIXES: Final[dict[str, bytes]] = {
 _VARINTS: Final = tuple(_varint(size) for size in range(1024))
 
 
+# The only texts of an ACK, which has them rarely: without this byte it has none.
+_ACK: Final = BaseCommand.ACK
+_ACK_PROPERTIES_TAG: Final = bytes((CommandAck.PROPERTIES_FIELD_NUMBER << 3 | 2,))
+
+
 def read_command(data: bytes) -> BaseCommand:
     """Parse what a frame has as its command.
 
     Raises:
         RemoteProtocolError: It can't be parsed, its type is unknown, the sub-message of its type is
-            missing, or a required field is.
+            missing, or a required field is, or a text of it is not UTF-8.
     """
     # Hot path: read_command in benchmarks/micro.
     try:
         command = BaseCommand.FromString(data)
     except DecodeError as error:
         raise RemoteProtocolError(f"command of {len(data)} bytes: {error}") from None
-    if command.IsInitialized() and command.HasField(FIELD_NAMES[command.type]):  # type: ignore[arg-type] # the stub lists literals
+    number = command.type
+    if command.IsInitialized() and command.HasField(FIELD_NAMES[number]):  # type: ignore[arg-type] # the stub lists literals
+        if (
+            not data.isascii()
+            and (number != _ACK or _ACK_PROPERTIES_TAG in data)
+            and has_broken_text(getattr(command, FIELD_NAMES[number]))
+        ):
+            name = BaseCommand.Type.Name(number)
+            raise RemoteProtocolError(f"{name} has a text that is not UTF-8")
         return command
     if not command.HasField("type"):
         raise RemoteProtocolError("command of an unknown type, or of none")

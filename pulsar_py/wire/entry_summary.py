@@ -302,11 +302,14 @@ def sticky_key(summary: EntrySummary) -> bytes:
     return NONE_KEY
 
 
-def decode_partition_key(key: str, *, is_base64: bool) -> bytes:
-    """A key's bytes; one that is flagged as Base64 and is not stands for its own text."""
+def decode_partition_key(key: str | bytes, *, is_base64: bool) -> bytes:
+    """A key's bytes; one that is flagged as Base64 and is not stands for its own text.
+
+    A key that is not UTF-8 comes as bytes: upb does not refuse it.
+    """
     if is_base64:
         try:
             return b64decode(key, validate=True)
         except ValueError:
             pass
-    return key.encode()
+    return key if isinstance(key, bytes) else key.encode()

@@ -91,7 +91,9 @@ class MessageDeduplication:
         highest = metadata.sequence_id
         if metadata.HasField("highest_sequence_id"):
             highest = max(highest, metadata.highest_sequence_id)
-        self.state.replay(metadata.producer_name, highest)
+        name = metadata.producer_name
+        if isinstance(name, str):  # bytes if it is not UTF-8: the name of no producer
+            self.state.replay(name, highest)
 
     def decide(self, name: str, sequence_id: int, highest_id: int | None) -> DuplicateStatus:
         """Whether to store a message."""

@@ -201,3 +201,8 @@ def test_a_base64_key_falls_into_the_recorded_slot() -> None:
 
     assert key.decode() == row["hashed_bytes"]
     assert sticky_slot(key) == row["sticky_slot_65536"]
+
+
+def test_a_key_that_is_no_text_is_its_bytes() -> None:
+    assert entry_summary.decode_partition_key(b"\xff", is_base64=False) == b"\xff"
+    assert entry_summary.decode_partition_key(b"\xff", is_base64=True) == b"\xff"

@@ -85,6 +85,19 @@ async def test_what_followed_the_snapshot_is_replayed(rig: Rig) -> None:
     assert replayed.state.last_sequence_id("p") == 7
 
 
+async def test_a_name_that_is_no_text_is_nobodys(rig: Rig) -> None:
+    topic, cnx = await deduplicated(rig), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    stored = entry(5, producer_name="ab")
+    broken = stored[:2] + bytes(4) + stored[6:].replace(b"ab", b"\xff\xfe")
+    await topic.ledger.append_and_wait(broken)
+    send(producer, 1)
+    await rig.clock.sleep(0.01)
+    replayed = await MessageDeduplication.open(topic.ledger, topic.settings, rig.clock)
+    assert replayed.state.last_sequence_id("p") == 1
+    assert set(replayed.state.persisted) == {"p"}
+
+
 async def test_snapshots_are_taken_by_count_and_by_time(virtual_clock: VirtualClock) -> None:
     config = BrokerConfig(
         brokerDeduplicationEnabled=True,

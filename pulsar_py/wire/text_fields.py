@@ -1,0 +1,50 @@
+"""Texts that are none: protobuf's upb hands out bytes for a proto2 string that is not UTF-8.
+
+Whoever reads a string field expects `str`; what comes from the network is looked at once, here.
+Which fields of a message can hold texts is worked out once a message type.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+
+@cache
+def _holders_of_texts(descriptor: Descriptor) -> tuple[str, ...]:
+    """Names of the fields that are texts, or messages with texts anywhere below."""
+    return tuple(
+        field.name
+        for field in descriptor.fields
+        if field.type == FieldDescriptor.TYPE_STRING
+        or (field.message_type is not None and _has_texts(field.message_type, set()))
+    )
+
+
+def _has_texts(descriptor: Descriptor, seen: set[str]) -> bool:
+    if descriptor.full_name in seen:
+        return False
+    seen.add(descriptor.full_name)
+    return any(
+        field.type == FieldDescriptor.TYPE_STRING
+        or (field.message_type is not None and _has_texts(field.message_type, seen))
+        for field in descriptor.fields
+    )
+
+
+def has_broken_text(message: Message) -> bool:
+    """Whether a text in the message, or in one below it, is not UTF-8."""
+    return any(_is_broken(getattr(message, name)) for name in _holders_of_texts(message.DESCRIPTOR))
+
+
+def _is_broken(value: Any) -> bool:  # Any: a field's value, whatever its type
+    if isinstance(value, str):
+        return False
+    if isinstance(value, bytes):
+        return True
+    if isinstance(value, Message):
+        return has_broken_text(value)
+    return any(map(_is_broken, value))
