@@ -205,13 +205,13 @@ async def _seek(cnx: ServerCnx, command: CommandSeek, consumer: Consumer) -> Non
 def handle_get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId) -> None:
     """Answer with the topic's last message and how far the consumer's subscription is."""
     consumer = _consumer_of(cnx, command.consumer_id)
-    cnx.spawn(_get_last_message_id(cnx, command, consumer), "last message id")
+    topic = cnx.consumer_topics[command.consumer_id]
+    cnx.spawn(_get_last_message_id(cnx, command, consumer, topic), "last message id")
 
 
 async def _get_last_message_id(
-    cnx: ServerCnx, command: CommandGetLastMessageId, consumer: Consumer
+    cnx: ServerCnx, command: CommandGetLastMessageId, consumer: Consumer, topic: Topic
 ) -> None:
-    topic = cnx.consumer_topics[command.consumer_id]
     try:
         position = topic.last_message_position()
         batch_index = await _last_batch_index(topic, position)

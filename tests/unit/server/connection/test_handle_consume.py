@@ -228,6 +228,16 @@ async def test_last_message_id_of_a_topic_without_messages(server: Server) -> No
     assert (answer.request_id, last.ledgerId, last.entryId, last.batch_index) == (4, MAX, MAX, -1)
 
 
+async def test_last_message_id_is_answered_though_the_consumer_closes_meanwhile(
+    server: Server,
+) -> None:
+    client, _ = await consuming(server)
+    client.sends(CommandGetLastMessageId(consumer_id=1, request_id=4))
+    client.sends(CommandCloseConsumer(consumer_id=1, request_id=5))
+    await settle()
+    assert {answer.request_id for answer in await client.receives()} == {4, 5}
+
+
 async def test_stats_of_an_unknown_consumer_are_refused_in_their_answer(server: Server) -> None:
     client = await server.connect()
     answer = await client.asks(CommandConsumerStats(consumer_id=1, request_id=4))
