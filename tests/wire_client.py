@@ -7,6 +7,7 @@ belong to no request (MESSAGE, CLOSE_*, …) wait in `pushed` in the order they 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -199,10 +200,17 @@ class WireClient:
         return self._request_id
 
     async def close(self) -> None:
-        """Drop the connection; no task is left."""
-        self.writer.close()
+        """Drop the connection; no task and no open socket is left, whatever is still to be sent."""
         if self._task is not None:
             if self._task.done() and not self._task.cancelled():
                 self._task.result()
             self._task.cancel()
             await asyncio.wait([self._task])
+        await drop(self.writer)
+
+
+async def drop(writer: asyncio.StreamWriter) -> None:
+    """Close a connection at once, and wait until it is."""
+    writer.transport.abort()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()

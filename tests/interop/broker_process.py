@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import signal
 import socket
@@ -24,10 +25,12 @@ def free_port() -> int:
 class BrokerProcess:
     """One data directory and the process that serves it, on the same ports at each start."""
 
-    def __init__(self, data_dir: Path, *arguments: str) -> None:
+    def __init__(self, data_dir: Path, *arguments: str, log: Path | None = None) -> None:
+        """Start nothing yet; what the processes log goes to a file if one is named."""
         self.data_dir = data_dir
         self.port, self.web_port = free_port(), free_port()
         self._arguments = arguments
+        self._log = log
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -53,7 +56,9 @@ class BrokerProcess:
             "--data-dir", str(self.data_dir), "--host", "127.0.0.1",
             "--port", str(self.port), "--web-port", str(self.web_port), *self._arguments,
         ]  # fmt: skip
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        with contextlib.ExitStack() as stack:
+            log = None if self._log is None else stack.enter_context(self._log.open("ab"))
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         assert self.process.stdout is not None
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:
