@@ -11,7 +11,7 @@ def test_the_defaults_fit_together() -> None:
 
 
 def test_contradictions_are_refused_with_both_values() -> None:
-    with pytest.raises(ConfigurationError, match=r"limit of 10 .* of 67108864"):
+    with pytest.raises(ConfigurationError, match=r"limit of 10 .* of 25165824"):
         BookieSettings(append_limit_bytes=10).check()
     with pytest.raises(ConfigurationError, match="run of 300 bytes exceeds an entry log of 200"):
         BookieSettings(run_bytes=300, entry_log_bytes=200).check()
