@@ -1,4 +1,9 @@
-"""Negative acks, ack time-outs, dead-letter and retry topics with the official client."""
+"""Negative acks, ack time-outs, dead-letter and retry topics with the official client.
+
+The Python client has no `reconsume_later`, unlike Java's: what it would do with a retry topic is
+done by hand here, from publishing with a delay up to the dead-letter topic. To the broker both look
+the same: a Shared subscription on two topics, delayed messages, and properties it never reads.
+"""
 
 from __future__ import annotations
 
@@ -110,21 +115,38 @@ def test_redeliver_unacknowledged(client: pulsar.Client, topic: str) -> None:
     assert len(receive_all(consumer, 5)) == 5
 
 
-def test_retry_topic_by_hand(client: pulsar.Client, topic: str) -> None:
-    """What `reconsumeLater` of other clients does: publish to the retry topic, then ack."""
-    retry = f"{topic}-sub-RETRY"
-    consumer = client.subscribe([topic, retry], "sub", consumer_type=ConsumerType.Shared)
-    publish(client, topic, 1)
-    message = consumer.receive(TIMEOUT)
-    producer = client.create_producer(retry)
-
-    producer.send(
-        message.data(),
-        properties={"RECONSUMETIMES": "1", "REAL_TOPIC": topic},
-        deliver_at=int(time.time() * 1000) + 1500,
-    )
+def reconsume_later(
+    client: pulsar.Client, consumer: pulsar.Consumer, message: pulsar.Message, to: str, **more: int
+) -> None:
+    """Publish a copy, then acknowledge; the copy counts how often that was done."""
+    properties = dict(message.properties())
+    count = int(properties.get("RECONSUMETIMES", "0")) + 1
+    properties |= {"RECONSUMETIMES": str(count), "REAL_TOPIC": message.topic_name()}
+    client.create_producer(to).send(message.data(), properties=properties, **more)
     consumer.acknowledge(message)
 
-    again = consumer.receive(TIMEOUT)
-    assert again.data() == b"m0"
-    assert again.properties()["RECONSUMETIMES"] == "1"
+
+def test_retry_topic_by_hand(client: pulsar.Client, topic: str) -> None:
+    """A message goes through the retry topic twice, each time delayed, and then to the dead."""
+    retry, dead = f"{topic}-sub-RETRY", f"{topic}-sub-DLQ"
+    consumer = client.subscribe([topic, retry], "sub", consumer_type=ConsumerType.Shared)
+    graveyard = client.subscribe(dead, "graveyard")
+    publish(client, topic, 1)
+    counts = []
+    start = time.monotonic()
+
+    for _ in range(2):
+        message = consumer.receive(TIMEOUT)
+        counts.append(message.properties().get("RECONSUMETIMES"))
+        later = int(time.time() * 1000) + 2100  # a tick (1 s) and a half may be cut off
+        reconsume_later(client, consumer, message, retry, deliver_at=later)
+    message = consumer.receive(TIMEOUT)
+    waited_seconds = time.monotonic() - start
+    reconsume_later(client, consumer, message, dead)
+
+    buried = graveyard.receive(TIMEOUT)
+    assert counts == [None, "1"]
+    assert waited_seconds > 1.1
+    assert buried.data() == b"m0"
+    assert buried.properties()["RECONSUMETIMES"] == "3"
+    assert_nothing_left(consumer, 500)
