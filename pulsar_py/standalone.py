@@ -108,7 +108,8 @@ class Broker:
 
         Args:
             data_dir: Where everything is stored; made if missing.
-            config: Settings of `broker.conf`; a mapping names those that differ from the default.
+            config: Settings of `broker.conf`; a mapping names those that differ from the default,
+                with values of their types or texts as in the file.
             host: Address to listen on, also the one clients are told (`localhost` for a wildcard)
                 unless `advertisedAddress` says otherwise.
             port: Of the binary protocol; 0 takes a free one.
@@ -119,7 +120,7 @@ class Broker:
         """
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._config = (
-            config if isinstance(config, BrokerConfig) else BrokerConfig(**(config or {}))
+            config if isinstance(config, BrokerConfig) else BrokerConfig.from_values(config or {})
         )
         self._host = host
         self._port = port

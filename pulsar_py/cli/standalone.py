@@ -91,7 +91,10 @@ def load_config(options: StandaloneOptions) -> BrokerConfig:
     """
     text = "" if options.config_file is None else options.config_file.read_text("utf-8")
     return BrokerConfig.load(
-        properties_text=text, environment=os.environ, overrides=options.overrides
+        properties_text=text,
+        properties_place=str(options.config_file or ""),
+        environment=os.environ,
+        overrides=options.overrides,
     )
 
 

@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.server.ignored_settings import IgnoredSetting, ignored_settings
-from pulsar_py.server.properties_text import commented_names, parse_properties
+from pulsar_py.server.properties_text import commented_names, parse_properties, property_lines
 from pulsar_py.server.settings_server import ServerSettings
 from pulsar_py.server.settings_storage import StorageSettings
 from pulsar_py.server.settings_topics import TopicSettings
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _SECRET_WORDS: Final = ("password", "secret", "parameters")
 _GIBIBYTE: Final = 1024**3
-_LEAST_LIKENESS: Final = 0.5  # of a name that is worth proposing, of 1
+_LEAST_LIKENESS: Final = 0.7  # of a name that is worth proposing, of 1
 _PREFERENCE: Final = 0.1  # for names that have an effect
 
 
@@ -92,6 +92,7 @@ class BrokerConfig(StorageSettings, TopicSettings, ServerSettings):
         cls,
         *,
         properties_text: str = "",
+        properties_place: str = "",
         environment: Mapping[str, str] | None = None,
         overrides: Iterable[str] = (),
     ) -> Self:
@@ -99,6 +100,7 @@ class BrokerConfig(StorageSettings, TopicSettings, ServerSettings):
 
         Args:
             properties_text: The contents of a `broker.conf` or `standalone.conf`.
+            properties_place: The file's name, for errors.
             environment: Variables; `PULSAR_PREFIX_<name>` always counts, `<name>` alone only for
                 names that stand in the properties, commented out or not.
             overrides: `NAME=VALUE` each.
@@ -106,7 +108,7 @@ class BrokerConfig(StorageSettings, TopicSettings, ServerSettings):
         Raises:
             ConfigurationError: A name is unknown, or a value not allowed; the message says which.
         """
-        texts = parse_properties(properties_text)
+        texts = _properties(properties_text, properties_place)
         places = texts.keys() | commented_names(properties_text)
         texts.update(environment_texts(environment or {}, places))
         texts.update(_split_override(override) for override in overrides)
@@ -136,7 +138,37 @@ class BrokerConfig(StorageSettings, TopicSettings, ServerSettings):
                 "setting without effect",
                 extra={"setting": name, "reason": ignored_settings()[name].reason},
             )
-        return cls(**values)
+        config = cls(**values)
+        config.check_offered()
+        return config
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:  # Any: each is checked by its setting
+        """The settings that names and values give; a value that is a text is read as in a file.
+
+        Raises:
+            ConfigurationError: A name is unknown, or a value not allowed.
+        """
+        typed = {
+            name: value
+            for name, value in values.items()
+            if name in cls._declared and not isinstance(value, str)
+        }
+        texts = {name: _text_of(value) for name, value in values.items() if name not in typed}
+        config = cls.from_texts(texts).replace(**typed)
+        config.check_offered()
+        return config
+
+    def check_offered(self) -> None:
+        """Refuse what somebody would rely on and is not there.
+
+        Raises:
+            ConfigurationError: Names the setting.
+        """
+        if self.transactionCoordinatorEnabled:
+            raise ConfigurationError(
+                "transactionCoordinatorEnabled=true: transactions are not in this version"
+            )
 
     def with_texts(self, texts: Mapping[str, str]) -> Self:
         """The same settings with some of them changed, as the dynamic configuration has them.
@@ -202,11 +234,45 @@ def unknown_name_message(name: str) -> str:
     best_likeness, nearest = 0.0, ""
     for known in (*BrokerConfig.declared(), *RENAMED, *ignored_settings()):
         matcher.set_seq1(known.lower())
-        likeness = matcher.ratio() + (_PREFERENCE if known in BrokerConfig.declared() else 0)
+        likeness = matcher.ratio()
+        if likeness < _LEAST_LIKENESS:
+            continue
+        likeness += _PREFERENCE if known in BrokerConfig.declared() else 0
         if likeness > best_likeness:
             best_likeness, nearest = likeness, known
-    hint = f"; did you mean {nearest}?" if best_likeness >= _LEAST_LIKENESS else ""
+    hint = f"; did you mean {nearest}?" if nearest else ""
     return f"unknown setting {name}{hint}"
+
+
+def _is_known(name: str) -> bool:
+    return name in BrokerConfig.declared() or name in RENAMED or name in ignored_settings()
+
+
+def _properties(text: str, place: str) -> dict[str, str]:
+    """The file's settings; a line that names none is an error with file and number."""
+    prefix = f"{place}: " if place else ""
+    try:
+        properties = parse_properties(text)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{prefix}{error}") from None
+    if all(map(_is_known, properties)):
+        return properties
+    for line in property_lines(text):
+        if not _is_known(line.name):
+            problem = (
+                unknown_name_message(line.name)
+                if line.has_separator
+                else f"{line.text!r}: expected NAME=VALUE"
+            )
+            raise ConfigurationError(f"{prefix}line {line.number}: {problem}")
+    return properties
+
+
+def _text_of(value: object) -> str:
+    """A value as a file has it."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _split_override(override: str) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from pulsar_py.common.errors import ConfigurationError
@@ -24,17 +25,42 @@ _COMMENTED = re.compile(r"^\s*#\s*([\w.]+)\s*=")
 _HEX_DIGITS: Final = 4
 
 
+@dataclass(frozen=True, slots=True)
+class PropertyLine:
+    """One setting as it stands in a text."""
+
+    number: int
+    """Of its first line, counted from 1."""
+    text: str
+    """Without indentation, continued lines joined."""
+    name: str
+    value: str
+    has_separator: bool
+    """Whether `=` or `:` stands between name and value, not just white space."""
+
+
 def parse_properties(text: str) -> dict[str, str]:
     r"""Names and values of a properties text.
 
     Raises:
         ConfigurationError: A `\u` is not followed by four hexadecimal digits.
     """
-    properties: dict[str, str] = {}
-    for line in _logical_lines(text):
-        name, value = _split(line)
-        properties[_unescape(name)] = _unescape(value)
-    return properties
+    return {line.name: line.value for line in property_lines(text)}
+
+
+def property_lines(text: str) -> Iterator[PropertyLine]:
+    r"""All settings of a properties text in their order.
+
+    Raises:
+        ConfigurationError: A `\u` is not followed by four hexadecimal digits; names the line.
+    """
+    for number, line in _logical_lines(text):
+        name, value, has_separator = _split(line)
+        try:
+            name, value = _unescape(name), _unescape(value)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"line {number}: {error}") from None
+        yield PropertyLine(number, line, name, value, has_separator)
 
 
 def commented_names(text: str) -> set[str]:
@@ -42,33 +68,37 @@ def commented_names(text: str) -> set[str]:
     return {match[1] for line in text.splitlines() if (match := _COMMENTED.match(line))}
 
 
-def _logical_lines(text: str) -> Iterator[str]:
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     pending = ""
+    first = 0
     is_continued = False
-    for raw in re.split(r"\r\n|\r|\n", text):
+    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         line = raw.lstrip(_BLANKS)
         if not is_continued and (not line or line[0] in "#!"):
             continue
+        if not is_continued:
+            first = number
         pending += line
         trailing_backslashes = len(pending) - len(pending.rstrip("\\"))
         is_continued = trailing_backslashes % 2 == 1
         if is_continued:
             pending = pending[:-1]
             continue
-        yield pending
+        yield first, pending
         pending = ""
     if pending:
-        yield pending
+        yield first, pending
 
 
-def _split(line: str) -> tuple[str, str]:
+def _split(line: str) -> tuple[str, str, bool]:
     end = 0
     while end < len(line) and line[end] not in "=:" + _BLANKS:
         end += 2 if line[end] == "\\" else 1
     name, rest = line[:end], line[end:].lstrip(_BLANKS)
-    if rest and rest[0] in "=:":
+    has_separator = rest[:1] in {"=", ":"}
+    if has_separator:
         rest = rest[1:].lstrip(_BLANKS)
-    return name, rest
+    return name, rest, has_separator
 
 
 def _unescape(text: str) -> str:

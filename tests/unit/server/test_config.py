@@ -84,8 +84,9 @@ def test_an_unknown_name_is_an_error_that_proposes_the_nearest(name: str, neares
         BrokerConfig.load(environment={f"PULSAR_PREFIX_{name}": "1"})
 
 
-def test_a_name_like_no_other_has_no_proposal() -> None:
-    assert unknown_name_message("qqqqqqq") == "unknown setting qqqqqqq"
+@pytest.mark.parametrize("name", ["qqqqqqq", "noSuchSetting", "hello", "compression"])
+def test_a_name_like_no_other_has_no_proposal(name: str) -> None:
+    assert unknown_name_message(name) == f"unknown setting {name}"
 
 
 @pytest.mark.parametrize("override", ["", "=1", "maxTenants", " =2"])
@@ -172,6 +173,69 @@ def test_a_default_or_blank_one_needs_no_notice(
 def test_protection_that_is_not_there_is_refused(override: str) -> None:
     with pytest.raises(ConfigurationError, match="not in this version"):
         BrokerConfig.load(overrides=[override])
+
+
+def test_transactions_that_are_not_there_are_refused() -> None:
+    words = "^transactionCoordinatorEnabled=true: transactions are not in this version$"
+    with pytest.raises(ConfigurationError, match=words):
+        BrokerConfig.load(overrides=["transactionCoordinatorEnabled=true"])
+    with pytest.raises(ConfigurationError, match=words):
+        BrokerConfig.from_values({"transactionCoordinatorEnabled": True})
+    BrokerConfig.load(overrides=["transactionCoordinatorEnabled=false"])
+
+
+def test_values_follow_the_rules_of_texts(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    config = BrokerConfig.from_values(
+        {
+            "maxTenants": 3,
+            "maxMessageSize": "7",
+            "allowAutoTopicCreation": "false",
+            "allowAutoTopicCreationType": TopicType.PARTITIONED,
+            "brokerServicePort": None,
+            "numIOThreads": 32,
+            "backlogQuotaDefaultLimitGB": 1,
+            "authenticationEnabled": False,
+        }
+    )
+    assert config == BrokerConfig(
+        maxTenants=3,
+        maxMessageSize=7,
+        allowAutoTopicCreation=False,
+        allowAutoTopicCreationType=TopicType.PARTITIONED,
+        brokerServicePort=None,
+        backlogQuotaDefaultLimitBytes=1024**3,
+    )
+    noticed = [each for each in caplog.records if each.message == "setting without effect"]
+    assert [each.__dict__["setting"] for each in noticed] == ["numIOThreads"]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"authenticationEnabled": True}, "^authenticationEnabled=true: .* not in this version"),
+        ({"maxMesageSize": 1}, "unknown setting maxMesageSize; did you mean maxMessageSize"),
+        ({"maxTenants": True}, "maxTenants=True: expected a whole number"),
+        ({"maxTenants": "many"}, "maxTenants=many: expected a whole number"),
+    ],
+)
+def test_values_are_refused_as_texts_are(values: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        BrokerConfig.from_values(values)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("hello my friend", "'hello my friend': expected NAME=VALUE"),
+        ("maxMesageSize=1", r"unknown setting maxMesageSize; did you mean maxMessageSize\?"),
+        (r"maxTenants=\u12", ".*four hexadecimal digits"),
+    ],
+)
+def test_a_wrong_line_is_named_with_file_and_number(line: str, words: str) -> None:
+    text = f"# comment\nmaxTenants=1,\\\n2\n  {line}\n"
+    with pytest.raises(ConfigurationError, match=f"^b.conf: line 4: {words}"):
+        BrokerConfig.load(properties_text=text, properties_place="b.conf")
 
 
 def test_no_protection_may_be_asked_for() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.server.properties_text import commented_names, parse_properties
+from pulsar_py.server.properties_text import commented_names, parse_properties, property_lines
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,12 @@ def test_a_text_is_read_as_java_reads_it(text: str, properties: dict[str, str]) 
 def test_a_broken_escape_is_an_error(text: str) -> None:
     with pytest.raises(ConfigurationError, match="four hexadecimal digits"):
         parse_properties(text)
+
+
+def test_lines_know_their_number_and_whether_they_have_a_separator() -> None:
+    lines = property_lines("# c\n a=1\\\n2\n\nb c\nd : e")
+    seen = [(each.number, each.text, each.name, each.has_separator) for each in lines]
+    assert seen == [(2, "a=12", "a", True), (5, "b c", "b", False), (6, "d : e", "d", True)]
 
 
 def test_names_that_are_commented_out_are_places() -> None:
