@@ -277,6 +277,22 @@ class PositionRangeSet:
         part.run_optimize()
         return StoredPage(part.serialize(), len(part), self._ranges_in(part))
 
+    def lowest(self, ranges_count: int, shift: int) -> PositionRangeSet:
+        """A copy of the lowest pages: as few as have that many ranges, or all."""
+        part = PositionRangeSet()
+        for ledger_id in self._ledger_ids:
+            for number in self.page_numbers(ledger_id, shift):
+                if ranges_count <= 0:
+                    return part
+                page = self.page(ledger_id, number, shift)
+                ranges_count -= page.ranges_count
+                part.add_serialized(ledger_id, page.data)
+        return part
+
+    def words_count(self) -> int:
+        """Words that all ledgers together take as `words`."""
+        return sum(bitmap.max() // _WORD_BITS + 1 for bitmap in self._bitmaps.values())
+
     def add_serialized(self, ledger_id: int, data: bytes) -> int:
         """Add the entries of a `page`; returns how many are new.
 
@@ -305,8 +321,15 @@ class PositionRangeSet:
         if bitmap is None:
             return []
         data = bytearray((bitmap.max() // _WORD_BITS + 1) * _WORD_BYTES)
-        for entry_id in bitmap.to_array():
-            data[entry_id >> 3] |= 1 << (entry_id & 7)
+        for _, first, last in self.ranges_in_ledger(ledger_id):
+            head, tail = first >> 3, last >> 3
+            head_bits, tail_bits = 0xFF << (first & 7) & 0xFF, 0xFF >> (7 - (last & 7))
+            if head == tail:
+                data[head] |= head_bits & tail_bits
+                continue
+            data[head] |= head_bits
+            data[head + 1 : tail] = b"\xff" * (tail - head - 1)
+            data[tail] |= tail_bits
         return ack_set.to_words(int.from_bytes(data, "little"))
 
     def add_words(self, ledger_id: int, words: Iterable[int]) -> None:

@@ -207,12 +207,16 @@ class BatchDeletedIndexes:
         """Forget all entries of one ledger."""
         self.truncate_ledger(ledger_id, 0)
 
-    def discard_members_of(self, positions: PositionRangeSet) -> None:
-        """Forget the entries that are in the set, too."""
-        for ledger_id, number in list(self._keys):
+    def discard_members_of(self, positions: PositionRangeSet, ledger_id: int | None = None) -> None:
+        """Forget the entries that are in the set, too; of one ledger only if it is given."""
+        keys = self._keys[:]
+        if ledger_id is not None:
+            first = bisect_left(keys, (ledger_id, 0))
+            keys = keys[first : bisect_left(keys, (ledger_id + 1, 0))]
+        for owner_id, number in keys:
             base = number << PAGE_SHIFT
-            for offset in positions.present_in(ledger_id, base, base + PAGE_ENTRIES - 1):
-                self.discard(Position(ledger_id, offset))
+            for entry_id in positions.present_in(owner_id, base, base + PAGE_ENTRIES - 1):
+                self.discard(Position(owner_id, entry_id))
 
     def ledger_ids(self) -> list[int]:
         """Ledgers with entries, ascending."""

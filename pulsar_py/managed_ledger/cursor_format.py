@@ -33,6 +33,7 @@ from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
 from pulsar_py.common.position_ranges import PositionRangeSet
 from pulsar_py.managed_ledger.batch_deleted_indexes import BatchDeletedIndexes
+from pulsar_py.managed_ledger.cursor_pages import ColdLedger
 from pulsar_py.managed_ledger.ledger_format import decompressed
 from pulsar_py.proto.MLDataFormats_pb2 import (
     BatchedEntryDeletionIndexInfo,
@@ -40,11 +41,14 @@ from pulsar_py.proto.MLDataFormats_pb2 import (
     MessageRange,
     PositionInfo,
 )
+from pulsar_py.proto.PulsarPyCursor_pb2 import CursorExtension
 
 INTERNAL_PREFIX = "#pulsar.internal."
 """Names of cursor properties that belong to the broker start with it; users can't set them."""
 
 NO_LEDGER = -1
+
+_MAX_WORDS = 8_192  # about 90 KB; few ranges that lie far apart are shorter as ranges
 
 
 class CursorContent(Protocol):
@@ -64,6 +68,8 @@ class CursorSnapshot:
     individual_deleted_messages: PositionRangeSet = field(default_factory=PositionRangeSet)
     batch_deleted_indexes: BatchDeletedIndexes = field(default_factory=BatchDeletedIndexes)
     properties: dict[str, int] = field(default_factory=dict)
+    is_segmented: bool = False  # it came from segments
+    cold: dict[int, ColdLedger] = field(default_factory=dict)  # ledgers that are not read yet
 
 
 @dataclass(slots=True)
@@ -73,6 +79,7 @@ class CursorRecord:
     cursor_ledger_id: int  # NO_LEDGER: `snapshot` is the whole state
     snapshot: CursorSnapshot
     cursor_properties: dict[str, str]
+    adds_to_ledger: bool = False  # `snapshot` and the ledger's state hold together
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ def encode_position_info(
     for name, value in content.properties.items():
         info.properties.add(name=name, value=value)
     deleted = content.individual_deleted_messages
-    if as_long_arrays:
+    if as_long_arrays and deleted.words_count() <= _MAX_WORDS:
         left_out = _add_words(info, deleted, max_ranges)
     else:
         left_out = _add_ranges(info.individualDeletedMessages, deleted, max_ranges)
@@ -204,8 +211,9 @@ def encode_cursor_record(
     cursor_ledger_id: int = NO_LEDGER,
     max_ranges: int = 0,
     max_batches: int = 0,
+    adds_to_ledger: bool = False,
 ) -> Encoded:
-    """The metadata record; with a cursor ledger only the position, not the ranges."""
+    """The metadata record; with a cursor ledger only the position, unless it adds to it."""
     info = ManagedCursorInfo(
         cursorsLedgerId=cursor_ledger_id,
         markDeleteLedgerId=content.mark_delete_position.ledger_id,
@@ -215,7 +223,7 @@ def encode_cursor_record(
         info.properties.add(name=name, value=number)
     for name, text in cursor_properties.items():
         info.cursorProperties.add(name=name, value=text)
-    if cursor_ledger_id != NO_LEDGER:
+    if cursor_ledger_id != NO_LEDGER and not adds_to_ledger:
         return Encoded(info.SerializeToString(), 0, 0)
     left_out = _add_ranges(
         info.individualDeletedMessages, content.individual_deleted_messages, max_ranges
@@ -223,7 +231,8 @@ def encode_cursor_record(
     batches_left_out = _add_batches(
         info.batchedEntryDeletionIndexInfo, content.batch_deleted_indexes, max_batches
     )
-    return Encoded(info.SerializeToString(), left_out, batches_left_out)
+    extension = CursorExtension(addsToLedger=True).SerializeToString() if adds_to_ledger else b""
+    return Encoded(info.SerializeToString() + extension, left_out, batches_left_out)
 
 
 def decode_cursor_record(value: bytes) -> CursorRecord:
@@ -232,9 +241,11 @@ def decode_cursor_record(value: bytes) -> CursorRecord:
     Raises:
         CorruptDataError: It makes no sense.
     """
-    info = ManagedCursorInfo()
+    info, extension = ManagedCursorInfo(), CursorExtension()
     try:
-        info.ParseFromString(decompressed(value))
+        plain = decompressed(value)
+        info.ParseFromString(plain)
+        extension.ParseFromString(plain)
     except DecodeError as error:
         raise CorruptDataError(f"cursor record can't be read: {error}") from error
     mark_delete = Position(
@@ -246,4 +257,4 @@ def decode_cursor_record(value: bytes) -> CursorRecord:
     _take_ranges(snapshot.individual_deleted_messages, info.individualDeletedMessages)
     _take_batches(snapshot.batch_deleted_indexes, info.batchedEntryDeletionIndexInfo)
     texts = {stored.name: stored.value for stored in info.cursorProperties}
-    return CursorRecord(info.cursorsLedgerId, snapshot, texts)
+    return CursorRecord(info.cursorsLedgerId, snapshot, texts, extension.addsToLedger)

@@ -134,3 +134,14 @@ def test_present_and_missing_entries_complete_each_other():
     assert list(found.present_in(5, 0, 4)) == [3, 4]
     assert list(found.missing_in(5, 0, 4)) == [0, 1, 2]
     assert list(found.present_in(6, 0, 4)) == []
+
+
+def test_the_lowest_pages_are_copied():
+    found = PositionRangeSet()
+    for ledger_id in (5, 6):
+        for entry_id in (*range(0, 100, 2), *range(70_000, 70_100, 2)):
+            found.add(Position(ledger_id, entry_id))
+    assert found.lowest(60, 16).ranges_count() == 100
+    assert found.lowest(60, 16).ledger_ids() == [5]
+    assert found.lowest(1000, 16) == found
+    assert found.words_count() == 2 * (70_098 // 64 + 1)
