@@ -41,9 +41,13 @@ class ManagedLedgerConfig:
     cursor_persist_interval_seconds: float = 1.0
     cursor_max_entries_per_ledger: int = 50_000
     cursor_rollover_seconds: float = 14_400.0
+    # More ranges and partly acknowledged batches than this are stored in segments.
+    max_ranges_in_cursor_entry: int = 2_000
+    # More than these raise a warning and a number in the statistics, and are stored all the same.
     max_unacked_ranges_to_persist: int = 200_000
-    max_unacked_ranges_to_persist_in_metadata: int = 1_000
     max_batch_deleted_indexes_to_persist: int = 200_000
+    # What the metadata store takes where there is no cursor ledger; the rest waits.
+    max_unacked_ranges_to_persist_in_metadata: int = 1_000
     persists_ranges_as_long_arrays: bool = True
     # A cursor further behind than this is not tailing: nothing is cached for it.
     cursor_backlogged_threshold_entries: int = 1_000

@@ -5,6 +5,10 @@ due, the ledger's news end it. Everything else (a first or a new cursor ledger, 
 closing) changes the record too and happens one at a time, under a lock; while that is held, a due
 write waits for it. Where a cursor ledger can't be had, the record takes the state.
 
+A state too large for one entry is written in segments by a CursorSegmentSaver, a small change of
+it without a task, too. Limits of the settings never drop an acknowledgement: what exceeds them is
+counted, and what could not be written anywhere stays dirty.
+
 What always holds: `CursorState.persisted` is called only for a state that recovery will find.
 
 Source: internalMarkDelete, internalFlushPendingMarkDeletes in ManagedCursorImpl.
@@ -30,8 +34,16 @@ from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursor_format import INTERNAL_PREFIX, NO_LEDGER, Encoded
+from pulsar_py.managed_ledger.cursor_memory import CursorMemory
+from pulsar_py.managed_ledger.cursor_segment_saver import CursorSegmentSaver
+from pulsar_py.managed_ledger.cursor_segments import (
+    SegmentKey,
+    SegmentRef,
+    changed_content,
+    segment_keys,
+)
 from pulsar_py.managed_ledger.cursor_state import CursorChanges, CursorState
-from pulsar_py.managed_ledger.cursor_store import CursorStore, encode_state
+from pulsar_py.managed_ledger.cursor_store import CursorStore, OnWritten, encode_state
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +56,8 @@ class PersisterOwner(Protocol):
     clock: Clock
     tasks: TaskOwner
     flusher: CursorFlusher
+
+    cursor_memory: CursorMemory
 
     def on_cursor_moved(self, before: Position, after: Position) -> None:
         """A durable cursor's written position moved."""
@@ -65,8 +79,13 @@ class CursorPersister:
         self._lock = asyncio.Lock()  # held while the record or a new cursor ledger is written
         self._is_closed = False
         self._is_scheduled = False  # stands in the flusher
+        self._is_loading = False  # a task for wanted ledgers is under way
+        self._saver = CursorSegmentSaver(name, state, store, owner.cursor_memory, owner.clock)
         self.store = store
         self.ranges_not_persisted_count = 0  # what did not fit into the last write
+        self.ranges_over_limit_count = 0  # what the last write had beyond the limits
+        if state.pages.is_tracking:
+            self._saver.restored()
 
     def schedule(self) -> None:
         """Have the state written when it is due."""
@@ -86,13 +105,27 @@ class CursorPersister:
         if changes is None:
             self.schedule()
             return
-        if not self._lock.locked():
-            encoded = encode_state(self._state, self._owner.config)
-            self._note_left_out(encoded)
-            on_written = partial(self._on_written, changes)
-            if self.store.try_append(encoded.data, self._owner.config, on_written):
-                return
+        if not self._lock.locked() and self._try_write(partial(self._on_written, changes)):
+            return
         self._owner.tasks.spawn(self._write_slowly(changes), f"write cursor {self._name}")
+
+    def _try_write(self, on_written: OnWritten) -> bool:
+        """Append the state without waiting, if there is a cursor ledger and it is little work."""
+        state, config = self._state, self._owner.config
+        if not state.fits_one_entry(config.max_ranges_in_cursor_entry):
+            return self._saver.try_save(config, on_written)
+        if not self.store.can_append(config):
+            return False
+        if not self.store.try_append([encode_state(state, config)], config, on_written):
+            return False
+        self._is_small()
+        return True
+
+    def _is_small(self) -> None:
+        """The state was appended as one entry."""
+        if self._state.pages.is_tracking:
+            self._state.pages.stop_tracking()
+            self._saver.close()
 
     async def _write_slowly(self, changes: CursorChanges) -> None:
         """Write to a new cursor ledger, or whatever takes the state."""
@@ -111,32 +144,72 @@ class CursorPersister:
 
         The caller holds the lock.
         """
-        store, config = self.store, self._owner.config
-        encoded = encode_state(content, config)
-        self._note_left_out(encoded)
+        config = self._owner.config
         try:
-            if not await store.append_and_wait(encoded.data, config):
-                await store.switch_ledger(content, config)
+            if content.fits_one_entry(config.max_ranges_in_cursor_entry):
+                await self._write_small(content)
+            else:
+                assert content is self._state, "what a cursor is reset to is small"
+                await self._saver.save(config)
         except (StorageError, MetadataError) as error:
             logger.warning(
                 "cursor ledger failed", extra={"cursor": self._name, "error": str(error)}
             )
-            old_ledger_id = store.ledger_id
-            limit = config.max_unacked_ranges_to_persist_in_metadata
-            if old_ledger_id != NO_LEDGER and _records_count(content) > limit:
-                raise  # what the old ledger has and the record would not must not be lost
-            self._note_left_out(
-                await store.write_record(content, max_ranges=limit, max_batches=limit)
-            )
-            await store.drop_ledger(old_ledger_id)
+            await self._write_record(content, error)
         except ManagedLedgerFencedError as error:
             self._owner.fence(error)
             raise
+        else:
+            self.ranges_not_persisted_count = 0
+
+    async def _write_small(self, content: CursorState) -> None:
+        store, config = self.store, self._owner.config
+
+        async def write_state() -> dict[SegmentKey, SegmentRef]:
+            await store.append_new([encode_state(content, config)])
+            return {}
+
+        if content is self._state:
+            self._is_small()
+        if not await store.append_and_wait([encode_state(content, config)], config):
+            await store.switch_ledger(content, config, write_state)
+
+    async def _write_record(self, content: CursorState, error: Exception) -> None:
+        """There is no cursor ledger: have the record take what it can.
+
+        Raises:
+            StorageError, MetadataError: Not all is durable.
+        """
+        store, pages = self.store, content.pages
+        limit = self._owner.config.max_unacked_ranges_to_persist_in_metadata
+        try:
+            if fits_record(content, limit):
+                old_ledger_id = store.ledger_id
+                await store.write_record(content)
+                await store.drop_ledger(old_ledger_id)
+                self.ranges_not_persisted_count = 0
+                return
+            if store.ledger_id == NO_LEDGER:
+                encoded = await store.write_record(content, max_ranges=limit, max_batches=limit)
+            else:
+                # The old ledger has what is clean: only the rest has to find room.
+                keys = segment_keys(content) if pages.dirty is None else pages.dirty
+                changed = changed_content(content, sorted(SegmentKey(*key) for key in keys))
+                encoded = await store.write_addition(changed, limit)
+        except ManagedLedgerFencedError as lost:
+            self._owner.fence(lost)
+            raise
+        self._note_left_out(encoded)
+        if self.ranges_not_persisted_count:
+            raise error
 
     def _on_written(self, changes: CursorChanges, error: Exception | None) -> None:
         before = self._state.persistent_mark_delete_position
         if error is None:
             self._state.persisted(changes)
+            self._note_limits()
+            if self._state.pages.is_tracking:
+                self._saver.tell_memory()
             self._owner.on_cursor_moved(before, self._state.persistent_mark_delete_position)
         else:
             self._state.failed(changes)
@@ -155,10 +228,63 @@ class CursorPersister:
         left_out = encoded.ranges_left_out_count + encoded.batches_left_out_count
         if left_out and not self.ranges_not_persisted_count:
             logger.warning(
-                "acknowledgements exceed what is persisted",
+                "acknowledgements exceed what the metadata store takes",
                 extra={"topic": self._owner.name, "cursor": self._name, "left_out": left_out},
             )
         self.ranges_not_persisted_count = left_out
+
+    def _note_limits(self) -> None:
+        """Count what was written beyond the settings' limits, and warn when that begins."""
+        state, config = self._state, self._owner.config
+        max_ranges = config.max_unacked_ranges_to_persist
+        max_batches = config.max_batch_deleted_indexes_to_persist
+        over = max(state.batches_count() - max_batches, 0)
+        if state.acknowledged_above_count() > max_ranges:
+            over += max(state.ranges_count() - max_ranges, 0)
+        if over and not self.ranges_over_limit_count:
+            logger.warning(
+                "acknowledgements exceed the limits; all are persisted",
+                extra={"topic": self._owner.name, "cursor": self._name, "over_limit": over},
+            )
+        self.ranges_over_limit_count = over
+
+    async def load(self, ledger_id: int | None = None) -> None:
+        """Bring back what is not in memory: one ledger, or whatever is wanted.
+
+        Raises:
+            StorageError: It can't be read now.
+        """
+        async with self._lock:
+            if ledger_id is not None:
+                await self._saver.load(ledger_id, self._owner.config)
+            await self._saver.load_wanted(self._owner.config)
+
+    async def load_all(self) -> None:
+        """Bring back everything.
+
+        Raises:
+            StorageError: It can't be read now.
+        """
+        async with self._lock:
+            await self._saver.load_all(self._owner.config)
+
+    def load_soon(self) -> None:
+        """Bring back in the background what is wanted."""
+        if self._state.pages.wanted and not self._is_loading and not self._is_closed:
+            self._is_loading = True
+            self._owner.tasks.spawn(self._load_wanted(), f"load cursor {self._name}")
+
+    async def _load_wanted(self) -> None:
+        try:
+            await self.load()
+        except StorageError as error:
+            logger.warning(
+                "cursor state can't be loaded now",
+                extra={"topic": self._owner.name, "cursor": self._name, "error": str(error)},
+            )
+        finally:
+            self._is_loading = False
+        self.schedule()
 
     async def flush(self) -> None:
         """Write what is dirty now.
@@ -236,14 +362,17 @@ class CursorPersister:
         """
         self._is_closed = True
         async with self._lock:
-            await self._close_store()
+            try:
+                await self._close_store()
+            finally:
+                self._saver.close()
 
     async def _close_store(self) -> None:
         store, state, config = self.store, self._state, self._owner.config
         is_whole = store.ledger_id == NO_LEDGER or store.last_entry_id < 0
         if is_whole and not state.is_dirty:
             return  # the record, or a cursor ledger of the last time, has it all
-        if _records_count(state) > config.max_unacked_ranges_to_persist_in_metadata:
+        if not fits_record(state, config.max_unacked_ranges_to_persist_in_metadata):
             await self._write_now(state)
             await store.close_ledger()
             return
@@ -258,6 +387,7 @@ class CursorPersister:
     def abandon(self) -> None:
         """Write nothing any more."""
         self._is_closed = True
+        self._saver.close()
 
     async def delete(self) -> None:
         """Remove the record and the cursor ledger for good.
@@ -270,7 +400,9 @@ class CursorPersister:
             await self.store.delete()
 
 
-def _records_count(state: CursorState) -> int:
-    """Ranges and batches that are written for a state."""
-    ranges_count = state.individual_deleted_messages.ranges_count()
-    return ranges_count + len(state.batch_deleted_indexes)
+def fits_record(state: CursorState, limit: int) -> bool:
+    """Whether the metadata store takes the whole state."""
+    batches_count = len(state.batch_deleted_indexes)
+    if state.pages.cold or batches_count > limit:
+        return False
+    return state.individual_deleted_messages.ranges_count() + batches_count <= limit

@@ -13,7 +13,7 @@ Source: asyncReadEntries, asyncReplayEntries in ManagedCursorImpl.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from pulsar_py.common.errors import (
@@ -61,12 +61,17 @@ class CursorReading:
         source: EntrySource,
         state: CursorState,
         on_lost: Callable[[list[Position]], None],
+        load: Callable[[int], Awaitable[None]],
     ) -> None:
-        """`on_lost` acknowledges entries that can't be read any more."""
+        """`on_lost` acknowledges entries that can't be read any more.
+
+        `load` brings back what is acknowledged of one ledger, if that is not in memory.
+        """
         self._name = name
         self._source = source
         self._state = state
         self._on_lost = on_lost
+        self._load = load
         self._ahead = ReadAhead(source.cache_manager)
         self._is_closed = False
         self.reads_count = 0  # under way
@@ -83,6 +88,8 @@ class CursorReading:
         self._raise_if_closed()
         state = self._state
         while (run := state.next_run(max_entries, max_position)) is not None:
+            if run.is_cold:
+                return None
             entries = self._ahead.take(run.ledger_id, run.first, run.last, max_bytes)
             if entries is None:
                 entries = self._source.read_run_cached(
@@ -133,6 +140,9 @@ class CursorReading:
         config = self._source.config
         run = state.next_run(max_entries, max_position)
         assert run is not None, "there was something to read"
+        if run.is_cold:
+            await self._load(run.ledger_id)
+            return True
         last = run.last
         if config.read_ahead_bytes > max_bytes:
             record = state.ledgers.ledgers[run.ledger_id]
@@ -179,6 +189,8 @@ class CursorReading:
         In the order asked for; those missing in the result are acknowledged or gone.
         """
         self._raise_if_closed()
+        if self._cold_ones(positions):
+            return None
         found: list[Entry] = []
         for ledger_id, first, last in self._replay_runs(positions):
             following = first
@@ -198,6 +210,8 @@ class CursorReading:
             StorageError: An entry can't be read.
         """
         self._raise_if_closed()
+        for ledger_id in self._cold_ones(positions):
+            await self._load(ledger_id)
         found: list[Entry] = []
         for ledger_id, first, last in self._replay_runs(positions):
             following = first
@@ -220,6 +234,10 @@ class CursorReading:
                     raise
                 self._skip_lost(ReadRun(ledger_id, first, first, has_acknowledged=True), error)
             return []
+
+    def _cold_ones(self, positions: Sequence[Position]) -> set[int]:
+        cold = self._state.pages.cold
+        return {position[0] for position in positions if position[0] in cold} if cold else set()
 
     def _replay_runs(self, positions: Sequence[Position]) -> list[tuple[int, int, int]]:
         """Neighbours among the positions that exist and wait, as (ledger, first, last)."""

@@ -138,12 +138,11 @@ class CursorRegistry:
             MetadataError, StorageError: It can't be read now.
         """
         store = self._cursor_store(name)
-        snapshot = await store.recover(self._owner.config)
+        snapshot = await store.recover(
+            self._owner.config, room_bytes=self._owner.cursor_memory.room_bytes
+        )
         state = self._new_state(snapshot.mark_delete_position, snapshot.properties)
-        state.individual_deleted_messages = snapshot.individual_deleted_messages
-        if self._owner.config.is_batch_index_ack_enabled:
-            state.batch_deleted_indexes = snapshot.batch_deleted_indexes
-        state.settle()
+        state.restore(snapshot)
         self.cursors[name] = ManagedCursor(name, self._owner, self, state, store)
 
     def new_non_durable(

@@ -9,6 +9,11 @@ Any acknowledgement makes the cursor dirty, whether or not the position moved. `
 says when to write: at most once a persist interval, and that long after an acknowledgement at the
 latest. Only one write is under way at a time; what changes meanwhile is due afterwards.
 
+A large state is stored in segments, and ledgers of it that nobody touches may be cold: not in
+memory (`pages`). The state can't load them. It says which it wants, takes acknowledgements of them
+beside what is stored, and goes on once `loaded` brings it. Until then a duplicate acknowledgement
+in a wanted ledger may make the backlog too small by one, and nothing of it is read.
+
 What always holds (`check`): read_position is after mark_delete_position; both sets hold nothing at
 or below it and only entries that exist; an entry is not in both. An acknowledgement is never taken
 back but by a reset: a cumulative ack of a part of a batch adds to what single acks did before.
@@ -27,8 +32,20 @@ from pulsar_py.common.errors import InvalidCursorPositionError
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.common.position_ranges import PositionRangeSet
 from pulsar_py.managed_ledger.batch_deleted_indexes import BatchDeletedIndexes
+from pulsar_py.managed_ledger.cursor_format import CursorSnapshot
+from pulsar_py.managed_ledger.cursor_pages import ColdLedger, CursorPages
+from pulsar_py.managed_ledger.cursor_segments import (
+    PAGE_SHIFTS,
+    SegmentKind,
+    StoredSegment,
+    add_segment,
+    segment_keys,
+)
 from pulsar_py.managed_ledger.ledger_state import LedgerState
 from pulsar_py.managed_ledger.write_schedule import WriteSchedule
+
+_HOLES_SHIFT, _BATCHES_SHIFT = PAGE_SHIFTS
+_HOLES, _BATCHES = int(SegmentKind.HOLES), int(SegmentKind.BATCHES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +56,7 @@ class ReadRun:
     first: int
     last: int
     has_acknowledged: bool  # whether any of them may be acknowledged
+    is_cold: bool = False  # the ledger has to be loaded before this can be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +87,7 @@ class CursorState:
         "is_batch_index_ack_enabled",
         "ledgers",
         "mark_delete_position",
+        "pages",
         "pending_acks",
         "persistent_mark_delete_position",
         "properties",
@@ -92,6 +111,7 @@ class CursorState:
         self.read_generation = 0  # grows when reads under way have become worthless
         self.individual_deleted_messages = PositionRangeSet()
         self.batch_deleted_indexes = BatchDeletedIndexes()
+        self.pages = CursorPages()
         self.pending_acks: object | None = None  # a place for transactions' acknowledgements
         self.properties: dict[str, int] = dict(properties or {})
         self.is_batch_index_ack_enabled = is_batch_index_ack_enabled
@@ -115,6 +135,7 @@ class CursorState:
         mark_delete = self.mark_delete_position
         deleted = self.individual_deleted_messages
         records = self.batch_deleted_indexes
+        dirty = self.pages.dirty
         is_changed = False
         for place, position in enumerate(positions):
             if position > last:
@@ -135,6 +156,9 @@ class CursorState:
                 mark_delete = Position(position[0], position[1])
             else:
                 deleted.add(position)
+                if dirty is not None:
+                    dirty.add((_HOLES, position[0], position[1] >> _HOLES_SHIFT))
+                    self.pages.touch(position[0])
             is_changed = True
         self._acknowledged(mark_delete, is_changed=is_changed, now=now)
 
@@ -151,6 +175,10 @@ class CursorState:
         if waiting == known:
             return _Outcome.NOTHING
         self.batch_deleted_indexes.put(position, waiting)
+        pages = self.pages
+        if pages.dirty is not None:
+            pages.dirty.add((_BATCHES, position[0], position[1] >> _BATCHES_SHIFT))
+            pages.touch(position[0])
         return _Outcome.PARTIAL
 
     def _acknowledged(self, mark_delete: Position, *, is_changed: bool, now: float) -> None:
@@ -161,9 +189,12 @@ class CursorState:
 
     def _absorbed(self, mark_delete: Position) -> Position:
         """How far everything is acknowledged, given that it is up to `mark_delete`."""
-        deleted = self.individual_deleted_messages
-        while deleted:
+        deleted, cold = self.individual_deleted_messages, self.pages.cold
+        while deleted or cold:
             following = self.ledgers.next_valid_position(mark_delete)
+            if following.ledger_id in cold:
+                self.pages.touch(following.ledger_id)
+                break
             end = deleted.run_end(following.ledger_id, following.entry_id)
             if end < following.entry_id:
                 break
@@ -176,6 +207,9 @@ class CursorState:
         self.mark_delete_position = mark_delete
         self.individual_deleted_messages.remove_through(mark_delete)
         self.batch_deleted_indexes.remove_through(mark_delete)
+        if self.pages.cold:
+            self.pages.forget_before(mark_delete.ledger_id)
+            self.pages.touch(mark_delete.ledger_id)
         if self.read_position <= mark_delete:
             self.read_position = self.ledgers.next_valid_position(mark_delete)
 
@@ -224,7 +258,7 @@ class CursorState:
         return ledgers.last_at_or_before(position)
 
     def is_acknowledged(self, position: Position) -> bool:
-        """Whether the whole entry is acknowledged."""
+        """Whether the whole entry is acknowledged; of a cold ledger only what came since."""
         return position <= self.mark_delete_position or position in self.individual_deleted_messages
 
     def batch_ack_set(self, position: Position) -> list[int] | None:
@@ -252,7 +286,8 @@ class CursorState:
                     return None
                 self.read_position = following
                 continue
-            has_acknowledged = self.individual_deleted_messages.has_ledger(ledger_id)
+            is_cold = ledger_id in self.pages.cold
+            has_acknowledged = self.individual_deleted_messages.has_ledger(ledger_id) or is_cold
             if has_acknowledged:
                 end = self.individual_deleted_messages.run_end(ledger_id, entry_id)
                 if end >= entry_id:
@@ -261,7 +296,7 @@ class CursorState:
             last = min(record.entries_count, entry_id + max_entries) - 1
             if limit.ledger_id == ledger_id:
                 last = min(last, limit.entry_id)
-            return ReadRun(ledger_id, entry_id, last, has_acknowledged)
+            return ReadRun(ledger_id, entry_id, last, has_acknowledged, is_cold)
 
     def read_through(self, ledger_id: int, entry_id: int) -> None:
         """Everything up to that entry was read."""
@@ -296,7 +331,11 @@ class CursorState:
         above = self.ledgers.count_between(
             self.mark_delete_position, self.ledgers.last_confirmed_entry
         )
-        return above - len(self.individual_deleted_messages)
+        return max(above - self.acknowledged_above_count(), 0)
+
+    def acknowledged_above_count(self) -> int:
+        """Entries acknowledged above the mark-delete position, in memory or not."""
+        return len(self.individual_deleted_messages) + self.pages.cold_entries_count
 
     def backlog_bytes(self) -> int:
         """Estimated bytes of the entries that wait."""
@@ -306,14 +345,18 @@ class CursorState:
         if not above:
             return 0
         size = self.ledgers.size_after(self.mark_delete_position)
-        return size * (above - len(self.individual_deleted_messages)) // above
+        return size * max(above - self.acknowledged_above_count(), 0) // above
 
     def position_after_skipping(self, count: int, *, counts_acknowledged: bool) -> Position:
-        """The `count`-th entry after the mark-delete position, at most the last one."""
+        """The `count`-th entry after the mark-delete position, at most the last one.
+
+        Unless it counts acknowledged ones, nothing may be cold.
+        """
         ledgers = self.ledgers
         start = self.mark_delete_position
-        if counts_acknowledged or not self.individual_deleted_messages:
+        if counts_acknowledged or not self.acknowledged_above_count():
             return ledgers.position_after_entries(start, count)
+        assert not self.pages.cold, "what is cold has to be loaded first"
         low, high = count, count + len(self.individual_deleted_messages)
         while low < high:
             middle = (low + high) // 2
@@ -352,6 +395,7 @@ class CursorState:
         self.read_position = other.read_position
         self.individual_deleted_messages = other.individual_deleted_messages
         self.batch_deleted_indexes = other.batch_deleted_indexes
+        self.pages = CursorPages()
         self.properties = dict(other.properties)
         self.read_generation += 1
         self._resets_count += 1
@@ -365,6 +409,8 @@ class CursorState:
         if mark_delete.ledger_id not in ledgers.ledgers:
             following = ledgers.next_valid_position(mark_delete)
             mark_delete = Position(following.ledger_id, following.entry_id - 1)
+        for ledger_id in [each for each in self.pages.cold if each not in ledgers.ledgers]:
+            self.pages.forget(ledger_id)
         deleted = self.individual_deleted_messages
         for ledger_id in deleted.ledger_ids():
             record = ledgers.ledgers.get(ledger_id)
@@ -376,9 +422,107 @@ class CursorState:
         deleted.remove_through(mark_delete)
         records.remove_through(mark_delete)
         records.discard_members_of(deleted)
+        self.pages.forget_before(mark_delete.ledger_id)
         self._move_mark_delete(self._absorbed(mark_delete))
         if self.read_position <= self.mark_delete_position:
             self.read_position = ledgers.next_valid_position(self.mark_delete_position)
+
+    # Memory
+
+    def restore(self, snapshot: CursorSnapshot) -> None:
+        """Take what was read back, and make it fit the ledgers there are."""
+        self.individual_deleted_messages = snapshot.individual_deleted_messages
+        if self.is_batch_index_ack_enabled:
+            self.batch_deleted_indexes = snapshot.batch_deleted_indexes
+        if snapshot.is_segmented:
+            self.pages.track()
+        for ledger_id, left in sorted(snapshot.cold.items()):
+            self.pages.leave_memory(ledger_id, left)
+        for key in segment_keys(self) if snapshot.cold else ():
+            if key.ledger_id in snapshot.cold:  # what the record added
+                self.pages.put_back([key])
+                self.pages.touch(key.ledger_id)
+        self.settle()
+
+    def fits_one_entry(self, max_ranges: int) -> bool:
+        """Whether ranges and batches are few enough to be written together.
+
+        A state that is stored in segments stays there until it has become much smaller.
+        """
+        batches_count = len(self.batch_deleted_indexes)
+        entries_count = len(self.individual_deleted_messages)
+        if self.pages.is_tracking:
+            return not self.pages.cold and entries_count + batches_count <= max_ranges // 2
+        if entries_count + batches_count <= max_ranges:
+            return True
+        if batches_count > max_ranges:
+            return False
+        return self.individual_deleted_messages.ranges_count() + batches_count <= max_ranges
+
+    def track_pages(self) -> None:
+        """From now on the state is stored in segments, none of which is written."""
+        self.pages.track(segment_keys(self))
+
+    def ranges_count(self) -> int:
+        """Ranges of acknowledged entries above the mark-delete position, in memory or not."""
+        cold = sum(each.ranges_count for each in self.pages.cold.values())
+        return self.individual_deleted_messages.ranges_count() + cold
+
+    def batches_count(self) -> int:
+        """Partly acknowledged batches, in memory or not."""
+        cold = sum(each.batches_count for each in self.pages.cold.values())
+        return len(self.batch_deleted_indexes) + cold
+
+    def may_leave_memory(self, ledger_id: int) -> bool:
+        """Whether a ledger is written, and neither the next to be acknowledged nor to be read."""
+        mark_delete = self.mark_delete_position
+        needed = {
+            mark_delete.ledger_id,
+            self.ledgers.next_valid_position(mark_delete).ledger_id,
+            self.read_position.ledger_id,
+        }
+        return ledger_id not in needed and self.pages.is_clean(ledger_id)
+
+    def leave_memory(self, ledger_id: int) -> None:
+        """Forget a ledger's acknowledgements: they are durable, and can be `loaded` again."""
+        deleted, records = self.individual_deleted_messages, self.batch_deleted_indexes
+        batches_count = len(records)
+        ranges_count = deleted.ranges_count_in_ledger(ledger_id)
+        records.remove_ledger(ledger_id)
+        left = ColdLedger(
+            deleted.remove_ledger(ledger_id), ranges_count, batches_count - len(records)
+        )
+        self.pages.leave_memory(ledger_id, left)
+
+    def loaded(self, ledger_id: int, segments: Sequence[StoredSegment], now: float) -> None:
+        """A cold ledger's segments are here: join them with what came since.
+
+        Raises:
+            CorruptDataError: One makes no sense; those before it are taken.
+        """
+        if not self.pages.forget(ledger_id):
+            return
+        deleted, records = self.individual_deleted_messages, self.batch_deleted_indexes
+        is_changed = False
+        try:
+            for segment in segments:
+                if segment.key.kind == _BATCHES and not self.is_batch_index_ack_enabled:
+                    continue
+                for position in add_segment(self, segment):
+                    deleted.add(position)
+                    self.pages.put_back(
+                        [(_HOLES, position.ledger_id, position.entry_id >> _HOLES_SHIFT)]
+                    )
+                    is_changed = True
+        finally:
+            records.discard_members_of(deleted, ledger_id)
+            if ledger_id == self.mark_delete_position.ledger_id:
+                deleted.remove_through(self.mark_delete_position)
+                records.remove_through(self.mark_delete_position)
+            before = self.mark_delete_position
+            self._move_mark_delete(self._absorbed(before))
+            if is_changed or before != self.mark_delete_position:
+                self._schedule.changed(now)
 
     # Writing
 
@@ -427,6 +571,7 @@ class CursorState:
         deleted, records = self.individual_deleted_messages, self.batch_deleted_indexes
         deleted.check()
         records.check()
+        self.pages.check()
         assert self.read_position > self.mark_delete_position
         assert deleted.count_through(self.mark_delete_position) == 0
         assert self._absorbed(self.mark_delete_position) == self.mark_delete_position

@@ -6,6 +6,12 @@ at the first write, and a new one when it is full, old or failed; the record nam
 holds a state, and the old one is deleted after that. On a clean close a small state goes into the
 record and the cursor ledger goes too.
 
+A large state is many entries: segments, and a marker that lists them (cursor_segments). Of what
+recovery finds, the last state counts that is whole; segments behind it were cut off.
+
+Where a cursor ledger can't be had, the record takes the whole state if it is small enough; if not,
+it goes on naming the old ledger and adds what it can take: recovery joins the two.
+
 What always holds: whatever moment the process stops, the record leads to the last state of which a
 write was reported done, or to a newer one.
 
@@ -18,12 +24,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     CorruptDataError,
     EntryNotFoundError,
+    FormatVersionError,
     LedgerFencedError,
     LedgerNotFoundError,
     ManagedLedgerFencedError,
@@ -38,12 +45,23 @@ from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_format import (
     NO_LEDGER,
     CursorContent,
+    CursorRecord,
     CursorSnapshot,
     Encoded,
     decode_cursor_record,
-    decode_position_info,
     encode_cursor_record,
     encode_position_info,
+)
+from pulsar_py.managed_ledger.cursor_pages import ColdLedger
+from pulsar_py.managed_ledger.cursor_segments import (
+    Marker,
+    SegmentKey,
+    SegmentKind,
+    SegmentRef,
+    StoredSegment,
+    add_segment,
+    decode_entry,
+    live_refs,
 )
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 from pulsar_py.storage.ledger_store import LedgerReader, LedgerStore, LedgerWriter
@@ -53,7 +71,8 @@ logger = logging.getLogger(__name__)
 OnWritten = Callable[[Exception | None], None]
 """Told once whether a state is durable."""
 
-_READ_BACK_ENTRIES = 100  # how far to look back for a whole state
+_READ_BACK_ENTRIES = 100  # unreadable ones to step over on the way back to a whole state
+_READ_BYTES = 512 * 1024  # of neighbouring segments at a time
 
 
 class CursorStore:
@@ -73,6 +92,10 @@ class CursorStore:
         self.ledger_id = NO_LEDGER  # which the record names
         self.last_switch_millis = 0  # when it last named another one; 0 never
         self.cursor_properties: dict[str, str] = {}
+        # Where the segments of the last state are in the ledger that the record names.
+        self.refs: dict[SegmentKey, SegmentRef] = {}
+        self._old_reader: LedgerReader | None = None  # of a ledger that the writer is not of
+        self._addition: CursorSnapshot | None = None  # what the record adds to the ledger's state
 
     @property
     def last_entry_id(self) -> int:
@@ -104,12 +127,14 @@ class CursorStore:
             ManagedLedgerFencedError: Someone else changed it.
             MetadataError: It could not be stored.
         """
+        addition = self._addition if self.ledger_id == ledger_id != NO_LEDGER else None
         encoded = encode_cursor_record(
-            content,
+            content if addition is None else addition,
             self.cursor_properties,
             cursor_ledger_id=ledger_id,
             max_ranges=max_ranges,
             max_batches=max_batches,
+            adds_to_ledger=addition is not None,
         )
         try:
             self._record_version = await self._metadata.put(
@@ -120,10 +145,32 @@ class CursorStore:
         if self.ledger_id != ledger_id:
             self.last_switch_millis = self._clock.wall_time_millis()
         self.ledger_id = ledger_id
+        self._addition = addition
         return encoded
 
-    async def recover(self, config: ManagedLedgerConfig) -> CursorSnapshot:
+    async def write_addition(self, content: CursorSnapshot, limit: int) -> Encoded:
+        """Have the record add what it can take to the state of the ledger that it names.
+
+        Raises:
+            ManagedLedgerFencedError: Someone else changed it.
+            MetadataError: It could not be stored.
+        """
+        before, self._addition = self._addition, content
+        try:
+            return await self.write_record(
+                content, ledger_id=self.ledger_id, max_ranges=limit, max_batches=limit
+            )
+        except (MetadataError, ManagedLedgerFencedError):
+            self._addition = before
+            raise
+
+    async def recover(
+        self, config: ManagedLedgerConfig, *, room_bytes: int = 1 << 62
+    ) -> CursorSnapshot:
         """Read the record, and the cursor ledger if it names one.
+
+        Of a large state the oldest ledgers are read as far as `room_bytes` go, but the first two
+        always; the others are cold.
 
         A cursor ledger that is gone, or holds nothing readable, rolls the cursor back to the
         record's position.
@@ -141,7 +188,7 @@ class CursorStore:
         self.ledger_id = record.cursor_ledger_id
         if record.cursor_ledger_id == NO_LEDGER:
             return record.snapshot
-        found = await self._read_ledger(record.cursor_ledger_id, config)
+        found = await self._read_ledger(record, config, room_bytes)
         if found is not None:
             return found
         logger.warning(
@@ -152,35 +199,79 @@ class CursorStore:
         return record.snapshot
 
     async def _read_ledger(
-        self, ledger_id: int, config: ManagedLedgerConfig
+        self, record: CursorRecord, config: ManagedLedgerConfig, room_bytes: int
     ) -> CursorSnapshot | None:
         try:
             reader = await self._ledger_store.recover(
-                ledger_id, password=config.ledger_options.password
+                record.cursor_ledger_id, password=config.ledger_options.password
             )
         except LedgerNotFoundError:
             return None
-        try:
-            return await _last_whole_state(reader)
-        finally:
+        found = await _last_whole_state(reader, room_bytes)
+        if found is None:
             await reader.close()
+            return None
+        snapshot, self.refs = found
+        if record.adds_to_ledger:
+            self._addition = record.snapshot
+            _join(snapshot, record.snapshot)
+        if self.refs:
+            self._old_reader = reader
+        else:
+            await reader.close()
+        return snapshot
+
+    async def read_segments(
+        self, keys: Sequence[SegmentKey], config: ManagedLedgerConfig
+    ) -> list[StoredSegment]:
+        """The stored segments of these pages.
+
+        Raises:
+            StorageError: They can't be read.
+        """
+        reader: LedgerReader | None = self._writer
+        if reader is None or reader.ledger_id != self.ledger_id:
+            if self._old_reader is None:
+                self._old_reader = await self._ledger_store.open(
+                    self.ledger_id, password=config.ledger_options.password
+                )
+            reader = self._old_reader
+        return await _read_segments(reader, {key: self.refs[key] for key in keys})
 
     # States
 
-    def try_append(self, data: bytes, config: ManagedLedgerConfig, on_written: OnWritten) -> bool:
-        """Append a state to the cursor ledger; False if there is none that takes it.
+    def try_append(
+        self, entries: Sequence[bytes], config: ManagedLedgerConfig, on_written: OnWritten
+    ) -> bool:
+        """Append entries to the cursor ledger; False if there is none that takes them.
 
-        Then nothing was done, and `switch_ledger` has to be awaited.
+        Then nothing that counts was written, and `switch_ledger` has to be awaited. `on_written` is
+        told of them all.
         """
         writer = self._writer
-        if writer is None or self._is_full(writer, config):
+        if writer is None or writer.ledger_id != self.ledger_id or self._is_full(writer, config):
             return False
+        return self._append(writer, entries, on_written)
+
+    def _append(
+        self, writer: LedgerWriter, entries: Sequence[bytes], on_written: OnWritten
+    ) -> bool:
         try:
-            entry_id = writer.append(data)
+            for data in entries:
+                entry_id = writer.append(data)
         except StorageError:
             return False
         self._writes.append((entry_id, on_written))
         return True
+
+    def can_append(self, config: ManagedLedgerConfig) -> bool:
+        """Whether `try_append` would try."""
+        writer = self._writer
+        return (
+            writer is not None
+            and writer.ledger_id == self.ledger_id
+            and not self._is_full(writer, config)
+        )
 
     def _is_full(self, writer: LedgerWriter, config: ManagedLedgerConfig) -> bool:
         age_seconds = self._clock.monotonic_seconds() - self._ledger_since_seconds
@@ -208,34 +299,51 @@ class CursorStore:
         for _, on_written in writes:
             on_written(failure)
 
-    async def append_and_wait(self, data: bytes, config: ManagedLedgerConfig) -> bool:
-        """As `try_append`, and wait until the state is durable.
+    async def append_and_wait(self, entries: Sequence[bytes], config: ManagedLedgerConfig) -> bool:
+        """As `try_append`, and wait until they are durable.
 
         Raises:
             StorageError, ManagedLedgerFencedError: It may not be.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if not self.try_append(data, config, lambda error: _settle(done, error)):
+        if not self.try_append(entries, config, lambda error: _settle(done, error)):
             return False
         await done
         return True
 
-    async def switch_ledger(self, content: CursorContent, config: ManagedLedgerConfig) -> Encoded:
-        """Begin a new cursor ledger with the state as it is now, and let the old one go.
+    async def append_new(self, entries: Sequence[bytes]) -> None:
+        """Append to the ledger that `switch_ledger` begins, and wait until it is durable.
+
+        Raises:
+            StorageError, ManagedLedgerFencedError: It may not be.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._writer is None or not self._append(
+            self._writer, entries, lambda error: _settle(done, error)
+        ):
+            raise StorageError(f"{self._path}: the new cursor ledger takes no entries")
+        await done
+
+    async def switch_ledger(
+        self,
+        content: CursorContent,
+        config: ManagedLedgerConfig,
+        write_state: Callable[[], Awaitable[dict[SegmentKey, SegmentRef]]],
+    ) -> None:
+        """Begin a new cursor ledger with the state that `write_state` appends; the old one goes.
+
+        It appends with `append_new`, and returns where the segments are, if there are any.
 
         Raises:
             StorageError, MetadataError: The state may not be durable; the old ledger still counts.
             ManagedLedgerFencedError: Someone else changed the record.
         """
-        encoded = encode_state(content, config)
         writer = await self._ledger_store.create(self, config.ledger_options)
         old_writer, old_ledger_id = self._writer, self.ledger_id
         self._writer = writer
         self._ledger_since_seconds = self._clock.monotonic_seconds()
         try:
-            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._writes.append((writer.append(encoded.data), lambda error: _settle(done, error)))
-            await done
+            refs = await write_state()
             await self.write_record(content, ledger_id=writer.ledger_id)
         except MetadataError:
             self._writer = None  # the record may name the ledger all the same: it has to stay
@@ -244,8 +352,14 @@ class CursorStore:
             self._writer = None
             await self._delete_ledger(writer, writer.ledger_id)
             raise
+        self.refs = refs
+        await self._close_old_reader()
         await self._delete_ledger(old_writer, old_ledger_id)
-        return encoded
+
+    async def _close_old_reader(self) -> None:
+        reader, self._old_reader = self._old_reader, None
+        if reader is not None:
+            await reader.close()
 
     async def _delete_ledger(self, writer: LedgerWriter | None, ledger_id: int) -> None:
         """Let a ledger go that the record does not name any more; what fails is left over."""
@@ -262,11 +376,13 @@ class CursorStore:
     async def drop_ledger(self, ledger_id: int) -> None:
         """Delete the former cursor ledger after the record took the whole state."""
         writer, self._writer = self._writer, None
+        await self._close_old_reader()
         await self._delete_ledger(writer, ledger_id)
 
     async def close_ledger(self) -> None:
         """Close the cursor ledger; it stays the one that counts."""
         writer, self._writer = self._writer, None
+        await self._close_old_reader()
         if writer is not None:
             await writer.close()
 
@@ -281,29 +397,113 @@ class CursorStore:
         await self.drop_ledger(self.ledger_id)
 
 
-def encode_state(content: CursorContent, config: ManagedLedgerConfig) -> Encoded:
-    """A state as an entry of a cursor ledger, within the limits of the settings."""
-    return encode_position_info(
+def encode_state(content: CursorContent, config: ManagedLedgerConfig) -> bytes:
+    """A small state as one entry of a cursor ledger."""
+    limit = config.max_ranges_in_cursor_entry
+    encoded = encode_position_info(
         content,
-        max_ranges=config.max_unacked_ranges_to_persist,
-        max_batches=config.max_batch_deleted_indexes_to_persist,
+        max_ranges=limit,
+        max_batches=limit,
         as_long_arrays=config.persists_ranges_as_long_arrays,
     )
+    assert not encoded.ranges_left_out_count + encoded.batches_left_out_count, "it is not small"
+    return encoded.data
 
 
-async def _last_whole_state(reader: LedgerReader) -> CursorSnapshot | None:
-    """The newest entry that can be read; None if the last ones can't."""
-    last = reader.last_add_confirmed
-    for entry_id in range(last, max(-1, last - _READ_BACK_ENTRIES), -1):
+async def _last_whole_state(
+    reader: LedgerReader, room_bytes: int
+) -> tuple[CursorSnapshot, dict[SegmentKey, SegmentRef]] | None:
+    """The newest state that can be read; None if the last entries can't."""
+    unreadable_count = 0
+    for entry_id in range(reader.last_add_confirmed, -1, -1):
         try:
             (data, *_) = await reader.read(entry_id, entry_id, 1)
-            return decode_position_info(data)
+            found = decode_entry(data)
+            if isinstance(found, CursorSnapshot):
+                return found, {}
+            if isinstance(found, Marker):
+                return await _load(reader, found, room_bytes)
+        except FormatVersionError:
+            raise
         except (CorruptDataError, EntryNotFoundError) as error:
             logger.warning(
                 "cursor state can't be read",
                 extra={"ledger_id": reader.ledger_id, "entry_id": entry_id, "error": str(error)},
             )
+            unreadable_count += 1
+            if unreadable_count == _READ_BACK_ENTRIES:
+                break
     return None
+
+
+async def _load(
+    reader: LedgerReader, marker: Marker, room_bytes: int
+) -> tuple[CursorSnapshot, dict[SegmentKey, SegmentRef]]:
+    """The state that a marker stands for; the ledgers for which there is no room are cold."""
+    snapshot = marker.snapshot
+    snapshot.is_segmented = True
+    refs = live_refs(marker.refs, snapshot.mark_delete_position)
+    by_ledger: dict[int, dict[SegmentKey, SegmentRef]] = {}
+    for key, ref in sorted(refs.items()):
+        by_ledger.setdefault(key.ledger_id, {})[key] = ref
+    for number, (ledger_id, parts) in enumerate(sorted(by_ledger.items())):
+        room_bytes -= sum(ref.size_bytes for ref in parts.values())
+        if room_bytes < 0 and number > 1:
+            snapshot.cold[ledger_id] = cold_ledger(parts.items())
+            continue
+        for segment in await _read_segments(reader, parts):
+            for position in add_segment(snapshot, segment):
+                snapshot.individual_deleted_messages.add(position)
+    return snapshot, refs
+
+
+def cold_ledger(parts: Iterable[tuple[SegmentKey, SegmentRef]]) -> ColdLedger:
+    """What the list of segments says about one ledger."""
+    entries_count = ranges_count = batches_count = 0
+    for key, ref in parts:
+        if key.kind == SegmentKind.HOLES:
+            entries_count += ref.entries_count
+            ranges_count += ref.ranges_count
+        else:
+            batches_count += ref.entries_count
+    return ColdLedger(entries_count, ranges_count, batches_count)
+
+
+async def _read_segments(
+    reader: LedgerReader, refs: dict[SegmentKey, SegmentRef]
+) -> list[StoredSegment]:
+    """Segments by page; those whose entries are neighbours are read together."""
+    keys = {ref.entry_id: key for key, ref in refs.items()}
+    entry_ids = sorted(keys)
+    found: list[StoredSegment] = []
+    while entry_ids:
+        first = last = entry_ids[0]
+        while last - first + 1 < len(entry_ids) and entry_ids[last - first + 1] == last + 1:
+            last += 1
+        entries = await reader.read(first, last, _READ_BYTES)
+        for entry_id, data in enumerate(entries, first):
+            segment = decode_entry(data)
+            if not isinstance(segment, StoredSegment) or segment.key != keys[entry_id]:
+                raise CorruptDataError(
+                    f"ledger {reader.ledger_id}: entry {entry_id} is not segment {keys[entry_id]}"
+                )
+            found.append(segment)
+        del entry_ids[: len(entries)]
+    return sorted(found)
+
+
+def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
+    """Add what the record has to what its ledger has: both are acknowledged."""
+    snapshot.mark_delete_position = max(
+        snapshot.mark_delete_position, addition.mark_delete_position
+    )
+    snapshot.properties = addition.properties
+    for ledger_id, first, last in addition.individual_deleted_messages.ranges():
+        snapshot.individual_deleted_messages.add_range(ledger_id, first, last)
+    batches = addition.batch_deleted_indexes
+    for key in batches.page_keys():
+        for position in snapshot.batch_deleted_indexes.merge_page(key, batches.encode_page(key)):
+            snapshot.individual_deleted_messages.add(position)
 
 
 def _settle(done: asyncio.Future[None], error: Exception | None) -> None:

@@ -87,12 +87,14 @@ class ManagedCursor:
         self._state = state
         self._clock = owner.clock
         self._change_lock = owner.change_lock
-        self._reading = CursorReading(name, owner, state, self.acknowledge)
+        self._reading = CursorReading(name, owner, state, self.acknowledge, self._load)
         self._persister = None if store is None else CursorPersister(name, owner, state, store)
         self._is_active = False
         self._is_closed = False
         self._is_resetting = False
         self.last_active_millis = self._clock.wall_time_millis()
+        if self._persister is not None:
+            self._persister.load_soon()
 
     def __repr__(self) -> str:
         return f"ManagedCursor({self.name}, mark-delete {self.mark_delete_position})"
@@ -255,8 +257,18 @@ class ManagedCursor:
         self.last_active_millis = self._clock.wall_time_millis()
         if self._persister is not None:
             self._persister.schedule()
+            if self._state.pages.wanted:
+                self._persister.load_soon()
         if self.on_mark_delete_moved is not None and before != self._state.mark_delete_position:
             self.on_mark_delete_moved()
+
+    async def _load(self, ledger_id: int) -> None:
+        """Bring back what is acknowledged of one ledger; the position may move."""
+        assert self._persister is not None, "only what is stored leaves memory"
+        before = self._state.mark_delete_position
+        await self._persister.load(ledger_id)
+        if before != self._state.mark_delete_position:
+            self._after_change(before)
 
     def is_acknowledged(self, position: Position) -> bool:
         """Whether the whole entry is acknowledged."""
@@ -312,7 +324,13 @@ class ManagedCursor:
         self._after_change(before)
 
     async def skip(self, count: int, *, counts_acknowledged: bool = False) -> None:
-        """Acknowledge the next `count` entries of the backlog."""
+        """Acknowledge the next `count` entries of the backlog.
+
+        Raises:
+            StorageError: What is acknowledged is not in memory, and can't be read now.
+        """
+        if self._persister is not None and not counts_acknowledged:
+            await self._persister.load_all()
         self.acknowledge_cumulative(
             self._state.position_after_skipping(count, counts_acknowledged=counts_acknowledged)
         )
@@ -347,7 +365,7 @@ class ManagedCursor:
 
     def individual_ranges_count(self) -> int:
         """Ranges of individually acknowledged entries above the mark-delete position."""
-        return self._state.individual_deleted_messages.ranges_count()
+        return self._state.ranges_count()
 
     def stats(self) -> CursorStats:
         """Everything about it."""
@@ -371,6 +389,7 @@ class ManagedCursor:
             ranges_not_persisted_count=(
                 0 if persister is None else persister.ranges_not_persisted_count
             ),
+            ranges_over_limit_count=0 if persister is None else persister.ranges_over_limit_count,
             properties=dict(state.properties),
         )
 

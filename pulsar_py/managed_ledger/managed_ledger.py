@@ -36,6 +36,7 @@ from pulsar_py.managed_ledger.append_news import AppendListener, AppendNews, Wai
 from pulsar_py.managed_ledger.appender import Appender
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
+from pulsar_py.managed_ledger.cursor_memory import CursorMemory
 from pulsar_py.managed_ledger.cursor_registry import CursorRegistry, InitialPosition
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import EntryCache, EntryCacheManager
@@ -70,6 +71,7 @@ class SharedParts(Protocol):
     clock: Clock
     chance: random.Random
     flusher: CursorFlusher
+    cursor_memory: CursorMemory
     cache_manager: EntryCacheManager
 
     def on_ledger_closed(self, ledger: ManagedLedger[Any]) -> None:  # Any: whatever its contexts
@@ -104,6 +106,7 @@ class ManagedLedger(Generic[C]):
         self.config = config
         self.clock = shared.clock
         self.flusher = shared.flusher
+        self.cursor_memory = shared.cursor_memory
         self.cache_manager = shared.cache_manager
         self.tasks = TaskOwner(f"managed-ledger {name}")
         self.change_lock = asyncio.Lock()  # held while the list of ledgers changes

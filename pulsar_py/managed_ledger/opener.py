@@ -32,6 +32,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursor_format import NO_LEDGER, decode_cursor_record
+from pulsar_py.managed_ledger.cursor_memory import DEFAULT_LIMIT_BYTES, CursorMemory
 from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
 from pulsar_py.managed_ledger.ledger_format import (
     ROOT,
@@ -71,8 +72,11 @@ class ManagedLedgerOpener:
         cache_eviction_watermark: float = 0.9,
         cache_max_age_seconds: float = 1.0,
         cache_eviction_interval_seconds: float = 0.05,
+        cursor_memory_bytes: int = DEFAULT_LIMIT_BYTES,
     ) -> None:
         """`cache_size_bytes` bounds the entry caches of all ledgers together; 0 switches them off.
+
+        `cursor_memory_bytes` bounds what large cursors keep of acknowledgements that are stored.
 
         `chance` spreads the rollover times.
         """
@@ -81,6 +85,7 @@ class ManagedLedgerOpener:
         self.clock = clock
         self.chance = chance
         self.flusher = CursorFlusher(clock)
+        self.cursor_memory = CursorMemory(cursor_memory_bytes)
         self.cache_manager = EntryCacheManager(
             clock,
             budget_bytes=cache_size_bytes,

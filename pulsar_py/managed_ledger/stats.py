@@ -35,6 +35,7 @@ class CursorStats:
     backlog_count: int
     entries_to_read_count: int
     ranges_not_persisted_count: int  # what did not fit the last write
+    ranges_over_limit_count: int  # what the last write had beyond the limits of the settings
     properties: Mapping[str, int]
 
 

@@ -39,7 +39,9 @@ CONFIG = ManagedLedgerConfig(
     cursor_persist_interval_seconds=0.02,
     cursor_max_entries_per_ledger=3,
     max_unacked_ranges_to_persist_in_metadata=2,
+    max_ranges_in_cursor_entry=1,  # more are segments
 )
+CURSOR_MEMORY_BYTES = 30  # while it lives, hardly a segment stays in memory
 NAMES = ("t/n/persistent/a", "t/n/persistent/b")
 STEPS_COUNT = 30
 SLOW_METADATA_TURNS = 12  # of the loop: long enough for a journal write to end meanwhile
@@ -227,7 +229,7 @@ class Load:
         self.promises.acks.pop((name, "sub"))
 
 
-async def started(disk, metadata, clock: Clock, *, turns: int = 0):
+async def started(disk, metadata, clock: Clock, *, turns: int = 0, **options):
     """An engine and an opener, as a process has them."""
 
     async def ledger_ids():
@@ -235,7 +237,7 @@ async def started(disk, metadata, clock: Clock, *, turns: int = 0):
 
     bookie = await Bookie.start(disk, clock=clock, ledger_ids=ledger_ids, settings=SETTINGS)
     stepped = SteppedMetadata(metadata, disk, turns)
-    return bookie, ManagedLedgerOpener(bookie, stepped, clock, chance=random.Random(1))
+    return bookie, ManagedLedgerOpener(bookie, stepped, clock, chance=random.Random(1), **options)
 
 
 async def crash_run(seed, crash_at, metadata, clock):
@@ -253,7 +255,9 @@ async def crash_run(seed, crash_at, metadata, clock):
 
     async def life():
         turns = SLOW_METADATA_TURNS if seed % 2 else 0
-        bookie, opener = await started(disk, metadata, clock, turns=turns)
+        bookie, opener = await started(
+            disk, metadata, clock, turns=turns, cursor_memory_bytes=CURSOR_MEMORY_BYTES
+        )
         await Load(opener, promises, seed).run()
         await bookie.close()
 
@@ -358,6 +362,7 @@ def check_cursor(name, ledger, promises, held):
 
 def check_acks(name, ledger, promises, held):
     acks, cursor = promises.acks[name, "sub"], ledger.cursors["sub"]
+    held["cursors in segments are recovered"] += cursor.state.pages.is_tracking
     for position, index in acks.durable:
         if not is_acknowledged(ledger, cursor, position, index):
             raise InvariantError(f"durable acks are recovered: {name} {position} {index}")

@@ -44,6 +44,7 @@ def test_a_crash_at_any_point_keeps_the_promises(seed):
         "durable acks are recovered",
         "mark-delete never moves back",
         "no acks are invented",
+        "cursors in segments are recovered",
         "positions are never reused",
         "cut off and usable",
     ):

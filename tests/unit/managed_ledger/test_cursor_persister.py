@@ -200,11 +200,11 @@ async def test_limits_are_counted_and_never_silent(caplog):
     _, cursor = await opened(world, max_unacked_ranges_to_persist=2)
     cursor.acknowledge([Position(3, each) for each in (1, 3, 5, 7)])
     await asyncio.sleep(1)
-    assert cursor.stats().ranges_not_persisted_count == 2
-    assert "exceed what is persisted" in caplog.text
+    assert cursor.stats().ranges_over_limit_count == 2
+    assert cursor.stats().ranges_not_persisted_count == 0
+    assert "exceed the limits" in caplog.text
     again = await after_a_crash(world)
-    assert again.is_acknowledged(Position(3, 3))
-    assert not again.is_acknowledged(Position(3, 5))
+    assert [again.is_acknowledged(Position(3, each)) for each in (1, 3, 5, 7)] == [True] * 4
 
 
 async def test_a_reset_is_durable_when_it_returns():
