@@ -6,6 +6,7 @@
 import asyncio
 
 import pulsar
+import pytest
 
 from pulsar_py import Broker
 from pulsar_py.testing.broker_thread import BrokerThread
@@ -20,6 +21,7 @@ def test_an_order_arrives(pulsar_broker: BrokerThread) -> None:
     client.close()
 
 
+@pytest.mark.asyncio  # not needed where asyncio_mode is "auto"
 async def test_in_my_own_loop(async_pulsar_broker: Broker) -> None:
     """The broker runs in the loop of the test; needs pytest-asyncio."""
     host, port = async_pulsar_broker.service_url.removeprefix("pulsar://").split(":")

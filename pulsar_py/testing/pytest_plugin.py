@@ -40,10 +40,16 @@ async def _async_pulsar_broker() -> AsyncIterator[Broker]:
         yield broker
 
 
-_fixture: Any  # Any: pytest's decorator or that of pytest-asyncio, with different overloads
-try:
-    from pytest_asyncio import fixture as _fixture
-except ImportError:
-    _fixture = pytest.fixture  # The test then fails with pytest's own words on coroutines.
+def _without_pytest_asyncio() -> None:
+    """Stands for the fixture where it can't work."""
+    pytest.fail("async_pulsar_broker needs pytest-asyncio: pip install pytest-asyncio")
 
-async_pulsar_broker = _fixture(_async_pulsar_broker, name="async_pulsar_broker")
+
+try:
+    import pytest_asyncio
+except ImportError:
+    async_pulsar_broker: Any = pytest.fixture(  # Any: one of two kinds of fixture
+        _without_pytest_asyncio, name="async_pulsar_broker"
+    )
+else:
+    async_pulsar_broker = pytest_asyncio.fixture(_async_pulsar_broker, name="async_pulsar_broker")

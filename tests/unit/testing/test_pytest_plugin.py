@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 from pulsar_py.standalone import Broker
 from pulsar_py.testing.broker_thread import BrokerThread
@@ -23,6 +25,29 @@ async def test_async_pulsar_broker_runs_in_the_loop_of_the_test(
     async_pulsar_broker: Broker,
 ) -> None:
     await async_pulsar_broker.service.check_health()
+
+
+def test_without_pytest_asyncio_the_fixture_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "pytest_asyncio.py").write_text("raise ImportError")
+    (tmp_path / "test_it.py").write_text("def test_it(async_pulsar_broker): pass\n")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "pulsar_py.testing.pytest_plugin",
+        "test_it.py",
+    ]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "async_pulsar_broker needs pytest-asyncio: pip install" in done.stdout
 
 
 def test_the_plugin_loads_nothing_of_ours_before_it_is_used() -> None:
