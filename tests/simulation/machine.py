@@ -1,0 +1,165 @@
+"""The machine of one seed: a disk, weather on it, metadata, and one process life after another.
+
+Each life runs on a loop of its own in virtual time, from its start to a crash at a write point
+drawn from the seed, to a kill between two calls, or to a clean end. Metadata outlives it as far as
+its changes have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import replace
+
+from pulsar_py.common.errors import DiskFullError, StorageError
+from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.storage.bookie import Bookie
+from pulsar_py.testing.clock import START_WALL_MILLIS, VirtualClock
+from pulsar_py.testing.disk import SimulatedDisk
+from tests.crash.managed_ledger.harness import CONFIG, SETTINGS, SteppedMetadata
+
+ENGINE = replace(
+    SETTINGS,
+    write_cache_bytes=3_000,
+    journal_group_bytes=1_500,
+    journal_file_bytes=4_096,
+    entry_log_bytes=3_000,
+    run_bytes=400,
+    read_ahead_bytes=1_000,
+    read_cache_bytes=2_500,
+    disk_check_interval_seconds=5.0,
+    flush_interval_seconds=20.0,
+    garbage_interval_seconds=60.0,
+    minor_compaction_interval_seconds=100.0,
+    major_compaction_interval_seconds=300.0,
+)
+LEDGERS = replace(
+    CONFIG,
+    creation_failure_backoff_seconds=1.0,
+    disk_full_backoff_seconds=1.0,
+    read_ahead_bytes=1_000,
+    # With less, a full disk drops acknowledgements, with a warning: tested elsewhere.
+    max_unacked_ranges_to_persist_in_metadata=1_000,
+)
+
+
+class Weather:
+    """What the disk does to calls at present; changes between the calls of the workload."""
+
+    def __init__(self, chance: random.Random, disk: SimulatedDisk) -> None:
+        self._chance = chance
+        self._disk = disk
+        self._share = 0.0
+        self.seen: Counter[str] = Counter()  # what may still have effects
+        self.total: Counter[str] = Counter()
+        disk.fault = self._fault
+
+    def change(self) -> None:
+        """Draw the next weather: fair for the most part."""
+        self.clear()
+        kind = self._chance.choices(("fair", "errors", "full", "slow", "short"), (70, 9, 6, 9, 6))
+        if kind == ["errors"]:
+            self._share = self._chance.choice((0.05, 0.2, 0.6))
+        elif kind == ["full"]:
+            room = self._chance.choice((0, 1_000, 6_000))
+            self._disk.capacity_bytes = self._disk._used() + room
+            self.seen["full"] += 1
+        elif kind == ["slow"]:
+            self._disk.slow = self._slow
+        elif kind == ["short"]:
+            self._disk.shorten = self._shorten
+
+    def clear(self) -> None:
+        """Fair weather."""
+        self._share = 0.0
+        self._disk.capacity_bytes = None
+        self._disk.slow = None
+        self._disk.shorten = None
+
+    def forget(self) -> None:
+        """Nothing of what was seen may have effects any more."""
+        self.total += self.seen
+        self.seen.clear()
+
+    def _fault(self, kind: str, path: str) -> StorageError | None:
+        if not self._share or "metadata" in kind or self._chance.random() >= self._share:
+            return None
+        self.seen[f"failed {kind}"] += 1
+        if self._chance.random() < 0.5:
+            return StorageError(f"{path}: Input/output error")
+        return DiskFullError(f"{path}: No space left on device")
+
+    def _slow(self, path: str) -> float:
+        self.total["slow sync"] += 1
+        return self._chance.choice((0.0, 0.001, 0.5, 4.0))
+
+    def _shorten(self, path: str, length: int) -> int:
+        if self._chance.random() < 0.7:
+            return length
+        self.seen["short read"] += 1
+        return self._chance.randint(0, length)
+
+
+class Machine:
+    """What stays when a process dies."""
+
+    def __init__(self, seed: object) -> None:
+        self.chance = random.Random(f"machine {seed}")
+        self.disk = SimulatedDisk(random.Random(f"disk {seed}"))
+        self.metadata = MemoryMetadataStore(VirtualClock())
+        self.weather = Weather(self.chance, self.disk)
+        self._wall_millis = START_WALL_MILLIS
+
+    def reboot(self) -> None:
+        """Go on with what the crash left."""
+        self.disk.bury()
+        ignored = self.disk.ignored_syncs
+        self.disk = self.disk.after_crash()
+        self.disk.ignored_syncs = ignored
+        self.disk.capacity_bytes = None
+        self.weather = Weather(self.chance, self.disk)
+        self._wall_millis += 1_000_000
+
+    async def start(self) -> tuple[Bookie, ManagedLedgerOpener]:
+        """A process: an engine and an opener. Tries again in fair weather if the disk fails it."""
+        clock = VirtualClock(start_wall_millis=self._wall_millis)
+        try:
+            bookie = await self._start_engine(clock)
+        except StorageError:
+            if not self.weather.seen or self.disk.is_crashed:
+                raise
+            self.weather.clear()
+            bookie = await self._start_engine(clock)
+        turns = self.chance.choice((0, 0, 12))
+        metadata = SteppedMetadata(self.metadata, self.disk, turns)
+        return bookie, ManagedLedgerOpener(bookie, metadata, clock, chance=self.chance)
+
+    async def _start_engine(self, clock: VirtualClock) -> Bookie:
+        async def ledger_ids() -> int:
+            return await self.metadata.next_in_sequence("/ledger-ids")
+
+        return await Bookie.start(self.disk, clock=clock, ledger_ids=ledger_ids, settings=ENGINE)
+
+    def damage(self) -> set[str]:
+        """Flip bits at rest; returns the directories of the files hit."""
+        hit = set()
+        for _ in range(self.chance.randint(1, 3)):
+            sizes = {path: len(self.disk._names[path].data) for path in self.disk.paths()}
+            paths = [path for path, size in sizes.items() if size]
+            if paths:
+                path = self.chance.choice(paths)
+                self.disk.flip_bit(
+                    path, self.chance.randrange(sizes[path]), self.chance.randrange(8)
+                )
+                hit.add(path.split("/")[0])
+        return hit
+
+
+async def until_crash(machine: Machine, work: asyncio.Task[None], crashed: asyncio.Event) -> None:
+    """Wait for the work's end or the crash, whichever is first; raises what the work raised."""
+    waiting = asyncio.get_running_loop().create_task(crashed.wait())
+    await asyncio.wait((work, waiting), return_when=asyncio.FIRST_COMPLETED)
+    if work.done() and not machine.disk.is_crashed:
+        work.result()
