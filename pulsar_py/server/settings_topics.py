@@ -318,10 +318,14 @@ class TopicSettings(Settings):
         default=True, category=DELAYED, doc="Whether messages may ask for a later delivery."
     )
     delayedDeliveryTickTimeMillis: int = setting(
-        default=1000, minimum=1, category=DELAYED, doc="Milliseconds to which that time is exact."
+        default=1000,
+        minimum=1,
+        category=DELAYED,
+        doc="Milliseconds to which that time is exact: a message may come up to a tick and its "
+        "rounding, less than another tick, early, unless times are strict.",
     )
     isDelayedDeliveryDeliverAtTimeStrict: bool = setting(
-        default=False, category=DELAYED, doc="Whether a message may not come up to one tick early."
+        default=False, category=DELAYED, doc="Whether a message never comes early."
     )
     delayedDeliveryFixedDelayDetectionLookahead: int = setting(
         default=50_000,
