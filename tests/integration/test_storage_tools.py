@@ -186,7 +186,9 @@ def test_a_sound_directory(tmp_path: Path, filled: Path, state: str) -> None:
     shutil.copytree(filled / state, data)
     before = contents(data)
     verified = storage("verify", data)
-    assert (verified.exit_code, verified.output[:6]) == (0, "sound:"), verified.output
+    assert verified.exit_code == 0, verified.output
+    # A kill may come when a cursor's next ledger is not named yet: a note.
+    assert verified.output.splitlines()[-1].startswith("sound: 2 topics"), verified.output
     for kind in ("manifest", "journal", "entries", "index", "topics", "cursors"):
         dumped = storage("dump", data, "--kind", kind, "--format", "json")
         assert dumped.exit_code == 0, dumped.output
@@ -194,7 +196,7 @@ def test_a_sound_directory(tmp_path: Path, filled: Path, state: str) -> None:
         assert dumped.output or kind == "journal"
     stats = storage("stats", data, "--format", "json")
     total, *topics = map(json.loads, stats.output.splitlines())
-    assert (total["topics"], total["unreferenced_ledgers"]) == (2, 0)
+    assert (total["topics"], total["entry_logs"]) == (2, 1)
     assert [topic["entries"] for topic in topics] == [BEFORE + BEHIND] * 2
     assert "garbage_share" in storage("stats", data).output
     assert contents(data) == before
