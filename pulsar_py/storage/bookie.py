@@ -418,6 +418,15 @@ class Bookie(LedgerStore):
             await self._disk.make_directory(directory)
         await self._disk.sync_directory("")
 
+    async def _flush_if_there_is_room(self) -> None:
+        """A full disk is no reason not to start: what was replayed stays in memory until then."""
+        if self.gate.is_shut:
+            return
+        try:
+            await self._housekeeper.flush()
+        except DiskFullError as error:
+            self._housekeeper.on_disk_full(error)
+
     async def _replay_file(self, replay: ReplayFile) -> Mark:
         file = await self._disk.open_read(journal_path(replay.file_id))
         offset = replay.start
@@ -427,7 +436,7 @@ class Bookie(LedgerStore):
                 offset = block_end
                 self.cache.current.mark = (replay.file_id, offset)
                 if self.cache.current.cost_bytes >= self._settings.write_cache_bytes:
-                    await self._housekeeper.flush()
+                    await self._flush_if_there_is_room()
             has_later_block = replay.end is None and await has_block_after(
                 file, replay.file_id, offset
             )

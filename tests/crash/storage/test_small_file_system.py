@@ -13,6 +13,7 @@ from pulsar_py.common.local_disk import LocalDisk
 from tests.unit.storage.support import Ids, entry, fill, start, write
 
 SIZE_BYTES = 4 * 1024 * 1024
+BALLAST_BYTES = 1024 * 1024
 SETTINGS = {
     "write_cache_bytes": 200_000,
     "append_limit_bytes": 8_000_000,
@@ -41,6 +42,8 @@ async def test_a_full_file_system_takes_no_writes_and_recovers(
     small_file_system: Path, minimum_free_bytes: int
 ) -> None:
     ids = Ids()
+    ballast = small_file_system / "ballast"
+    ballast.write_bytes(bytes(BALLAST_BYTES))
     settings = {**SETTINGS, "minimum_free_bytes": minimum_free_bytes}
     bookie = await start(LocalDisk(small_file_system), ids, **settings)
     kept, _ = await write(bookie, 20, 1000)
@@ -54,6 +57,9 @@ async def test_a_full_file_system_takes_no_writes_and_recovers(
     await bookie.close()
 
     bookie = await start(LocalDisk(small_file_system), ids, **settings)
+    reader = await bookie.open(kept.ledger_id)
+    assert await reader.read(0, 0, 1000) == [entry(0, 1000)]
+    ballast.unlink()  # Somebody makes room: recovering and deleting have to write a record.
     left = await bookie.recover(writer.ledger_id)
     assert left.last_add_confirmed >= confirmed
     assert await left.read(confirmed, confirmed, 1000) == [bytes(1000)]
