@@ -46,13 +46,9 @@ class CursorExtension(_message.Message):
         segments: Global___CursorSegmentList | None = ...,
         addsToLedger: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal[
-        "addsToLedger", b"addsToLedger", "segment", b"segment", "segments", b"segments"
-    ]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["addsToLedger", b"addsToLedger", "segment", b"segment", "segments", b"segments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal[
-        "addsToLedger", b"addsToLedger", "segment", b"segment", "segments", b"segments"
-    ]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["addsToLedger", b"addsToLedger", "segment", b"segment", "segments", b"segments"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -85,31 +81,9 @@ class CursorSegment(_message.Message):
         page: _builtins.int | None = ...,
         data: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal[
-        "data",
-        b"data",
-        "kind",
-        b"kind",
-        "ledgerId",
-        b"ledgerId",
-        "page",
-        b"page",
-        "version",
-        b"version",
-    ]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "kind", b"kind", "ledgerId", b"ledgerId", "page", b"page", "version", b"version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal[
-        "data",
-        b"data",
-        "kind",
-        b"kind",
-        "ledgerId",
-        b"ledgerId",
-        "page",
-        b"page",
-        "version",
-        b"version",
-    ]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "kind", b"kind", "ledgerId", b"ledgerId", "page", b"page", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -160,24 +134,7 @@ class CursorSegmentList(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["version", b"version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal[
-        "entriesCount",
-        b"entriesCount",
-        "entryId",
-        b"entryId",
-        "kind",
-        b"kind",
-        "ledgerId",
-        b"ledgerId",
-        "page",
-        b"page",
-        "rangesCount",
-        b"rangesCount",
-        "sizeBytes",
-        b"sizeBytes",
-        "version",
-        b"version",
-    ]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entriesCount", b"entriesCount", "entryId", b"entryId", "kind", b"kind", "ledgerId", b"ledgerId", "page", b"page", "rangesCount", b"rangesCount", "sizeBytes", b"sizeBytes", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

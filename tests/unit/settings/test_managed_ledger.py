@@ -22,6 +22,8 @@ from tests.unit.settings.parts import broker
 ROLLS_AT_ONCE = {"managedLedgerMinLedgerRolloverTimeMinutes": 0}
 BIG = bytes(600_000)
 
+OVER_LIMITS = "acknowledgements exceed the limits; all are persisted"
+
 
 async def opened(world: World, count: int = 0, **settings: object) -> tuple[object, ManagedCursor]:
     """A ledger with such settings, a subscription's cursor, and entries."""
@@ -144,24 +146,32 @@ async def test_an_old_cursor_ledger_ends() -> None:
 
 
 @pytest.mark.setting("managedLedgerMaxUnackedRangesToPersist")
-async def test_ranges_stored_with_a_cursor() -> None:
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_more_ranges_than_wanted_are_warned_of_and_stored(
+    limit: int, caplog: pytest.LogCaptureFixture
+) -> None:
     world = World()
-    _, cursor = await opened(world, 8, managedLedgerMaxUnackedRangesToPersist=1)
+    _, cursor = await opened(world, 8, managedLedgerMaxUnackedRangesToPersist=limit)
     cursor.acknowledge([Position(3, 2), Position(3, 4)])
     await asyncio.sleep(1)
     again = await after_a_crash(world)
-    assert [again.is_acknowledged(Position(3, each)) for each in (2, 4)] == [True, False]
+    assert [again.is_acknowledged(Position(3, each)) for each in (2, 4)] == [True, True]
+    assert (OVER_LIMITS in caplog.messages) == (limit == 1)
 
 
 @pytest.mark.setting("managedLedgerMaxBatchDeletedIndexToPersist")
-async def test_half_acknowledged_batches_stored_with_a_cursor() -> None:
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_more_half_acknowledged_batches_than_wanted_are_warned_of_and_stored(
+    limit: int, caplog: pytest.LogCaptureFixture
+) -> None:
     world = World()
-    _, cursor = await opened(world, 8, managedLedgerMaxBatchDeletedIndexToPersist=1)
+    _, cursor = await opened(world, 8, managedLedgerMaxBatchDeletedIndexToPersist=limit)
     cursor.acknowledge([Position(3, 2), Position(3, 4)], [[0b10], [0b10]])
     await asyncio.sleep(1)
     again = await after_a_crash(world)
     assert again.batch_ack_set(Position(3, 2)) is not None
-    assert again.batch_ack_set(Position(3, 4)) is None
+    assert again.batch_ack_set(Position(3, 4)) is not None
+    assert (OVER_LIMITS in caplog.messages) == (limit == 1)
 
 
 @pytest.mark.setting("acknowledgmentAtBatchIndexLevelEnabled")
