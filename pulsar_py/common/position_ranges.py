@@ -24,6 +24,8 @@ from pulsar_py.common.position import Position
 _MAX_ENTRIES = 2**32
 _WORD_BITS = 64
 _WORD_BYTES = 8
+_BITMAP_BYTES = 250  # a bitmap without containers, its Python object and its place in the set
+_CONTAINER_BYTES = 32  # a container without its values
 
 
 class PositionRange(NamedTuple):
@@ -289,6 +291,10 @@ class PositionRangeSet:
                 part.add_serialized(ledger_id, page.data)
         return part
 
+    def size_bytes(self) -> int:
+        """About what the set takes in memory: what bitmaps say of themselves, and their places."""
+        return sum(_bitmap_bytes(bitmap) for bitmap in self._bitmaps.values())
+
     def words_count(self) -> int:
         """Words that all ledgers together take as `words`."""
         return sum(bitmap.max() // _WORD_BITS + 1 for bitmap in self._bitmaps.values())
@@ -356,3 +362,13 @@ class PositionRangeSet:
         assert self._ledger_ids == sorted(self._bitmaps)
         assert all(self._bitmaps.values())
         assert self._count == sum(len(bitmap) for bitmap in self._bitmaps.values())
+
+
+def _bitmap_bytes(bitmap: BitMap) -> int:
+    numbers = bitmap.get_statistics()
+    values_bytes = (
+        numbers["n_bytes_array_containers"]
+        + numbers["n_bytes_run_containers"]
+        + numbers["n_bytes_bitset_containers"]
+    )
+    return values_bytes + numbers["n_containers"] * _CONTAINER_BYTES + _BITMAP_BYTES

@@ -11,6 +11,7 @@ of the store, which run ahead of what is confirmed, are never used for what is i
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -33,7 +34,7 @@ from pulsar_py.managed_ledger.cursor_store import CursorStore, OnWritten
 
 logger = logging.getLogger(__name__)
 
-_SLICE = 32  # pages that are encoded without a pause: below a millisecond
+_SLICE = 16  # pages that are encoded without a pause: below a millisecond
 
 
 class CursorSegmentSaver:
@@ -111,6 +112,7 @@ class CursorSegmentSaver:
         if not state.pages.is_tracking:
             store.refs = {}
             state.track_pages()
+            await asyncio.sleep(0)  # finding all pages took a millisecond: let others run
         await self.load_wanted(config)
         taken: list[SegmentKey] = []
         self._writes_count += 1
