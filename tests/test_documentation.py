@@ -23,6 +23,7 @@ ELSEWHERE = {
     "PositionInfo", "ManagedLedgerInfo", "ManagedLedgerInfoMetadata", "ManagedCursorInfo",
     "SchemaLocator", "Policies", "InvalidTopicName", "TooManyRequests", "GetMessageClass",
     "EnumTypeWrapper", "URLEncoder", "PulP", "None", "PulsarApi",
+    "CursorExtension", "CursorSegment", "CursorSegmentList",
 }  # fmt: skip
 """CamelCase words in code spans that name no class of ours."""
 
