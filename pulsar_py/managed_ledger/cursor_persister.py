@@ -371,6 +371,7 @@ class CursorPersister:
         store, state, config = self.store, self._state, self._owner.config
         is_whole = store.ledger_id == NO_LEDGER or store.last_entry_id < 0
         if is_whole and not state.is_dirty:
+            await store.close_ledger()
             return  # the record, or a cursor ledger of the last time, has it all
         if not fits_record(state, config.max_unacked_ranges_to_persist_in_metadata):
             await self._write_now(state)
