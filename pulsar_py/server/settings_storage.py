@@ -67,13 +67,13 @@ class StorageSettings(Settings):
         default=200_000,
         minimum=0,
         category=CURSORS,
-        doc="Ranges of acknowledgements stored with a cursor.",
+        doc="Ranges of acknowledgements of a cursor beyond which it warns; all are stored.",
     )
     managedLedgerMaxBatchDeletedIndexToPersist: int = setting(
         default=200_000,
         minimum=0,
         category=CURSORS,
-        doc="Half acknowledged batches stored with it.",
+        doc="Half acknowledged batches of it beyond which it warns, too.",
     )
     managedLedgerMaxUnackedRangesToPersistInMetadataStore: int = setting(
         default=1000,
