@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import struct
 from base64 import b64decode
-from struct import Struct
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -19,17 +18,17 @@ from google.protobuf.message import DecodeError
 from pulsar_py.common.errors import PayloadError
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.wire.payload import (
+    CHECKSUM_AND_SIZE,
     CHECKSUM_BLOCK_SIZE,
+    CHECKSUM_MAGIC_NUMBER,
     MAGIC_BROKER_ENTRY_METADATA,
     metadata_bounds,
     parse_broker_entry_metadata,
     parse_metadata,
 )
 
-_HEADERS = Struct(">HII")
-_unpack_headers = _HEADERS.unpack_from
-_HEADERS_SIZE = _HEADERS.size
-_MAGIC_NUMBER = 0x0E01
+_unpack_headers = CHECKSUM_AND_SIZE.unpack_from
+_HEADERS_SIZE = CHECKSUM_AND_SIZE.size
 
 NONE_KEY: Final = b"NONE_KEY"
 """The sticky key of an entry that has nothing else to go by."""
@@ -209,7 +208,7 @@ def summarize_entry(data: bytes) -> EntrySummary:
     try:
         magic, _, size = _unpack_headers(data)
         if (
-            magic == _MAGIC_NUMBER
+            magic == CHECKSUM_MAGIC_NUMBER
             and data[_NAME_LENGTH_AT - 1] == _NAME_TAG
             and (length := data[_NAME_LENGTH_AT]) < _ONE_BYTE_VARINT_END
             and (end := _HEADERS_SIZE + size) <= len(data)

@@ -36,9 +36,9 @@ CHECKSUM_BLOCK_SIZE: Final = 6
 
 _CHECKSUM = Struct(">HI")
 _unpack_checksum = _CHECKSUM.unpack_from
-_CHECKSUM_AND_SIZE = Struct(">HII")
-_unpack_checksum_and_size = _CHECKSUM_AND_SIZE.unpack_from
-_MAGIC_NUMBER = 0x0E01
+CHECKSUM_AND_SIZE = Struct(">HII")
+_unpack_checksum_and_size = CHECKSUM_AND_SIZE.unpack_from
+CHECKSUM_MAGIC_NUMBER = 0x0E01
 _BROKER_BLOCK = Struct(">HI")
 _BROKER_MAGIC_NUMBER = 0x0E02
 _SIZE = Struct(">I")
@@ -77,7 +77,7 @@ def verify_checksum(headers_and_payload: bytes) -> ChecksumStatus:
             magic, expected = _unpack_checksum(data)
     except struct.error:
         return _WRONG if data[:2] == MAGIC_CHECKSUM else ChecksumStatus.ABSENT
-    if magic != _MAGIC_NUMBER:
+    if magic != CHECKSUM_MAGIC_NUMBER:
         return ChecksumStatus.ABSENT
     # To copy a little is cheaper than to make two memoryviews.
     covered = data[6:] if len(data) < _CHEAP_TO_COPY else memoryview(data)[6:]
@@ -138,8 +138,8 @@ def metadata_bounds(data: bytes) -> tuple[int, int]:
     """
     try:
         magic, _, size = _unpack_checksum_and_size(data)
-        if magic == _MAGIC_NUMBER:  # as nearly every entry begins
-            start = _CHECKSUM_AND_SIZE.size
+        if magic == CHECKSUM_MAGIC_NUMBER:  # as nearly every entry begins
+            start = CHECKSUM_AND_SIZE.size
         else:
             start, size = _find_metadata(data)
     except struct.error:
@@ -205,5 +205,5 @@ def encode_entry(
     if not has_checksum:
         return b"".join((_SIZE.pack(size), serialized, payload))
     checksum = crc32c(payload, crc32c(serialized, crc32c(_SIZE.pack(size))))
-    head = _CHECKSUM_AND_SIZE.pack(_MAGIC_NUMBER, checksum, size)
+    head = CHECKSUM_AND_SIZE.pack(CHECKSUM_MAGIC_NUMBER, checksum, size)
     return b"".join((head, serialized, payload))
