@@ -18,7 +18,7 @@ from pathlib import Path
 
 import uvloop
 
-from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.common.log_format import JsonFormatter, TextFormatter
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import Broker
@@ -87,9 +87,12 @@ def load_config(options: StandaloneOptions) -> BrokerConfig:
     """The settings: file, then environment, then `--set`.
 
     Raises:
-        ConfigurationError: A name is unknown or a value out of bounds.
+        ConfigurationError: A name is unknown, a value out of bounds, or the file no text.
     """
-    text = "" if options.config_file is None else options.config_file.read_text("utf-8")
+    try:
+        text = "" if options.config_file is None else options.config_file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{options.config_file}: no UTF-8 text: {error}") from error
     return BrokerConfig.load(
         properties_text=text,
         properties_place=str(options.config_file or ""),

@@ -62,6 +62,13 @@ def test_an_unknown_setting_names_the_nearest() -> None:
         load_config(StandaloneOptions(overrides=("maxMesageSize=1",)))
 
 
+def test_configuration_that_is_no_text_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_bytes(b"webServicePort=\x98")
+    with pytest.raises(ConfigurationError, match=r"broker\.conf: no UTF-8 text.*position 15"):
+        load_config(StandaloneOptions(config_file=file))
+
+
 def test_what_keeps_it_from_starting_is_one_line_and_exit_code_1(
     capsys: pytest.CaptureFixture[str], root_logger: logging.Logger
 ) -> None:
