@@ -16,11 +16,20 @@
     ├── ManagedLedgerError
     │   ├── ManagedLedgerFencedError, ManagedLedgerTerminatedError, ManagedLedgerClosedError,
     │   │   CursorClosedError, CursorNotFoundError, InvalidCursorPositionError, CursorBusyError
-    └── ServiceError             one class for each wire code; subclasses share their parent's
-        ├── UnknownServiceError … ProducerFencedError (see below)
+    ├── ServiceError             one class for each wire code; subclasses share their parent's
+    │   ├── UnknownServiceError … ProducerFencedError (see below)
+    └── ClientError              what the client says by itself, without a broker's answer
+        ├── AlreadyClosedError, ForkedProcessError, ClientTimeoutError, OperationNotSupportedError
+        ├── ConnectError, ConnectionClosedError, LookupFailedError, AuthenticationDataError
+        ├── MessageTooBigError, ProducerQueueFullError, MemoryBufferFullError
+        ├── CryptoError, SchemaSerializationError, InvalidMessageError
+        └── InvalidConfigurationError    a ConfigurationError, too
+            ├── InvalidServiceUrlError
+            └── CumulativeAcknowledgementNotAllowedError
 
 A class that stands for a wire code names it in its body as `code`; `SERVICE_ERRORS` maps codes to
-classes and refuses a second declaration. `ClientError` and its kin come with the client.
+classes and refuses a second declaration. A client raises both: `ServiceError`s are what the broker
+answered, `ClientError`s what never reached it or is decided here.
 
 Source: `ServerError` in PulsarApi.proto; BrokerServiceException in Pulsar's broker.
 """
@@ -352,6 +361,78 @@ class ProducerFencedError(ServiceError):
     """An exclusive producer was refused, or lost its place."""
 
     code = ServerError.ProducerFenced
+
+
+class ClientError(PulsarError):
+    """The client could not do what was asked; no broker said so."""
+
+
+class AlreadyClosedError(ClientError):
+    """The client, producer, consumer or reader is closed; make a new one."""
+
+
+class ForkedProcessError(ClientError):
+    """The client was made in the parent process; a forked child has to make its own."""
+
+
+class ClientTimeoutError(ClientError, TimeoutError):
+    """What was asked for did not happen in time; whether it still will is not known."""
+
+
+class OperationNotSupportedError(ClientError):
+    """The broker's version, or this kind of topic or subscription, has no such operation."""
+
+
+class ConnectError(ClientError):
+    """No connection could be made: nobody listens, no such host, or the handshake failed."""
+
+
+class ConnectionClosedError(ClientError):
+    """The connection was lost, or there is none now; it comes back by itself (NotConnected)."""
+
+
+class LookupFailedError(ClientError):
+    """No broker could be found for the topic: too many redirects, or an answer without address."""
+
+
+class AuthenticationDataError(ClientError):
+    """The credentials could not be had: a file, a supplier or a token server failed."""
+
+
+class MessageTooBigError(ClientError):
+    """The message is larger than the broker takes, and chunking is off or does not apply."""
+
+
+class ProducerQueueFullError(ClientError):
+    """As many messages as allowed wait for their receipts already, and the producer won't block."""
+
+
+class MemoryBufferFullError(ClientError):
+    """The client's memory limit is reached, and the producer won't block."""
+
+
+class CryptoError(ClientError):
+    """A message could not be encrypted or decrypted, or a key not be had."""
+
+
+class SchemaSerializationError(ClientError):
+    """A value does not fit its schema, or the bytes of a message do not."""
+
+
+class InvalidMessageError(ClientError):
+    """A message, or its id, can't be used for this: foreign, incomplete or damaged."""
+
+
+class InvalidConfigurationError(ClientError, ConfigurationError):
+    """An option is unknown or out of bounds; the message names it, its value and the bound."""
+
+
+class InvalidServiceUrlError(InvalidConfigurationError):
+    """The service URL can't be read."""
+
+
+class CumulativeAcknowledgementNotAllowedError(InvalidConfigurationError):
+    """Shared and Key_Shared subscriptions acknowledge one by one."""
 
 
 def service_error(code: int, message: str) -> ServiceError:

@@ -48,3 +48,20 @@ def test_names_end_in_error_and_have_one_root() -> None:
 
 def test_a_bad_payload_is_the_peers_fault() -> None:
     assert issubclass(errors.PayloadError, errors.RemoteProtocolError)
+
+
+def test_what_the_client_says_by_itself_is_no_answer_of_a_broker() -> None:
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.ClientError)
+    ]
+
+    assert not any(issubclass(kind, errors.ServiceError) for kind in kinds)
+    for kind in kinds:
+        assert kind.__name__ in (errors.__doc__ or ""), "the tree in the docstring lacks it"
+
+
+def test_a_client_that_times_out_raises_pythons_timeout_too() -> None:
+    assert issubclass(errors.ClientTimeoutError, TimeoutError)
+    assert issubclass(errors.InvalidConfigurationError, errors.ConfigurationError)

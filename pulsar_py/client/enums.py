@@ -1,0 +1,146 @@
+"""What users choose from: the official Python client's enumerations, names and numbers alike.
+
+Values are the official client's; where the wire has the same idea its number is the same too
+(`ConsumerType`, `InitialPosition`, `ProducerAccessMode`, `CompressionType`). Pure values.
+
+Source: the official Python client's `pulsar` module; CompressionType, SubType and the like in
+PulsarApi.proto; CryptoFailureAction in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+__all__ = [
+    "BatchingType",
+    "CompressionType",
+    "ConsumerCryptoFailureAction",
+    "ConsumerType",
+    "HashingScheme",
+    "InitialPosition",
+    "KeySharedMode",
+    "PartitionsRoutingMode",
+    "ProducerAccessMode",
+    "ProducerCryptoFailureAction",
+    "RegexSubscriptionMode",
+    "SubscriptionMode",
+]
+
+
+class ConsumerType(IntEnum):
+    """How the consumers of one subscription share its messages (SubType on the wire)."""
+
+    Exclusive = 0
+    """One consumer; a second one is refused."""
+    Shared = 1
+    """Messages go to consumers in turn; no order."""
+    Failover = 2
+    """One consumer at a time, others stand by; order is kept."""
+    KeyShared = 3
+    """Messages of one key go to one consumer, in order."""
+
+
+class InitialPosition(IntEnum):
+    """Where a subscription begins that did not exist."""
+
+    Latest = 0
+    """With messages published from now on."""
+    Earliest = 1
+    """With the oldest message that is stored."""
+
+
+class CompressionType(IntEnum):
+    """How a producer compresses payloads (CompressionType on the wire)."""
+
+    NONE = 0
+    LZ4 = 1
+    ZLib = 2
+    ZSTD = 3
+    SNAPPY = 4
+
+
+class PartitionsRoutingMode(IntEnum):
+    """Which partition takes a message that has no key; one with a key goes by its hash."""
+
+    UseSinglePartition = 0
+    """One partition, chosen by chance when the producer is made."""
+    RoundRobinDistribution = 1
+    """One partition after the other, a whole batch at a time."""
+    CustomPartition = 2
+    """What the producer's `message_router` says."""
+
+
+class BatchingType(IntEnum):
+    """What a batch has in common."""
+
+    Default = 0
+    """Nothing: messages in the order in which they were sent."""
+    KeyBased = 1
+    """One key; what a Key_Shared subscription needs."""
+
+
+class ProducerAccessMode(IntEnum):
+    """How many producers a topic may have (ProducerAccessMode on the wire)."""
+
+    Shared = 0
+    Exclusive = 1
+    """Fails at once if any producer is connected."""
+    WaitForExclusive = 2
+    """Waits until it is the only one."""
+    ExclusiveWithFencing = 3
+    """Puts out the others."""
+
+
+class RegexSubscriptionMode(IntEnum):
+    """Which topics a pattern can match."""
+
+    PersistentOnly = 0
+    NonPersistentOnly = 1
+    AllTopics = 2
+
+
+class SubscriptionMode(IntEnum):
+    """Whether a subscription outlives its consumers."""
+
+    Durable = 0
+    NonDurable = 1
+
+
+class HashingScheme(IntEnum):
+    """What turns a key into a partition."""
+
+    JavaStringHash = 0
+    """`String.hashCode`; the default of Pulsar's Java client."""
+    Murmur3_32Hash = 1
+    """The same in all languages."""
+    BoostHash = 2
+    """The default of the official Python and C++ clients."""
+
+
+class ProducerCryptoFailureAction(IntEnum):
+    """What a producer does with a message that it can't encrypt."""
+
+    FAIL = 0
+    """Its send fails."""
+    SEND = 1
+    """It goes out as it is."""
+
+
+class ConsumerCryptoFailureAction(IntEnum):
+    """What a consumer does with a message that it can't decrypt."""
+
+    FAIL = 0
+    """It is not delivered, and will be sent again."""
+    DISCARD = 1
+    """It is acknowledged and dropped."""
+    CONSUME = 2
+    """It is delivered as it is; `encryption_context` says how it was encrypted."""
+
+
+class KeySharedMode(IntEnum):
+    """Who gives out the hash ranges of a Key_Shared subscription."""
+
+    AutoSplit = 0
+    """The broker, as consumers come and go."""
+    Sticky = 1
+    """Each consumer names its own."""
