@@ -1,0 +1,177 @@
+"""Offsets: how far a query has read each topic partition, and what users may write instead (pure).
+
+Everywhere inside the connector an offset is the *next position to read*, so ranges are half-open:
+`[start, end)`. That position may not exist yet (one past the last entry) or may lie past the end
+of a closed ledger; `planning` moves it to where reading goes on. What Spark stores in its
+checkpoint is the JSON of `StreamOffset`: keys sorted, because Spark compares offsets as text.
+
+    {"persistent://public/default/t-partition-0": "12:345", "~v": "1"}
+
+Users give positions inclusively, for the start and for the end, in the forms of the JVM connector
+and in one that can be typed (`UserOffsets.parse`).
+
+Source: SpecificPulsarOffset and JSONParser of the connector `pulsar-spark`, spec section 8.4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.position import EARLIEST, LATEST, Position
+
+VERSION_KEY: Final = "~v"
+"""Sorts behind every topic name."""
+VERSION: Final = "1"
+
+
+class Edge(Enum):
+    """An end of a topic, whatever position it has."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class UserPosition:
+    """A message that a user named; its batch index counts at a start alone."""
+
+    position: Position
+    batch_index: int = -1
+
+    @property
+    def start(self) -> Position:
+        """Where a range that begins with this message starts."""
+        return self.position
+
+    @property
+    def end(self) -> Position:
+        """Where a range that ends with this message's entry ends."""
+        return Position(self.position.ledger_id, self.position.entry_id + 1)
+
+
+Place = Edge | UserPosition
+"""What a user may say of one topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserOffsets:
+    """`startingOffsets` or `endingOffsets`: places by topic, and one for all that are not named."""
+
+    default: Edge | None
+    places: Mapping[str, Place]
+
+    def place_of(self, partition: str, base: str) -> Place | None:
+        """What holds for a topic partition: its own entry, its topic's, or the default."""
+        return self.places.get(partition, self.places.get(base, self.default))
+
+    @classmethod
+    def parse(cls, text: str, option: str) -> UserOffsets:
+        """Read the text of an option.
+
+        Args:
+            text: `earliest`, `latest`, or a JSON object from topics to `"earliest"`, `"latest"`,
+                `"ledger:entry"`, `"ledger:entry:batch index"`, or a list of bytes of a serialized
+                message id as the JVM connector writes them (signed).
+            option: Its name, for messages.
+
+        Raises:
+            ConfigurationError: The text is none of these; the message names option and topic.
+        """
+        edge = _edge(text.strip())
+        if edge is not None:
+            return cls(edge, {})
+        try:
+            parsed = json.loads(text)
+        except ValueError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            raise ConfigurationError(
+                f"{option}: {text!r} is neither earliest nor latest nor a JSON object from topics"
+                " to positions"
+            )
+        return cls(None, {topic: _place(value, option, topic) for topic, value in parsed.items()})
+
+
+def _edge(text: str) -> Edge | None:
+    try:
+        return Edge(text.lower())
+    except ValueError:
+        return None
+
+
+def _place(value: Any, option: str, topic: str) -> Place:  # Any: whatever stood in the JSON
+    if isinstance(value, str):
+        edge = _edge(value)
+        return _typed_position(value, option, topic) if edge is None else edge
+    if isinstance(value, list) and all(type(each) is int and -128 <= each < 256 for each in value):  # noqa: PLR2004 - a byte
+        return _serialized_position(bytes(each % 256 for each in value), option, topic)
+    raise ConfigurationError(
+        f"{option}: {topic}: {value!r} is neither earliest, latest, ledger:entry[:batch index]"
+        " nor the bytes of a message id"
+    )
+
+
+def _typed_position(text: str, option: str, topic: str) -> UserPosition:
+    try:
+        numbers = [int(each) for each in text.split(":")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (2, 3) or min(numbers) < 0:
+        raise ConfigurationError(f"{option}: {topic}: {text!r} is not ledger:entry[:batch index]")
+    return UserPosition(Position(*numbers[:2]), *numbers[2:])
+
+
+def _serialized_position(data: bytes, option: str, topic: str) -> Place:
+    try:
+        message_id = MessageId.parse(data)
+    except ValueError as error:
+        raise ConfigurationError(f"{option}: {topic}: {error}") from error
+    if message_id.position == EARLIEST:
+        return Edge.EARLIEST
+    if message_id.position == LATEST:
+        return Edge.LATEST
+    return UserPosition(message_id.position, message_id.batch_index)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """The next position to read of each topic partition."""
+
+    positions: Mapping[str, Position]
+
+    def to_json(self) -> dict[str, str]:
+        """The form Spark stores, in an order that is always the same."""
+        texts = {topic: str(self.positions[topic]) for topic in sorted(self.positions)}
+        return texts | {VERSION_KEY: VERSION}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, str]) -> StreamOffset:
+        """Read what a checkpoint holds.
+
+        Raises:
+            ConfigurationError: It was written by another version, or is no offset of ours.
+        """
+        version = stored.get(VERSION_KEY)
+        if version != VERSION:
+            raise ConfigurationError(
+                f"checkpoint: offsets have version {version!r}, this pulsar_py reads {VERSION!r}"
+            )
+        try:
+            return cls(
+                {
+                    topic: Position.parse(text)
+                    for topic, text in stored.items()
+                    if topic != VERSION_KEY
+                }
+            )
+        except ValueError as error:
+            raise ConfigurationError(f"checkpoint: {error}") from error
+
+    def __str__(self) -> str:
+        return json.dumps(self.to_json())

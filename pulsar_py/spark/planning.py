@@ -1,0 +1,212 @@
+"""Planning: which ranges of a topic a query reads, and in which pieces (pure).
+
+What is known of a topic partition is a `TopicLayout`: its ledgers with entries and bytes, the open
+one last. Everything here is arithmetic on it: where reading goes on (`TopicLayout.normalize`), how
+much lies between two positions (`backlog`), what one micro-batch may take (`admit`), and how a
+range is cut into pieces that tasks read side by side (`split`). Bytes within a ledger are estimated
+by the average size of its entries; entries are never divided.
+
+What always holds: pieces of a range don't overlap, cover it, and are in order; a micro-batch takes
+at least one entry of each partition that has any, so that no query stands still.
+
+Source: spec sections 1.4 and 8.3; ManagedLedgerInternalStats for what is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from pulsar_py.common.position import Position
+
+
+class LedgerExtent(NamedTuple):
+    """One ledger of a topic: how many entries it has, and of how many bytes in all."""
+
+    ledger_id: int
+    entries_count: int
+    size_bytes: int
+
+    @property
+    def bytes_per_entry(self) -> float:
+        """Average; 0 for a ledger without entries."""
+        return self.size_bytes / self.entries_count if self.entries_count else 0.0
+
+
+class Backlog(NamedTuple):
+    """How much lies in a range."""
+
+    entries_count: int
+    size_bytes: int
+
+
+class Piece(NamedTuple):
+    """What one task reads: `[start, end)` of a topic partition."""
+
+    topic: str
+    start: Position
+    end: Position
+
+
+@dataclass(frozen=True, slots=True)
+class DataLoss:
+    """Entries that a query should have read are gone."""
+
+    topic: str
+    expected: Position
+    found: Position
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}: entries from {self.expected} on are gone, the first one left is"
+            f" {self.found}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLayout:
+    """What a topic partition consists of. Ledgers are in order of their ids, none twice."""
+
+    topic: str
+    ledgers: Sequence[LedgerExtent]
+
+    def __post_init__(self) -> None:
+        """Ledgers must be in order: everything else relies on it."""
+        ids = [each.ledger_id for each in self.ledgers]
+        assert ids == sorted(set(ids)), f"{self.topic}: ledgers out of order: {ids}"
+
+    @property
+    def start(self) -> Position:
+        """The first entry, or where it will be."""
+        filled = (each for each in self.ledgers if each.entries_count)
+        first = next(filled, self.ledgers[-1] if self.ledgers else None)
+        return Position(0, 0) if first is None else Position(first.ledger_id, 0)
+
+    @property
+    def end(self) -> Position:
+        """One past the last entry."""
+        for ledger in reversed(self.ledgers):
+            if ledger.entries_count:
+                return Position(ledger.ledger_id, ledger.entries_count)
+        return self.start
+
+    def normalize(self, position: Position) -> Position:
+        """Where reading goes on from `position`: an entry that exists, or the end."""
+        for ledger in self.ledgers:
+            if ledger.ledger_id < position.ledger_id or not ledger.entries_count:
+                continue
+            if ledger.ledger_id > position.ledger_id:
+                return Position(ledger.ledger_id, 0)
+            if position.entry_id < ledger.entries_count:
+                return Position(ledger.ledger_id, max(position.entry_id, 0))
+        return max(position, self.end)
+
+    def loss_before(self, position: Position) -> DataLoss | None:
+        """Whether the ledger of `position` was deleted; None if reading can go on there.
+
+        Whether anything in that ledger was unread can't be told once it is gone: it is reported.
+        A query with a durable subscription of its own need not ask, for that one keeps what is
+        unread.
+        """
+        if not self.ledgers or position.ledger_id < 0:
+            return None
+        if position.ledger_id < self.ledgers[0].ledger_id:
+            return DataLoss(self.topic, position, self.start)
+        return None
+
+    def extents(self, start: Position, end: Position) -> Iterator[tuple[LedgerExtent, int, int]]:
+        """The parts of ledgers within `[start, end)`: ledger, first entry id, end entry id."""
+        for ledger in self.ledgers:
+            first = start.entry_id if ledger.ledger_id == start.ledger_id else 0
+            last = end.entry_id if ledger.ledger_id == end.ledger_id else ledger.entries_count
+            first, last = max(first, 0), min(last, ledger.entries_count)
+            if start.ledger_id <= ledger.ledger_id <= end.ledger_id and first < last:
+                yield ledger, first, last
+
+    def backlog(self, start: Position, end: Position) -> Backlog:
+        """How much lies in `[start, end)`."""
+        entries, size = 0, 0.0
+        for ledger, first, last in self.extents(start, end):
+            entries += last - first
+            size += (last - first) * ledger.bytes_per_entry
+        return Backlog(entries, round(size))
+
+    def advance(self, start: Position, end: Position, entries: int, size_bytes: float) -> Position:
+        """The end of the longest range from `start` with at most so much; at least one entry."""
+        for ledger, first, last in self.extents(start, end):
+            count = min(last - first, entries)
+            if ledger.bytes_per_entry:
+                count = min(count, math.floor(size_bytes / ledger.bytes_per_entry))
+            if count < last - first:
+                taken = max(count, 1 if start == Position(ledger.ledger_id, first) else 0)
+                return Position(ledger.ledger_id, first + taken)
+            entries -= count
+            size_bytes -= count * ledger.bytes_per_entry
+        return end
+
+
+def admit(
+    layouts: Mapping[str, TopicLayout],
+    starts: Mapping[str, Position],
+    *,
+    max_entries: int | None = None,
+    max_bytes: int | None = None,
+) -> dict[str, Position]:
+    """Where the next micro-batch ends in each topic partition.
+
+    Both limits hold for all partitions together and are soft; each partition gets a share in
+    proportion to its backlog, and at least one entry.
+    """
+    begins = {topic: layout.normalize(starts[topic]) for topic, layout in layouts.items()}
+    backlogs = {
+        topic: layout.backlog(begins[topic], layout.end) for topic, layout in layouts.items()
+    }
+    entries = sum(each.entries_count for each in backlogs.values())
+    size = sum(each.size_bytes for each in backlogs.values())
+    share = min(_share(max_entries, entries), _share(max_bytes, size))
+    if share >= 1:
+        return {topic: max(layout.end, starts[topic]) for topic, layout in layouts.items()}
+    return {
+        topic: layout.advance(
+            begins[topic],
+            max(layout.end, begins[topic]),
+            math.ceil(backlogs[topic].entries_count * share),
+            backlogs[topic].size_bytes * share,
+        )
+        for topic, layout in layouts.items()
+    }
+
+
+def _share(limit: int | None, total: int) -> float:
+    return 1.0 if limit is None or total <= limit else limit / total
+
+
+def split(
+    layout: TopicLayout, start: Position, end: Position, *, max_bytes: int, min_pieces: int = 1
+) -> list[Piece]:
+    """Cut `[start, end)` at borders of ledgers and into pieces of about `max_bytes`.
+
+    `min_pieces` is a hint: smaller pieces are made until there are that many, or one an entry.
+    Without knowledge of the ledgers the range is one piece.
+    """
+    if start >= end:
+        return []
+    extents = list(layout.extents(start, end))
+    if not extents:
+        return [Piece(layout.topic, start, end)]
+    total = layout.backlog(start, end).size_bytes
+    target = max(min(max_bytes, math.ceil(total / max(min_pieces, 1))), 1)
+    pieces = []
+    for ledger, first, last in extents:
+        count = last - first
+        parts = max(math.ceil(count * ledger.bytes_per_entry / target), 1)
+        parts = min(parts, count)
+        cuts = [first + count * index // parts for index in range(parts + 1)]
+        pieces += [
+            Piece(layout.topic, Position(ledger.ledger_id, low), Position(ledger.ledger_id, high))
+            for low, high in pairwise(cuts)
+        ]
+    return pieces
