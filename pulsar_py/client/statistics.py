@@ -1,0 +1,317 @@
+"""Counting what producers and consumers do, and reporting it once an interval.
+
+Components count in plain integers (`ProducerCounters`, `ConsumerCounters`); `take` of them makes
+the frozen values that users get and the log shows: rates and latencies of the last interval, totals
+since the beginning, and sizes of queues now. Pure but for `StatisticsReporter`, whose timer asks
+all that registered.
+
+Source: ProducerStatsRecorderImpl and ConsumerStatsRecorderImpl in Pulsar's client.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Final, Protocol
+
+from pulsar_py.common.clock import Clock
+
+__all__ = [
+    "ConsumerCounters",
+    "ConsumerStatistics",
+    "LatencyHistogram",
+    "ProducerCounters",
+    "ProducerStatistics",
+    "StatisticsReporter",
+    "StatisticsSource",
+]
+
+logger = logging.getLogger(__name__)
+
+_SUB_BITS: Final = 3
+_SUBS: Final = 1 << _SUB_BITS
+
+
+class LatencyHistogram:
+    """Latencies in buckets of an eighth of a power of two of microseconds: off by at most 12.5 %.
+
+    Takes a count with each, so that a batch is one call.
+    """
+
+    __slots__ = ("_buckets", "_maximum_micros", "count")
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, int] = {}
+        self._maximum_micros = 0
+        self.count = 0
+
+    def record(self, seconds: float, count: int = 1) -> None:
+        """Add `count` latencies of that length."""
+        micros = max(int(seconds * 1e6), 0)
+        shift = max(micros.bit_length() - 1 - _SUB_BITS, 0)
+        bucket = (shift << _SUB_BITS) + (micros >> shift)
+        self._buckets[bucket] = self._buckets.get(bucket, 0) + count
+        self.count += count
+        self._maximum_micros = max(self._maximum_micros, micros)
+
+    def percentile_millis(self, share: float) -> float:
+        """The latency that `share` of 0 to 1 of all do not pass; 0 while there are none."""
+        wanted = share * self.count
+        seen = 0
+        for bucket in sorted(self._buckets):
+            seen += self._buckets[bucket]
+            if seen >= wanted:
+                return min(_upper_micros(bucket), self._maximum_micros) / 1000
+        return self._maximum_micros / 1000
+
+    @property
+    def maximum_millis(self) -> float:
+        """The longest one."""
+        return self._maximum_micros / 1000
+
+
+def _upper_micros(bucket: int) -> int:
+    """The longest latency that falls into a bucket."""
+    if bucket < 2 * _SUBS:
+        return bucket
+    shift = (bucket >> _SUB_BITS) - 1
+    return (((bucket & (_SUBS - 1)) + _SUBS + 1) << shift) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerStatistics:
+    """What a producer did: in the last interval, and (`total_…`) since it was made."""
+
+    interval_seconds: float
+    """How long the interval was."""
+    messages_sent: int
+    bytes_sent: int
+    """Of payloads, before compression."""
+    send_failures: int
+    receipts_received: int
+    """Messages that the broker confirmed."""
+    messages_rate: float
+    """Messages sent a second."""
+    bytes_rate: float
+    latency_p50_millis: float
+    """From `send` to the receipt; these and the next are 0 without receipts."""
+    latency_p75_millis: float
+    latency_p95_millis: float
+    latency_p99_millis: float
+    latency_p999_millis: float
+    latency_max_millis: float
+    pending_queue_size: int
+    """Messages without receipt, now."""
+    total_messages_sent: int
+    total_bytes_sent: int
+    total_send_failures: int
+    total_receipts_received: int
+
+
+class ProducerCounters:
+    """What a producer counts; plain integers that its hot path adds to."""
+
+    __slots__ = (
+        "_begun_at",
+        "_taken",
+        "bytes_sent",
+        "latencies",
+        "messages_sent",
+        "receipts_received",
+        "send_failures",
+    )
+
+    def __init__(self, now: float) -> None:
+        self.messages_sent = 0
+        self.bytes_sent = 0
+        self.send_failures = 0
+        self.receipts_received = 0
+        self.latencies = LatencyHistogram()
+        # When the interval began, and the counters then.
+        self._begun_at = now
+        self._taken = (0, 0, 0, 0)
+
+    def _now(self) -> tuple[int, int, int, int]:
+        return (self.messages_sent, self.bytes_sent, self.send_failures, self.receipts_received)
+
+    def peek(self, now: float, *, pending_queue_size: int) -> ProducerStatistics:
+        """The figures of the interval so far, which goes on."""
+        seconds = now - self._begun_at
+        sent, sent_bytes, failures, receipts = (
+            after - before for after, before in zip(self._now(), self._taken, strict=True)
+        )
+        latencies = self.latencies
+        return ProducerStatistics(
+            interval_seconds=seconds,
+            messages_sent=sent,
+            bytes_sent=sent_bytes,
+            send_failures=failures,
+            receipts_received=receipts,
+            messages_rate=_rate(sent, seconds),
+            bytes_rate=_rate(sent_bytes, seconds),
+            latency_p50_millis=latencies.percentile_millis(0.5),
+            latency_p75_millis=latencies.percentile_millis(0.75),
+            latency_p95_millis=latencies.percentile_millis(0.95),
+            latency_p99_millis=latencies.percentile_millis(0.99),
+            latency_p999_millis=latencies.percentile_millis(0.999),
+            latency_max_millis=latencies.maximum_millis,
+            pending_queue_size=pending_queue_size,
+            total_messages_sent=self.messages_sent,
+            total_bytes_sent=self.bytes_sent,
+            total_send_failures=self.send_failures,
+            total_receipts_received=self.receipts_received,
+        )
+
+    def take(self, now: float, *, pending_queue_size: int) -> ProducerStatistics:
+        """The figures of the interval that ends now; the next one begins."""
+        taken = self.peek(now, pending_queue_size=pending_queue_size)
+        self._begun_at = now
+        self._taken = self._now()
+        self.latencies = LatencyHistogram()
+        return taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerStatistics:
+    """What a consumer did: in the last interval, and (`total_…`) since it was made."""
+
+    interval_seconds: float
+    messages_received: int
+    """Messages handed to the application."""
+    bytes_received: int
+    acks_sent: int
+    """Messages acknowledged."""
+    ack_failures: int
+    receive_failures: int
+    """Entries that could not be read: checksum, decompression, decryption."""
+    redeliveries_requested: int
+    messages_rate: float
+    bytes_rate: float
+    acks_rate: float
+    receiver_queue_size: int
+    """Messages that wait to be received, now."""
+    unacknowledged: int
+    """Messages handed out and not acknowledged, now; 0 where nobody tracks them."""
+    total_messages_received: int
+    total_bytes_received: int
+    total_acks_sent: int
+    total_ack_failures: int
+    total_receive_failures: int
+    total_redeliveries_requested: int
+
+
+class ConsumerCounters:
+    """What a consumer counts; plain integers that its hot path adds to."""
+
+    __slots__ = (
+        "_begun_at",
+        "_taken",
+        "ack_failures",
+        "acks_sent",
+        "bytes_received",
+        "messages_received",
+        "receive_failures",
+        "redeliveries_requested",
+    )
+
+    def __init__(self, now: float) -> None:
+        self.messages_received = 0
+        self.bytes_received = 0
+        self.acks_sent = 0
+        self.ack_failures = 0
+        self.receive_failures = 0
+        self.redeliveries_requested = 0
+        # When the interval began, and the counters then.
+        self._begun_at = now
+        self._taken = (0, 0, 0, 0, 0, 0)
+
+    def _now(self) -> tuple[int, int, int, int, int, int]:
+        return (
+            self.messages_received,
+            self.bytes_received,
+            self.acks_sent,
+            self.ack_failures,
+            self.receive_failures,
+            self.redeliveries_requested,
+        )
+
+    def peek(
+        self, now: float, *, receiver_queue_size: int, unacknowledged: int = 0
+    ) -> ConsumerStatistics:
+        """The figures of the interval so far, which goes on."""
+        seconds = now - self._begun_at
+        received, received_bytes, acks, ack_failures, failures, redeliveries = (
+            after - before for after, before in zip(self._now(), self._taken, strict=True)
+        )
+        return ConsumerStatistics(
+            interval_seconds=seconds,
+            messages_received=received,
+            bytes_received=received_bytes,
+            acks_sent=acks,
+            ack_failures=ack_failures,
+            receive_failures=failures,
+            redeliveries_requested=redeliveries,
+            messages_rate=_rate(received, seconds),
+            bytes_rate=_rate(received_bytes, seconds),
+            acks_rate=_rate(acks, seconds),
+            receiver_queue_size=receiver_queue_size,
+            unacknowledged=unacknowledged,
+            total_messages_received=self.messages_received,
+            total_bytes_received=self.bytes_received,
+            total_acks_sent=self.acks_sent,
+            total_ack_failures=self.ack_failures,
+            total_receive_failures=self.receive_failures,
+            total_redeliveries_requested=self.redeliveries_requested,
+        )
+
+    def take(
+        self, now: float, *, receiver_queue_size: int, unacknowledged: int = 0
+    ) -> ConsumerStatistics:
+        """The figures of the interval that ends now; the next one begins."""
+        taken = self.peek(
+            now, receiver_queue_size=receiver_queue_size, unacknowledged=unacknowledged
+        )
+        self._begun_at = now
+        self._taken = self._now()
+        return taken
+
+
+def _rate(count: int, seconds: float) -> float:
+    return count / seconds if seconds > 0 else 0.0
+
+
+class StatisticsSource(Protocol):
+    """A producer or consumer of one topic."""
+
+    def take_statistics(self, now: float) -> ProducerStatistics | ConsumerStatistics:
+        """End the interval: `take` of its counters. Called by the reporter alone."""
+
+    def statistics_fields(self) -> Mapping[str, str]:
+        """What tells it from others in the log: `topic`, and `producer` or `subscription`."""
+
+
+class StatisticsReporter:
+    """Asks all sources once an interval and logs what they say. Owned by the ClientContext."""
+
+    def __init__(self, clock: Clock, interval_seconds: float) -> None:
+        """`interval_seconds` 0: intervals never end, and nothing is logged."""
+        self._clock = clock
+        self._interval_seconds = interval_seconds
+        self._sources: dict[StatisticsSource, None] = {}  # in the order of their registration
+
+    def register(self, source: StatisticsSource) -> None:
+        """Report `source` from now on."""
+        self._sources[source] = None
+
+    def unregister(self, source: StatisticsSource) -> None:
+        """Forget `source`; unknown ones are fine."""
+        self._sources.pop(source, None)
+
+    def close(self) -> None:
+        """No more reports."""
+        self._sources.clear()
+
+
+def _fields(statistics: ProducerStatistics | ConsumerStatistics) -> dict[str, object]:
+    return asdict(statistics)
