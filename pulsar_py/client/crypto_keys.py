@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,7 +78,7 @@ async def read_public_key(reader: CryptoKeyReader, key_name: str) -> EncryptionK
     Raises:
         CryptoError: It can't be had; names the key.
     """
-    raise NotImplementedError
+    return await _ask(reader.get_public_key, f"public key {key_name}", key_name, {})
 
 
 async def read_private_key(
@@ -89,4 +89,30 @@ async def read_private_key(
     Raises:
         CryptoError: It can't be had; names the key.
     """
-    raise NotImplementedError
+    return await _ask(reader.get_private_key, f"private key {key_name}", key_name, metadata)
+
+
+async def _ask(
+    ask: Callable[[str, Mapping[str, str]], KeyAnswer | Awaitable[KeyAnswer]],
+    what: str,
+    key_name: str,
+    metadata: Mapping[str, str],
+) -> EncryptionKeyInfo:
+    try:
+        if inspect.iscoroutinefunction(ask):
+            answer = await ask(key_name, metadata)
+        else:
+            answer = await asyncio.to_thread(ask, key_name, metadata)
+            if inspect.isawaitable(answer):
+                answer = await answer
+    except CryptoError as error:
+        raise CryptoError(f"{what}: {error}") from error
+    except Exception as error:  # a reader of the user's may raise anything
+        raise CryptoError(f"{what}: the key reader failed: {error!r}") from error
+    if isinstance(answer, EncryptionKeyInfo):
+        return answer
+    if isinstance(answer, str | bytes):
+        return EncryptionKeyInfo(answer.encode() if isinstance(answer, str) else answer)
+    raise CryptoError(
+        f"{what}: the key reader gave {type(answer).__name__}, not EncryptionKeyInfo, bytes or str"
+    )

@@ -14,17 +14,36 @@ Source: MessageCrypto and MessageCryptoBc in Pulsar's Java client.
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
-from pulsar_py.client.crypto_keys import CryptoKeyReader
+from pulsar_py.client.crypto_keys import (
+    CryptoKeyReader,
+    EncryptionKeyInfo,
+    read_private_key,
+    read_public_key,
+)
 from pulsar_py.client.enums import CompressionType, ProducerCryptoFailureAction
-from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.client.key_wrapping import (
+    load_private_key,
+    load_public_key,
+    unwrap_key,
+    wrap_key,
+)
+from pulsar_py.common.errors import CryptoError, InvalidConfigurationError
+from pulsar_py.proto.PulsarApi_pb2 import EncryptionKeys, MessageMetadata
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 __all__ = [
+    "DATA_KEYS_LIMIT",
     "ENCRYPTION_OVERHEAD_BYTES",
+    "RETRY_SECONDS",
     "ROTATION_SECONDS",
     "EncryptionContext",
     "EncryptionKey",
@@ -33,17 +52,41 @@ __all__ = [
 ]
 
 ROTATION_SECONDS: Final = 4 * 3600.0
-"""How long a producer uses one data key; how long a consumer remembers one it doesn't meet."""
+"""How long a producer uses one data key (MessageCrypto's schedule in ProducerImpl)."""
+
+RETRY_SECONDS: Final = 10.0
+"""How long a producer waits after a rotation that failed."""
+
+DATA_KEYS_LIMIT: Final = 1024
+"""How many data keys a consumer remembers; those it used last."""
 
 ENCRYPTION_OVERHEAD_BYTES: Final = 16
 """By how much a payload grows."""
+
+_DATA_KEY_BYTES: Final = 32
+_IV_BYTES: Final = 12
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _DataKey:
+    """A producer's data key of one term."""
+
+    names: frozenset[str]
+    """Whom it is wrapped for."""
+    wrapped: tuple[EncryptionKeys, ...]
+    """As it goes into metadata."""
+    cipher: AESGCM
+    made_at: float
+    """Seconds of the monotonic clock."""
 
 
 class MessageEncryptor:
     """What a producer encrypts with; owned by it.
 
     The producer awaits `rotate` before its first message and whenever `rotation_due` says so; in
-    between `encrypt` is plain and fast.
+    between `encrypt` is plain and fast. Without a rotation a data key just stays in use.
     """
 
     def __init__(
@@ -59,7 +102,27 @@ class MessageEncryptor:
         Raises:
             InvalidConfigurationError: No key name, or no reader.
         """
-        raise NotImplementedError
+        names = [key_names] if isinstance(key_names, str) else list(key_names)
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise InvalidConfigurationError(f"encryption_key: names of keys, not {key_names!r}")
+        if not hasattr(key_reader, "get_public_key"):
+            raise InvalidConfigurationError(
+                f"crypto_key_reader: needed for encryption_key={key_names!r}, got {key_reader!r}"
+            )
+        # Whom the next data key is wrapped for.
+        self._names = frozenset(names)
+        self._reader = key_reader
+        self._failure_action = failure_action
+        self._random_bytes = random_bytes
+        # What payloads are encrypted with; None before the first `rotate`.
+        self._data_key: _DataKey | None = None
+        # When a `rotate` that failed was tried, so that the next one waits a little.
+        self._failed_at: float | None = None
+
+    @property
+    def key_names(self) -> frozenset[str]:
+        """Whom data keys are wrapped for."""
+        return self._names
 
     async def rotate(self, now: float) -> None:
         """Read all public keys again and make a new data key; on failure the old one stays.
@@ -70,37 +133,98 @@ class MessageEncryptor:
         Raises:
             CryptoError: A key can't be had or used, with FAIL; with SEND it is logged.
         """
-        raise NotImplementedError
+        names = self._names
+        try:
+            infos = {name: await read_public_key(self._reader, name) for name in sorted(names)}
+            self._data_key = self._make(infos, now)
+            self._failed_at = None
+        except CryptoError as error:
+            self._failed_at = now
+            if self._failure_action is ProducerCryptoFailureAction.FAIL:
+                raise
+            logger.warning("no data key", extra={"key_names": sorted(names), "error": str(error)})
+
+    def _make(self, infos: Mapping[str, EncryptionKeyInfo], now: float) -> _DataKey:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - 60 ms
+
+        data_key = self._random_bytes(_DATA_KEY_BYTES)
+        wrapped = tuple(_wrapped(name, info, data_key) for name, info in infos.items())
+        return _DataKey(frozenset(infos), wrapped, AESGCM(data_key), now)
 
     def rotation_due(self, now: float) -> bool:
-        """Whether the data key is missing, old, or doesn't fit the key names any more."""
-        raise NotImplementedError
+        """Whether the data key is missing, old, or not for the key names as they are now."""
+        if self._failed_at is not None and now - self._failed_at < RETRY_SECONDS:
+            return False
+        current = self._data_key
+        return (
+            current is None
+            or current.names != self._names
+            or now - current.made_at >= ROTATION_SECONDS
+        )
 
     def add_key(self, key_name: str) -> None:
         """Wrap for this key too, from the next `rotate` on (which is due at once)."""
-        raise NotImplementedError
+        self._names |= {key_name}
+        self._failed_at = None
 
     def remove_key(self, key_name: str) -> None:
-        """Wrap for this key no more, from the next payload on; a new data key is due at once."""
-        raise NotImplementedError
+        """Wrap for this key no more, from the next payload on; a new data key is due at once.
 
-    def encrypt(self, metadata: MessageMetadata, payload: bytes) -> bytes:
-        """The payload as it goes out; puts keys and IV into `metadata`.
+        Its owner knows the data key in use, so what follows is safe from him only after `rotate`.
+
+        Raises:
+            InvalidConfigurationError: It is the last one.
+        """
+        if self._names == {key_name}:
+            raise InvalidConfigurationError(f"encryption_key: {key_name} is the last one")
+        self._names -= {key_name}
+        self._failed_at = None
+        if (current := self._data_key) is not None:
+            left = tuple(each for each in current.wrapped if each.key != key_name)
+            # Its names stay, so that the rotation is due; nothing left means no data key.
+            self._data_key = replace(current, wrapped=left) if left else None
+
+    def encrypt(self, metadata: MessageMetadata, payload: bytes | memoryview) -> bytes:
+        """The payload as it goes out; puts keys and IV into `metadata`, instead of any there.
 
         With SEND and without a data key the payload goes out as it is, and `metadata` says so.
 
         Raises:
             CryptoError: There is no data key, with FAIL.
         """
-        raise NotImplementedError
+        metadata.ClearField("encryption_keys")
+        if (current := self._data_key) is None:
+            return self._without_key(metadata, payload)
+        iv = self._random_bytes(_IV_BYTES)
+        metadata.encryption_keys.extend(current.wrapped)
+        metadata.encryption_param = iv
+        return current.cipher.encrypt(iv, payload, None)
+
+    def _without_key(self, metadata: MessageMetadata, payload: bytes | memoryview) -> bytes:
+        if self._failure_action is ProducerCryptoFailureAction.FAIL:
+            raise CryptoError(f"no data key for {', '.join(sorted(self._names))}")
+        metadata.ClearField("encryption_param")
+        return bytes(payload)
+
+
+def _wrapped(name: str, info: EncryptionKeyInfo, data_key: bytes) -> EncryptionKeys:
+    keys = EncryptionKeys(key=name, value=wrap_key(load_public_key(info.key, name), data_key))
+    for key, value in info.metadata.items():
+        keys.metadata.add(key=key, value=value)
+    return keys
 
 
 class MessageDecryptor:
     """What a consumer decrypts with; owned by it. Without a reader everything encrypted fails."""
 
-    def __init__(self, key_reader: CryptoKeyReader | None, *, data_keys_limit: int = 1024) -> None:
+    def __init__(
+        self, key_reader: CryptoKeyReader | None, *, data_keys_limit: int = DATA_KEYS_LIMIT
+    ) -> None:
         """`data_keys_limit`: how many unwrapped data keys are remembered at most."""
-        raise NotImplementedError
+        self._reader = key_reader
+        self._limit = data_keys_limit
+        # Ciphers of data keys by their wrapped form; the one longest not used comes first.
+        self._ciphers: OrderedDict[bytes, AESGCM] = OrderedDict()
 
     def is_encrypted(self, metadata: MessageMetadata) -> bool:
         """Whether the payload has to be decrypted at all."""
@@ -108,7 +232,7 @@ class MessageDecryptor:
 
     def knows_key(self, metadata: MessageMetadata) -> bool:
         """Whether `decrypt` can do without asking the key reader."""
-        raise NotImplementedError
+        return any(each.value in self._ciphers for each in metadata.encryption_keys)
 
     async def learn_key(self, metadata: MessageMetadata) -> None:
         """Ask the reader and unwrap the data key, so that `decrypt` knows it.
@@ -116,7 +240,31 @@ class MessageDecryptor:
         Raises:
             CryptoError: No private key can be had, or none fits.
         """
-        raise NotImplementedError
+        if self.knows_key(metadata):
+            return
+        if self._reader is None:
+            raise CryptoError(f"no crypto_key_reader for {_key_names(metadata)}")
+        problems = []
+        # The command may be reused while the reader is asked: take what is needed first.
+        for name, wrapped, notes in _keys_of(metadata):
+            try:
+                info = await read_private_key(self._reader, name, notes)
+                self._remember(wrapped, unwrap_key(load_private_key(info.key, name), wrapped))
+            except CryptoError as error:
+                problems.append(f"{name}: {error}")
+            else:
+                return
+        raise CryptoError("; ".join(problems))
+
+    def _remember(self, wrapped: bytes, data_key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - 60 ms
+
+        try:
+            self._ciphers[wrapped] = AESGCM(data_key)
+        except ValueError as error:
+            raise CryptoError(f"a data key of {len(data_key)} bytes: {error}") from None
+        while len(self._ciphers) > self._limit:
+            self._ciphers.popitem(last=False)
 
     def decrypt(self, metadata: MessageMetadata, payload: bytes | memoryview) -> bytes:
         """The payload before encryption (still compressed).
@@ -124,7 +272,41 @@ class MessageDecryptor:
         Raises:
             CryptoError: The data key was not learned, or the payload is not what was encrypted.
         """
-        raise NotImplementedError
+        cipher = self._cipher_of(metadata)
+        if cipher is None:
+            raise CryptoError(f"no data key for {_key_names(metadata)}")
+        try:
+            return cipher.decrypt(metadata.encryption_param, payload, None)
+        except _decryption_errors() as error:
+            raise CryptoError(
+                f"{len(payload)} bytes are not what was encrypted for {_key_names(metadata)} "
+                f"({type(error).__name__})"
+            ) from error
+
+    def _cipher_of(self, metadata: MessageMetadata) -> AESGCM | None:
+        for each in metadata.encryption_keys:
+            wrapped = each.value
+            if (cipher := self._ciphers.get(wrapped)) is not None:
+                self._ciphers.move_to_end(wrapped)
+                return cipher
+        return None
+
+
+def _decryption_errors() -> tuple[type[Exception], ...]:
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - 60 ms
+
+    return InvalidTag, ValueError  # the latter for an IV of a foreign length
+
+
+def _keys_of(metadata: MessageMetadata) -> list[tuple[str, bytes, dict[str, str]]]:
+    return [
+        (each.key, each.value, {pair.key: pair.value for pair in each.metadata})
+        for each in metadata.encryption_keys
+    ]
+
+
+def _key_names(metadata: MessageMetadata) -> str:
+    return ", ".join(each.key for each in metadata.encryption_keys)
 
 
 @dataclass(frozen=True, slots=True)
