@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import random
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -103,6 +104,8 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
         web_port: int = 0,
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
     ) -> None:
         """Take in what is wanted; nothing is opened yet.
 
@@ -114,6 +117,8 @@ class Broker:
                 unless `advertisedAddress` says otherwise.
             port: Of the binary protocol; 0 takes a free one.
             web_port: Of HTTP; 0 takes a free one.
+            clock: What everything reads the time from; None for the machine's.
+            chance: What everything random is drawn from; None for a generator of its own.
 
         Raises:
             ConfigurationError: A setting is unknown or out of bounds.
@@ -125,6 +130,8 @@ class Broker:
         self._host = host
         self._port = port
         self._web_port = web_port
+        self._clock = clock or SystemClock()
+        self._chance = chance
         self._stack = AsyncExitStack()  # What was started, to be stopped in opposite order.
         self._is_used = False
         self._is_running = False
@@ -195,7 +202,7 @@ class Broker:
             logger.info("broker stopped", extra={"service_url": self._service_url})
 
     async def _start(self) -> None:
-        clock = SystemClock()
+        clock = self._clock
         metadata = await self._open_metadata(clock)
         self._stack.push_async_callback(metadata.close)
         disk = self._disk()
@@ -209,6 +216,7 @@ class Broker:
             metadata=metadata,
             configuration_metadata=metadata,
             clock=clock,
+            chance=self._chance,
         )
         self._service = service
         self._stack.push_async_callback(service.close)
