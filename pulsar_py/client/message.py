@@ -13,11 +13,9 @@ Source: Message in the official Python client; MessageImpl and BatchMessageAcker
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from pulsar_py.client.enums import CompressionType
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import (
@@ -26,9 +24,10 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     SingleMessageMetadata,
 )
 
+if TYPE_CHECKING:
+    from pulsar_py.client.message_crypto import EncryptionContext
+
 __all__ = [
-    "EncryptionContext",
-    "EncryptionKey",
     "EntryKey",
     "Message",
     "ReceivedEntry",
@@ -54,35 +53,6 @@ class ValueDecoder(Protocol):
         Raises:
             SchemaSerializationError: The bytes do not fit the schema.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class EncryptionKey:
-    """One wrapped data key of an encrypted message."""
-
-    key: str
-    """The key's name."""
-    value: bytes
-    """The data key, wrapped with that public key."""
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    """What the producer's key reader added."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncryptionContext:
-    """How a message was encrypted; an application may use it to decrypt by itself."""
-
-    keys: Sequence[EncryptionKey]
-    param: bytes
-    """The initialization vector."""
-    algorithm: str
-    compression_type: CompressionType
-    uncompressed_message_size: int
-    """Bytes before compression; 0 where the message is not compressed."""
-    batch_size: int
-    """How many messages the payload holds, -1 if it is no batch."""
-    is_decryption_failed: bool
-    """Whether the payload is still encrypted (`ConsumerCryptoFailureAction.CONSUME`)."""
 
 
 class ReceivedEntry:

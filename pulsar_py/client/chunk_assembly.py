@@ -1,0 +1,185 @@
+"""Chunked messages: pieces in, whole messages out.
+
+A buffer is opened by chunk 0 and takes only the chunk that comes next; the chunks of other messages
+may lie in between. What does not fit is one of these:
+
+    a chunk again that the buffer has, same entry      a redelivery: dropped
+    the same from another entry                        sent twice: acknowledged, or it would stay
+    chunk 0 again, same entry                          a redelivery: begin anew
+    chunk 0 again from another entry                   the producer began anew: acknowledge the old
+    a gap, or no buffer                                the rest is lost: drop the buffer and ask for
+                                                       the chunk again, or acknowledge it once it is
+                                                       older than the expiry
+
+Buffers are limited in number (the oldest gives way) and in age, and a buffer in what it may hold:
+no more than its metadata announced. What gives way is acknowledged or asked for again, as
+configured. Pure; `now` comes in.
+
+Source: processMessageChunk in ConsumerImpl of Pulsar's Java client; section 5 of `spec/wire.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from pulsar_py.client.message import EntryKey
+from pulsar_py.common.errors import PayloadError
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+
+__all__ = ["MAX_CHUNKED_MESSAGE_BYTES", "Chunk", "ChunkAssembly", "ChunkOutcome"]
+
+MAX_CHUNKED_MESSAGE_BYTES: Final = 2**31 - 1
+"""What `total_chunk_msg_size` can name at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One chunk as it came, decrypted."""
+
+    key: EntryKey
+    metadata: MessageMetadata
+    payload: bytes
+
+
+@dataclass(slots=True)
+class ChunkOutcome:
+    """What one chunk, or time, brought about."""
+
+    payload: bytes | None = None
+    """The whole message, still compressed; None while it is not complete."""
+    chunk_ids: tuple[EntryKey, ...] = ()
+    """Its entries, in order."""
+    to_acknowledge: list[EntryKey] = field(default_factory=list)
+    to_redeliver: list[EntryKey] = field(default_factory=list)
+    """Entries nobody will wait for any more, to ask the broker for again."""
+
+
+class _Buffer:
+    """A message that is not complete."""
+
+    __slots__ = ("chunks_count", "keys", "opened_at", "pieces", "received_bytes", "total_bytes")
+
+    def __init__(self, metadata: MessageMetadata, now: float) -> None:
+        self.chunks_count = metadata.num_chunks_from_msg
+        self.total_bytes = metadata.total_chunk_msg_size
+        self.opened_at = now
+        self.received_bytes = 0
+        self.pieces: list[bytes] = []
+        self.keys: list[EntryKey] = []
+
+
+class ChunkAssembly:
+    """The incomplete messages of one consumer."""
+
+    def __init__(
+        self,
+        *,
+        max_pending: int = 10,
+        expire_seconds: float = 60.0,
+        is_oldest_acknowledged: bool = False,
+    ) -> None:
+        """`max_pending` 0: any number; `expire_seconds` 0: never."""
+        self._max_pending = max_pending
+        self._expire_seconds = expire_seconds
+        self._is_oldest_acknowledged = is_oldest_acknowledged
+        # By the uuid; in the order in which they were opened.
+        self._buffers: dict[str, _Buffer] = {}
+
+    def __len__(self) -> int:
+        return len(self._buffers)
+
+    @property
+    def pending_bytes(self) -> int:
+        """What all buffers hold."""
+        return sum(each.received_bytes for each in self._buffers.values())
+
+    def add(self, chunk: Chunk, now: float, wall_time_millis: int) -> ChunkOutcome:
+        """Take one chunk.
+
+        Raises:
+            PayloadError: The chunks are more, or of another size, than announced; the buffer is
+                gone, and the message names both values.
+        """
+        outcome = ChunkOutcome()
+        uuid, chunk_id = chunk.metadata.uuid, chunk.metadata.chunk_id
+        if chunk_id == 0:
+            self._begin(chunk, now, outcome)
+        buffer = self._buffers.get(uuid)
+        if buffer is None or chunk_id != len(buffer.pieces):
+            self._refuse(chunk, buffer, wall_time_millis, outcome)
+            return outcome
+        buffer.pieces.append(chunk.payload)
+        buffer.keys.append(chunk.key)
+        buffer.received_bytes += len(chunk.payload)
+        is_complete = chunk_id + 1 == buffer.chunks_count
+        if is_complete or buffer.received_bytes > buffer.total_bytes:
+            del self._buffers[uuid]
+            _check_size(uuid, buffer)
+            outcome.payload = b"".join(buffer.pieces)
+            outcome.chunk_ids = tuple(buffer.keys)
+        return outcome
+
+    def _begin(self, chunk: Chunk, now: float, outcome: ChunkOutcome) -> None:
+        metadata = chunk.metadata
+        if (
+            old := self._buffers.pop(metadata.uuid, None)
+        ) is not None and chunk.key not in old.keys:
+            outcome.to_acknowledge += old.keys
+        if self._max_pending and len(self._buffers) >= self._max_pending:
+            self._drop(next(iter(self._buffers)), outcome)
+        if metadata.num_chunks_from_msg < 1 or metadata.total_chunk_msg_size < 0:
+            raise PayloadError(
+                f"chunked message {metadata.uuid}: {metadata.num_chunks_from_msg} chunks of "
+                f"{metadata.total_chunk_msg_size} bytes in all"
+            )
+        self._buffers[metadata.uuid] = _Buffer(metadata, now)
+
+    def _refuse(
+        self, chunk: Chunk, buffer: _Buffer | None, wall_time_millis: int, outcome: ChunkOutcome
+    ) -> None:
+        """A chunk that is not the next one."""
+        metadata = chunk.metadata
+        if buffer is not None and metadata.chunk_id < len(buffer.pieces):
+            if chunk.key not in buffer.keys:
+                outcome.to_acknowledge.append(chunk.key)
+            return
+        if buffer is not None:
+            self._drop(metadata.uuid, outcome)
+        age_seconds = (wall_time_millis - metadata.publish_time) / 1000
+        if self._expire_seconds and age_seconds > self._expire_seconds:
+            outcome.to_acknowledge.append(chunk.key)
+        else:
+            outcome.to_redeliver.append(chunk.key)
+
+    def _drop(self, uuid: str, outcome: ChunkOutcome) -> None:
+        keys = self._buffers.pop(uuid).keys
+        if self._is_oldest_acknowledged:
+            outcome.to_acknowledge += keys
+        else:
+            outcome.to_redeliver += keys
+
+    def next_expiry(self) -> float | None:
+        """When the oldest buffer expires, None if none ever does."""
+        if not self._expire_seconds or not self._buffers:
+            return None
+        return next(iter(self._buffers.values())).opened_at + self._expire_seconds
+
+    def expire(self, now: float) -> ChunkOutcome:
+        """Drop what is too old."""
+        outcome = ChunkOutcome()
+        while (expiry := self.next_expiry()) is not None and expiry <= now:
+            self._drop(next(iter(self._buffers)), outcome)
+        return outcome
+
+    def clear(self) -> None:
+        """Forget all buffers: their chunks come again."""
+        self._buffers.clear()
+
+
+def _check_size(uuid: str, buffer: _Buffer) -> None:
+    if buffer.received_bytes != buffer.total_bytes:
+        raise PayloadError(
+            f"chunked message {uuid}: {len(buffer.pieces)} of {buffer.chunks_count} chunks hold "
+            f"{buffer.received_bytes} bytes, announced were {buffer.total_bytes}"
+        )

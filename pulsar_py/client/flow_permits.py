@@ -1,0 +1,80 @@
+"""Permits: how many more messages the broker may send.
+
+The broker may have `queue_size` messages out that the application has not taken. What was taken is
+given back when it makes half the queue. A queue of 0 asks for as many messages as receivers wait.
+Pure: each method says how many permits to send now, 0 for none. A batch is not divided, so the
+broker may be ahead; what it is ahead by is taken, too, before it gets anything back.
+
+Source: increaseAvailablePermits in ConsumerImpl, and ZeroQueueConsumerImpl, in Pulsar's client.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FlowPermits"]
+
+
+class FlowPermits:
+    """The permits of one consumer on one connection.
+
+    Invariant: what the broker has + what is here or on its way + `to_give` = `queue_size`, where
+    the queue is not 0.
+    """
+
+    __slots__ = ("_broker_has", "_is_paused", "_queue_size", "_refill_at", "to_give")
+
+    def __init__(self, queue_size: int, *, is_paused: bool = False) -> None:
+        self._queue_size = queue_size
+        self._refill_at = max(queue_size // 2, 1)
+        self._is_paused = is_paused
+        # Messages taken and not given back yet.
+        self.to_give = 0
+        # Queue of 0 only: permits sent, less messages that came; may be negative.
+        self._broker_has = 0
+
+    @property
+    def refill_at(self) -> int:
+        """The value of `to_give` at which something is due (hot paths compare by themselves)."""
+        return self._refill_at
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is given out."""
+        return self._is_paused
+
+    def opened(self, waiting_count: int) -> int:
+        """A new connection, on which the broker has none; `waiting_count` receivers wait."""
+        self.to_give = self._queue_size
+        self._broker_has = 0
+        return self._give() if self._queue_size else self.wanted(waiting_count)
+
+    def taken(self, messages_count: int) -> int:
+        """The application took messages, or they were dropped."""
+        self.to_give += messages_count
+        return self._give() if self.to_give >= self._refill_at and self._queue_size else 0
+
+    def arrived(self, messages_count: int) -> None:
+        """An entry turned out to hold that many messages that took permits."""
+        self._broker_has -= messages_count
+
+    def wanted(self, waiting_count: int) -> int:
+        """So many receivers wait and find nothing; matters for a queue of 0 only."""
+        missing = waiting_count - self._broker_has
+        if self._queue_size or self._is_paused or missing <= 0:
+            return 0
+        self._broker_has += missing
+        return missing
+
+    def pause(self) -> None:
+        """Give out none until `resume`."""
+        self._is_paused = True
+
+    def resume(self, waiting_count: int) -> int:
+        """Give out what was held back."""
+        self._is_paused = False
+        return self._give() if self._queue_size else self.wanted(waiting_count)
+
+    def _give(self) -> int:
+        if self._is_paused:
+            return 0
+        given, self.to_give = self.to_give, 0
+        return given
