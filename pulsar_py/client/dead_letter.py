@@ -1,34 +1,32 @@
 """Dead letters and retry letters: which message goes where, and with what properties (pure).
 
-A message that was redelivered `max_redeliver_count` times is delivered once more; asked for again
-it goes to the dead-letter topic instead. With retry letters a consumer hands messages back by
+A message that comes with a redelivery count above `max_redeliver_count` is given up: it goes to the
+dead-letter topic instead of the application. With retry letters a consumer hands messages back by
 `reconsume_later`: they are published to the retry topic, which the consumer reads as well, and
 counted in a property; beyond the limit they too become dead letters. Nothing is acknowledged
 before its copy is stored. What publishes stands in `letters`.
-
-Always holds: a candidate is kept from its delivery until it is acknowledged or safely moved.
 
 Source: DeadLetterPolicy, RetryMessageUtil and ConsumerImpl in Pulsar's Java client.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
-from pulsar_py.client.message import EntryKey
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 
 __all__ = [
     "ConsumerDeadLetterPolicy",
-    "DeadLetterCandidates",
     "DeadLetterPolicy",
-    "Disposition",
     "LetterPlan",
+    "MoveOutcome",
+    "MoveQueue",
     "dead_letter_properties",
     "dead_letter_topic_of",
     "plan_reconsume",
@@ -49,6 +47,9 @@ DEFAULT_MAX_RECONSUME_TIMES: Final = 16
 """`max_redeliver_count` where retry is enabled without a policy."""
 
 T = TypeVar("T")
+
+MoveKey = tuple[int, int, int]
+"""Ledger, entry and batch index."""
 
 
 def retry_letter_topic_of(topic: str, subscription_name: str) -> str:
@@ -173,104 +174,57 @@ def _reconsume_times(properties: Mapping[str, str]) -> int:
         return 0  # an application's own property of that name
 
 
-class Disposition(Enum):
-    """What becomes of a message that has come in."""
+class MoveOutcome(Enum):
+    """What became of a message that was to be moved."""
 
-    DELIVER = 1
-    MOVE = 2
-    """It was given up: publish it to the dead-letter topic, then acknowledge it."""
-    DROP = 3
-    """It is on its way to the dead-letter topic already."""
+    TAKEN = 1
+    DUPLICATE = 2
+    """It is on its way already; this is another delivery of it."""
+    FULL = 3
+    """Too many are on their way: ask for it again later."""
 
 
-class DeadLetterCandidates(Generic[T]):
-    """The messages of one consumer that are given up when they are asked for again.
+class MoveQueue(Generic[T]):
+    """The messages of one consumer on their way to the dead-letter topic, oldest first.
 
-    `T` is whatever stands for a message. Kept by entry and batch index, because the broker
-    redelivers whole entries. Bounded by what the application holds without acknowledging.
+    `T` is whatever stands for a message. A message stays known from `offer` until `on_done`, so
+    that another delivery of it is not moved twice.
+    Invariant: what waits is known, and at most `limit_count` are.
     """
 
-    def __init__(self, max_redeliver_count: int) -> None:
-        self._max_redeliver_count = max_redeliver_count
-        # Delivered for the last time and not acknowledged yet.
-        self._candidates: dict[EntryKey, dict[int, T]] = {}
-        # Being published to the dead-letter topic. Invariant: never in `_candidates` too.
-        self._moving: dict[EntryKey, set[int]] = {}
+    def __init__(self, limit_count: int) -> None:
+        self._limit_count = limit_count
+        # Every message on its way: those that wait, and those that are being published.
+        self._known: set[MoveKey] = set()
+        self._waiting: deque[T] = deque()
 
-    def on_received(self, message_id: MessageId, redelivery_count: int, message: T) -> Disposition:
-        """What becomes of a message with that count; remembers what is to be delivered last."""
-        if redelivery_count < self._max_redeliver_count:
-            return Disposition.DELIVER
-        key, index = _key(message_id), message_id.batch_index
-        if index in self._moving.get(key, ()):
-            return Disposition.DROP
-        if redelivery_count > self._max_redeliver_count:
-            self._forget(key, index)
-            self._moving.setdefault(key, set()).add(index)
-            return Disposition.MOVE
-        self._candidates.setdefault(key, {})[index] = message
-        return Disposition.DELIVER
-
-    def take(self, message_ids: Iterable[MessageId]) -> list[T]:
-        """The candidates among these and the others of their entries: all have to be moved now.
-
-        They count as moving until `on_moved` or `on_not_moved`.
-        """
-        taken: list[T] = []
-        for message_id in message_ids:
-            key = _key(message_id)
-            messages = self._candidates.pop(key, None)
-            if messages:
-                self._moving.setdefault(key, set()).update(messages)
-                taken.extend(messages.values())
-        return taken
-
-    def is_moving(self, message_id: MessageId) -> bool:
-        """Whether any message of this one's entry is on its way to the dead-letter topic."""
-        return _key(message_id) in self._moving
-
-    def on_moved(self, message_id: MessageId) -> None:
-        """Its copy is stored, or could not be: what the broker redelivers is tried again."""
+    def offer(self, message_id: MessageId, message: T) -> MoveOutcome:
+        """Put a message at the end."""
         key = _key(message_id)
-        indexes = self._moving[key]
-        indexes.remove(message_id.batch_index)
-        if not indexes:
-            del self._moving[key]
+        if key in self._known:
+            return MoveOutcome.DUPLICATE
+        if len(self._known) >= self._limit_count:
+            return MoveOutcome.FULL
+        self._known.add(key)
+        self._waiting.append(message)
+        return MoveOutcome.TAKEN
 
-    def on_acknowledged(self, message_id: MessageId) -> None:
-        """It was consumed at last; an id without batch index stands for the whole entry."""
-        if not self._candidates:
-            return
-        if message_id.batch_index < 0:
-            self._candidates.pop(_key(message_id), None)
-        else:
-            self._forget(_key(message_id), message_id.batch_index)
+    def take(self, count: int) -> list[T]:
+        """Up to `count` messages to publish now."""
+        waiting = self._waiting
+        return [waiting.popleft() for _ in range(min(count, len(waiting)))]
 
-    def on_acknowledged_cumulative(self, message_id: MessageId) -> None:
-        """All up to this one were consumed."""
-        upper = _key(message_id)
-        for key in [each for each in self._candidates if each <= upper]:
-            if key < upper or message_id.batch_index < 0:
-                del self._candidates[key]
-                continue
-            for index in [i for i in self._candidates[key] if i <= message_id.batch_index]:
-                self._forget(key, index)
+    def on_done(self, message_id: MessageId) -> None:
+        """It was moved, or given up for now: another delivery of it counts as new."""
+        self._known.remove(_key(message_id))
 
-    def clear(self) -> None:
-        """Forget the candidates: all will come again (reconnected, sought). Moves go on."""
-        self._candidates.clear()
+    def __contains__(self, message_id: MessageId) -> bool:
+        return _key(message_id) in self._known
 
     def __len__(self) -> int:
-        return sum(len(each) for each in self._candidates.values())
-
-    def _forget(self, key: EntryKey, index: int) -> None:
-        messages = self._candidates.get(key)
-        if messages is None:
-            return
-        messages.pop(index, None)
-        if not messages:
-            del self._candidates[key]
+        """How many are on their way."""
+        return len(self._known)
 
 
-def _key(message_id: MessageId) -> EntryKey:
-    return (message_id.ledger_id, message_id.entry_id)
+def _key(message_id: MessageId) -> MoveKey:
+    return (message_id.ledger_id, message_id.entry_id, message_id.batch_index)

@@ -1,25 +1,53 @@
 """Publishing what a consumer gives up or wants later: dead letters and retry letters (edge).
 
-Each `Consumer` of one topic that has a dead-letter policy owns one `Letters`, which decides by
+Each consumer of one topic that has a dead-letter policy has one `Letters`, which decides by
 `dead_letter`, makes its producers when they are first needed, and acknowledges a message only when
-its copy is stored. What can't be published stays unacknowledged: it is asked for again after a
-while, and tried again. Copies carry the payload as it is, the key, ordering key, event time and
-properties.
+its copy is stored. What can't be published stays unacknowledged: the broker is asked for it again
+after a while that grows, and it is tried again. Copies carry the payload as it is, the key,
+ordering key, event time and properties.
 
 Source: ConsumerImpl.processPossibleToDLQ and doReconsumeLater in Pulsar's Java client.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 from pulsar_py.client.client_context import ClientContext
-from pulsar_py.client.dead_letter import DeadLetterPolicy
-from pulsar_py.client.message import Message
+from pulsar_py.client.dead_letter import (
+    DeadLetterPolicy,
+    LetterPlan,
+    MoveOutcome,
+    MoveQueue,
+    dead_letter_properties,
+    plan_reconsume,
+)
+from pulsar_py.client.message import EntryKey, Message
+from pulsar_py.common.backoff import Backoff
+from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
 from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.tasks import TaskOwner
 
-__all__ = ["LetterProducer", "LetterSource", "Letters", "MakeProducer"]
+__all__ = [
+    "LetterNames",
+    "LetterProducer",
+    "LetterProducers",
+    "LetterSource",
+    "Letters",
+    "MakeProducer",
+]
+
+logger = logging.getLogger(__name__)
+
+MAX_MOVING: Final = 1000
+"""Messages kept while they are moved; others are asked for again later."""
+MOVES_AT_ONCE: Final = 100
+_SUFFIX_LENGTH: Final = 5
+_SUFFIX_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class LetterProducer(Protocol):
@@ -42,56 +70,194 @@ class MakeProducer(Protocol):
 class LetterSource(Protocol):
     """What is needed of the consumer whose letters these are."""
 
-    async def acknowledge(self, message: Message | MessageId | Sequence[MessageId]) -> None:
+    async def acknowledge(self, message: Message | MessageId) -> None:
         """Acknowledge what was moved."""
 
-    def redeliver(self, message_ids: Sequence[MessageId]) -> None:
+    def redeliver(self, entries: Sequence[EntryKey]) -> None:
         """Ask the broker for them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetterNames:
+    """Who sends the letters; for the names of producers and for properties."""
+
+    topic: str
+    """Full name, of a partition where it is one."""
+    subscription_name: str
+    consumer_name: str
+
+
+class LetterProducers:
+    """The producers of one consumer's letters: each made when it is first needed, by one caller."""
+
+    def __init__(
+        self,
+        make_producer: MakeProducer,
+        names: LetterNames,
+        context: ClientContext,
+        *,
+        initial_subscription_name: str | None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`options` go to each producer, such as its schema."""
+        self._make_producer = make_producer
+        self._names = names
+        self._context = context
+        self._initial_subscription_name = initial_subscription_name
+        self._options = dict(options or {})
+        self._producers: dict[str, LetterProducer] = {}
+        self._making = asyncio.Lock()
+
+    async def send(self, message: Message, plan: LetterPlan) -> None:
+        """Publish a message's copy; returns when it is stored.
+
+        Raises:
+            PulsarError: No producer could be made, or it could not publish.
+        """
+        producer = await self._producer(plan)
+        try:
+            await producer.send(message.data(), **copy_options(message, plan))
+        except AlreadyClosedError:  # it failed for good: the next message makes another
+            if self._producers.get(plan.topic) is producer:
+                del self._producers[plan.topic]
+            raise
+
+    async def _producer(self, plan: LetterPlan) -> LetterProducer:
+        async with self._making:
+            producer = self._producers.get(plan.topic)
+            if producer is None:
+                producer = await self._make_producer(plan.topic, **self._options_of(plan))
+                self._producers[plan.topic] = producer
+            return producer
+
+    def _options_of(self, plan: LetterPlan) -> dict[str, Any]:
+        options = {**self._options, "batching_enabled": False, "chunking_enabled": True}
+        if plan.is_dead:
+            options["producer_name"] = self._producer_name()
+            if self._initial_subscription_name is not None:
+                options["initial_subscription_name"] = self._initial_subscription_name
+        return options
+
+    def _producer_name(self) -> str:
+        """Consumers of one name may share a subscription, so chance tells their producers apart."""
+        suffix = "".join(self._context.random.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
+        names = self._names
+        return f"{names.topic}-{names.subscription_name}-{names.consumer_name}-{suffix}-DLQ"
+
+    async def close(self) -> None:
+        """Close all that were made."""
+        producers, self._producers = self._producers, {}
+        for producer in producers.values():
+            await producer.close()
+
+
+def copy_options(message: Message, plan: LetterPlan) -> dict[str, Any]:
+    """What the copy of a message is sent with: its key, times and properties."""
+    options: dict[str, Any] = {"properties": dict(plan.properties)}
+    if message.has_key():
+        encoded = message.has_base64_encoded_key()
+        options["partition_key"] = message.key_bytes() if encoded else message.partition_key()
+    if message.has_ordering_key():
+        options["ordering_key"] = message.ordering_key_bytes()
+    if message.event_timestamp():
+        options["event_timestamp"] = message.event_timestamp()
+    if plan.delay_millis > 0:
+        options["deliver_after_millis"] = plan.delay_millis
+    return options
 
 
 class Letters:
     """The dead letters and retry letters of one consumer of one topic."""
 
-    def __init__(  # noqa: PLR0913 - a consumer's facts
+    def __init__(
         self,
         source: LetterSource,
         policy: DeadLetterPolicy,
         *,
-        topic: str,
-        subscription_name: str,
-        consumer_name: str,
+        names: LetterNames,
         context: ClientContext,
-        make_producer: MakeProducer,
+        producers: LetterProducers,
         is_retry_enabled: bool,
-        schema: Any = None,  # Any: a Schema of whatever type
     ) -> None:
-        raise NotImplementedError
+        self._source = source
+        self._policy = policy.with_names(names.topic, names.subscription_name)
+        self._names = names
+        self._clock = context.clock
+        self._producers = producers
+        self._is_retry_enabled = is_retry_enabled
+        self._tasks = TaskOwner(f"letters of {names.subscription_name} on {names.topic}")
+        self._queue: MoveQueue[Message] = MoveQueue(MAX_MOVING)
+        self._is_moving = False
+        self._is_closed = False
+        # Entries to ask for again when `_returns` runs out; bounded by the broker's limit of
+        # unacknowledged messages. None: no timer.
+        self._returned: set[EntryKey] = set()
+        self._returns: asyncio.TimerHandle | None = None
+        self._backoff = Backoff(context.random, initial_seconds=1.0)
 
-    def on_received(self, message: Message) -> bool:
-        """Whether to deliver it; False: it is being moved, treat it as taken by the application.
+    def take_over(self, message: Message) -> bool:
+        """Whether the message is given up, and moved from now on: neither deliver nor ack it.
 
-        Call it for each message just before it is handed out.
+        It is the consumer's `redelivery_filter`, called with each message before it is handed out.
         """
-        raise NotImplementedError
+        if message.redelivery_count() <= self._policy.max_redeliver_count or self._is_closed:
+            return False
+        if self._queue.offer(message.message_id(), message) is MoveOutcome.FULL:
+            self._return(message)
+        elif not self._is_moving:
+            self._is_moving = True
+            self._tasks.spawn(self._move_all(), "move")
+        return True
 
-    def on_acknowledged(self, message_ids: Iterable[MessageId]) -> None:
-        """The application acknowledged them."""
-        raise NotImplementedError
+    async def _move_all(self) -> None:
+        try:
+            while messages := self._queue.take(MOVES_AT_ONCE):
+                async with asyncio.TaskGroup() as group:
+                    for message in messages:
+                        group.create_task(self._move(message))
+        finally:
+            self._is_moving = False
 
-    def on_acknowledged_cumulative(self, message_id: MessageId) -> None:
-        """The application acknowledged all up to this one."""
-        raise NotImplementedError
+    async def _move(self, message: Message) -> None:
+        """Publish, then acknowledge; an error costs a later redelivery."""
+        try:
+            await self._producers.send(message, self._dead_letter_plan(message))
+            await self._source.acknowledge(message)
+            self._backoff.reset()
+        except Exception:  # whatever it is: the message must come back, and others go on
+            logger.warning(
+                "dead letter not moved, it is tried again later",
+                extra={"topic": self._names.topic, "message_id": str(message.message_id())},
+                exc_info=True,
+            )
+            self._return(message)
+        finally:
+            self._queue.on_done(message.message_id())
 
-    def take_over(self, message_ids: Iterable[MessageId]) -> list[MessageId]:
-        """Those that are still to be asked for again; the others are being moved from now on.
+    def _dead_letter_plan(self, message: Message) -> LetterPlan:
+        assert self._policy.dead_letter_topic is not None, "the policy has names"
+        properties = self._properties(message)
+        return LetterPlan(self._policy.dead_letter_topic, properties, is_dead=True, delay_millis=0)
 
-        Call it before each redelivery by ids (negative acks, ack time-outs).
-        """
-        raise NotImplementedError
+    def _properties(self, message: Message) -> dict[str, str]:
+        return dead_letter_properties(
+            message.properties(),
+            topic=self._names.topic,
+            subscription_name=self._names.subscription_name,
+            message_id=message.message_id(),
+        )
 
-    def clear(self) -> None:
-        """The consumer sought or lost its connection: all that is unacknowledged comes again."""
-        raise NotImplementedError
+    def _return(self, message: Message) -> None:
+        """Ask for it again after a while."""
+        self._returned.add(message.entry.key)
+        if self._returns is None and not self._is_closed:
+            delay_seconds = self._backoff.next_delay(self._clock.monotonic_seconds())
+            self._returns = self._clock.call_later(delay_seconds, self._ask_again)
+
+    def _ask_again(self) -> None:
+        self._returns = None
+        entries, self._returned = sorted(self._returned), set()
+        self._source.redeliver(entries)
 
     async def reconsume_later(
         self,
@@ -99,14 +265,38 @@ class Letters:
         delay_millis: int,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Publish a copy to the retry topic, or beyond the limit to the dead-letter topic; then ack.
+        """Publish a copy to the retry topic, beyond the limit to the dead-letter topic; then ack.
 
         Raises:
             OperationNotSupportedError: The consumer has no `retry_enable`.
             PulsarError: It could not be published; the message stays unacknowledged.
         """
-        raise NotImplementedError
+        if not self._is_retry_enabled:
+            raise OperationNotSupportedError(
+                f"subscription {self._names.subscription_name} on {self._names.topic}: "
+                f"reconsume_later needs retry_enable"
+            )
+        plan = plan_reconsume(
+            self._policy,
+            self._properties(message),
+            delay_millis=delay_millis,
+            custom_properties=properties,
+        )
+        try:
+            await self._producers.send(message, plan)
+        except PulsarError:
+            self._return(message)
+            raise
+        await self._source.acknowledge(message)
 
     async def close(self) -> None:
-        """Stop moving, and close the producers. May be called again."""
-        raise NotImplementedError
+        """Stop moving, and close the producers. May be called again.
+
+        What was not acknowledged yet comes again to the subscription's other consumers.
+        """
+        self._is_closed = True
+        if self._returns is not None:
+            self._returns.cancel()
+            self._returns = None
+        await self._tasks.close()
+        await self._producers.close()

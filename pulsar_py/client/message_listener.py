@@ -1,25 +1,36 @@
 """Handing messages to an application's function: in order, or several at a time (edge).
 
 `ListenerRunner` pulls from its consumer and calls the listener, a plain function or a coroutine
-function. With `concurrency` above 1 messages of different lanes run at the same time; those of one
-lane (a key, or on ordered subscriptions a topic's messages without key) one after the other. A
-listener's error is logged and its message negatively acknowledged; acknowledging is the listener's.
+function. With `concurrency` above 1 messages of different lanes (see `listener_lanes`) run at the
+same time, those of one lane one after the other. A listener's error is logged and its message
+negatively acknowledged; acknowledging is the listener's own affair.
 
 Source: MessageListener, ConsumerBase.triggerListener in Pulsar's Java client.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import Any, Final, Protocol
 
 from pulsar_py.client.enums import ConsumerType
+from pulsar_py.client.listener_lanes import Lane, ListenerLanes, lane_of
 from pulsar_py.client.message import Message
+from pulsar_py.common.errors import AlreadyClosedError
+from pulsar_py.common.tasks import TaskOwner
 
 __all__ = ["ListenedConsumer", "Listener", "ListenerRunner"]
 
+logger = logging.getLogger(__name__)
+
 Listener = Callable[[Any, Message], Awaitable[None] | None]
-"""Called with the consumer and the message. Any: the consumer's class is the application's affair."""
+"""Called with the consumer and a message. Any: the consumer's class is the listener's affair."""
+
+_CALLS_WITHOUT_BREAK: Final = 32
+"""Calls of a plain function after which others on the loop get their turn."""
 
 
 class ListenedConsumer(Protocol):
@@ -45,20 +56,89 @@ class ListenerRunner:
         concurrency: int = 1,
     ) -> None:
         """Take the parts; nothing runs before `start`. `name` stands in logs."""
-        raise NotImplementedError
+        self._consumer = consumer
+        self._listener = listener
+        self._name = name
+        self._consumer_type = consumer_type
+        self._concurrency = concurrency
+        self._tasks = TaskOwner(f"listener of {name}")
+        self._lanes: ListenerLanes[Message] = ListenerLanes(concurrency)
+        # Set unless paused.
+        self._may_run = asyncio.Event()
+        self._may_run.set()
+        self._is_closed = False
+        # Set when a message in hand is done.
+        self._has_room = asyncio.Event()
 
     def start(self) -> None:
         """Begin to call the listener."""
-        raise NotImplementedError
+        work = self._run_in_order() if self._concurrency == 1 else self._run_in_lanes()
+        self._tasks.spawn(work, "pull")
 
     def pause(self) -> None:
         """Call it no more until `resume`; calls that run go on."""
-        raise NotImplementedError
+        self._may_run.clear()
 
     def resume(self) -> None:
         """Go on after `pause`."""
-        raise NotImplementedError
+        self._may_run.set()
 
     async def close(self) -> None:
         """Cancel what runs, and wait for it. Called from the listener, it leaves that one be."""
-        raise NotImplementedError
+        self._is_closed = True
+        await self._tasks.close()
+
+    async def _next_message(self) -> Message | None:
+        """The next message; None at the end."""
+        await self._may_run.wait()
+        try:
+            message = await self._consumer.receive()
+        except AlreadyClosedError:
+            return None
+        await self._may_run.wait()  # paused while it waited: the message waits too
+        return message
+
+    async def _run_in_order(self) -> None:
+        calls_count = 0
+        while (message := await self._next_message()) is not None:
+            await self._call(message)
+            calls_count += 1
+            if calls_count % _CALLS_WITHOUT_BREAK == 0:
+                await asyncio.sleep(0)
+
+    async def _run_in_lanes(self) -> None:
+        lanes = self._lanes
+        while (message := await self._next_message()) is not None:
+            lanes.offer(lane_of(message, self._consumer_type), message)
+            self._start_calls()
+            while not lanes.has_room:
+                self._has_room.clear()
+                await self._has_room.wait()
+
+    def _start_calls(self) -> None:
+        while (item := self._lanes.take()) is not None:
+            lane, message = item
+            self._tasks.spawn(self._call_in_lane(lane, message), "call")
+
+    async def _call_in_lane(self, lane: Lane, message: Message) -> None:
+        await self._call(message)
+        self._lanes.done(lane)
+        self._has_room.set()
+        if not self._is_closed:
+            self._start_calls()
+
+    async def _call(self, message: Message) -> None:
+        try:
+            waiting = self._listener(self._consumer, message)
+            if waiting is not None:
+                await waiting
+        except Exception:  # the application's code: whatever it raises costs its message only
+            logger.exception(
+                "message listener failed",
+                extra={"consumer": self._name, "message_id": str(message.message_id())},
+            )
+            self._give_back(message)
+
+    def _give_back(self, message: Message) -> None:
+        with suppress(AlreadyClosedError):  # closing the consumer gave it back
+            self._consumer.negative_acknowledge(message)

@@ -1,0 +1,49 @@
+"""Turns: which of many sources is asked next, so that none starves (pure).
+
+Only sources that said they have something are in the rotation; one is asked, and goes to the end if
+it had something, or leaves if it had not. All steps take constant time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+__all__ = ["Rotation"]
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Rotation(Generic[T]):
+    """Sources in the order of their turns; each is in it at most once."""
+
+    __slots__ = ("_order",)
+
+    def __init__(self) -> None:
+        # A dict keeps order and membership; its values mean nothing.
+        self._order: dict[T, None] = {}
+
+    def add(self, source: T) -> None:
+        """It has something: its turn comes after all others; in the rotation already, it stays."""
+        self._order.setdefault(source)
+
+    def next(self) -> T | None:
+        """Whose turn it is, which leaves the rotation; None if nobody has anything."""
+        for source in self._order:
+            del self._order[source]
+            return source
+        return None
+
+    def discard(self, source: T) -> None:
+        """It is gone; unknown ones are fine."""
+        self._order.pop(source, None)
+
+    def clear(self) -> None:
+        """Nobody has anything."""
+        self._order.clear()
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __contains__(self, source: T) -> bool:
+        return source in self._order
