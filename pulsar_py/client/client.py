@@ -1,17 +1,69 @@
-"""The client: where producers, consumers, readers and table views come from."""
+"""The client: where producers, consumers, readers and table views come from.
+
+    async with Client("pulsar://localhost:6650") as client:
+        async with await client.create_producer("my-topic") as producer:
+            await producer.send(b"hello")
+
+One client serves a whole program: it shares its connections among all it makes. It works on the
+event loop of its first use, starts no threads, and cannot be used in a forked child (which makes
+its own). Nothing is connected before it is needed.
+
+Source: the official Python client's `Client`; PulsarClient in Pulsar's Java client.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import fields
+from random import Random
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from pulsar_py.client.client_context import ClientContext
-from pulsar_py.client.service_url import ServiceUrlProvider
+from pulsar_py.client.authentication import Authentication
+from pulsar_py.client.client_config import ClientConfig
+from pulsar_py.client.client_context import ClientContext, Closable
+from pulsar_py.client.fork_safety import watch
+from pulsar_py.client.service_url import ServiceUrl, ServiceUrlProvider
+from pulsar_py.common.clock import Clock, SystemClock
+from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationError
 from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.names import TopicName
 
-__all__ = ["Client"]
+if TYPE_CHECKING:
+    from pulsar_py.client.reader import Reader
+    from pulsar_py.client.table_view import TableView
+
+__all__ = ["Client", "ClientOptions"]
+
+logger = logging.getLogger(__name__)
+
+
+class ClientOptions(TypedDict, total=False):
+    """The keyword arguments of `Client`; `ClientConfig` says what each is, and its default."""
+
+    operation_timeout_seconds: float
+    connection_timeout_ms: int
+    connections_per_broker: int
+    concurrent_lookup_requests: int
+    max_lookup_redirects: int
+    keep_alive_interval_seconds: float
+    connection_max_idle_seconds: float
+    initial_backoff_interval_ms: int
+    max_backoff_interval_ms: int
+    memory_limit_bytes: int
+    stats_interval_in_seconds: float
+    listener_name: str | None
+    message_listener_threads: int
+    tls_trust_certs_file_path: str | None
+    tls_allow_insecure_connection: bool
+    tls_validate_hostname: bool
+    tls_certificate_file_path: str | None
+    tls_private_key_file_path: str | None
+    tls_ciphers: str | None
 
 
 class Client:
@@ -20,61 +72,211 @@ class Client:
     def __init__(
         self,
         service_url: str | ServiceUrlProvider,
-        authentication: Any = None,
-        **options: Any,
+        authentication: Authentication | None = None,
+        *,
+        clock: Clock | None = None,
+        chance: Random | None = None,
+        **options: Unpack[ClientOptions],
     ) -> None:
-        """`options` are the fields of `ClientConfig`."""
-        raise NotImplementedError
+        """Take in what is wanted; nothing is connected yet, and no event loop is needed.
+
+        Args:
+            service_url: `pulsar://host:port,host:port`, `pulsar+ssl://…`, `http://…`, `https://…`,
+                or what chooses among clusters, such as `AutoClusterFailover`.
+            authentication: Who the client is.
+            clock: For tests in virtual time; the machine's if not given.
+            chance: For tests that have to repeat; a new one if not given.
+            **options: See `ClientOptions`.
+
+        Raises:
+            InvalidConfigurationError: An option is unknown or out of bounds.
+            InvalidServiceUrlError: The URL can't be read.
+        """
+        self._provider = None if isinstance(service_url, str) else service_url
+        text = service_url if isinstance(service_url, str) else service_url.initial_service_url()
+        _check_names(options)
+        if authentication is not None and not isinstance(authentication, Authentication):
+            raise InvalidConfigurationError(
+                f"authentication: an Authentication, not {type(authentication).__name__}"
+            )
+        self._context = ClientContext(
+            ServiceUrl.parse(text),
+            ClientConfig(authentication=authentication, **options),
+            clock=clock or SystemClock(),
+            chance=chance or Random(),  # noqa: S311 - spreads load, keeps no secret
+        )
+        self._is_provider_started = False
+        # Set when `close` began; who calls it meanwhile waits for the same end.
+        self._closing: asyncio.Future[None] | None = None
+        watch(self._context)
 
     @property
     def context(self) -> ClientContext:
         """What the client's parts share; for parts of this package only."""
-        raise NotImplementedError
+        return self._context
 
-    async def create_producer(self, topic: str, **options: Any) -> Any:
-        """Calls P2's `producer.create_producer(context, topic, **options)`."""
-        raise NotImplementedError
+    @property
+    def service_url(self) -> str:
+        """The URL in use."""
+        return str(self._context.service_url)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed; it can't be used again."""
+        return self._context.closed_error is not None or self._closing is not None
+
+    async def _start(self) -> None:
+        """What each call begins with."""
+        self._context.check_usable()
+        if self._closing is not None:
+            raise AlreadyClosedError("the client is closing")
+        if self._provider is not None and not self._is_provider_started:
+            self._is_provider_started = True
+            await self._provider.start(self, self._context)
+
+    async def create_producer(
+        self,
+        topic: str,
+        **options: Any,  # Any: the fields of ProducerConfig, checked there
+    ) -> Any:  # Any: see producer.create_producer
+        """A producer, open; of all partitions if the topic has several.
+
+        Raises:
+            InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
+            ServiceError, ClientError: It could not be opened within the operation timeout, and why.
+        """
+        from pulsar_py.client.producer import create_producer  # noqa: PLC0415 - late
+
+        await self._start()
+        return await create_producer(self._context, topic, **options)
 
     async def subscribe(
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
-        **options: Any,
-    ) -> Any:
-        """Calls P4's `subscribe.subscribe(context, topic, subscription_name, **options)`."""
-        raise NotImplementedError
+        **options: Any,  # Any: the fields of ConsumerConfig, checked there
+    ) -> Any:  # Any: see subscribe.subscribe
+        """A consumer, open: of a topic, of all its partitions, of several topics, or of a pattern.
 
-    async def create_reader(self, topic: str, start_message_id: MessageId, **options: Any) -> Any:
-        """Calls P4's `reader.create_reader(context, topic, start_message_id, **options)`."""
-        raise NotImplementedError
+        Raises:
+            InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
+            ServiceError, ClientError: It could not be opened within the operation timeout, and why.
+        """
+        from pulsar_py.client.subscribe import subscribe  # noqa: PLC0415 - late
 
-    async def create_table_view(self, topic: str, **options: Any) -> Any:
-        """Calls P4's `table_view.create_table_view(context, topic, **options)`."""
-        raise NotImplementedError
+        await self._start()
+        return await subscribe(self._context, topic, subscription_name, **options)
+
+    async def create_reader(
+        self,
+        topic: str,
+        start_message_id: MessageId,
+        **options: Any,  # Any: the fields of ReaderConfig, checked there
+    ) -> Reader:
+        """A reader, open, that begins after `start_message_id` (or at it, if inclusive).
+
+        Raises:
+            InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
+            ServiceError, ClientError: It could not be opened within the operation timeout, and why.
+        """
+        from pulsar_py.client.reader import create_reader  # noqa: PLC0415 - late
+
+        await self._start()
+        return await create_reader(self._context, topic, start_message_id, **options)
+
+    async def create_table_view(
+        self,
+        topic: str,
+        **options: Any,  # Any: the options of table_view.create_table_view
+    ) -> TableView:
+        """The newest value of each key, kept up to date; returns when it has caught up.
+
+        Raises:
+            InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
+            ServiceError, ClientError: It could not be opened within the operation timeout, and why.
+        """
+        from pulsar_py.client.table_view import create_table_view  # noqa: PLC0415 - late
+
+        await self._start()
+        return await create_table_view(self._context, topic, **options)
 
     async def get_topic_partitions(self, topic: str) -> list[str]:
-        """The names of a topic's partitions; its own name where it has none."""
-        raise NotImplementedError
+        """The full names of a topic's partitions; its own name where it has none.
+
+        Raises:
+            InvalidTopicNameError: That is no topic name.
+            ServiceError, ClientError: No answer within the operation timeout, and why.
+        """
+        await self._start()
+        name = TopicName.parse(topic)
+        if name.partition_index >= 0:
+            return [str(name)]
+        count = await self._context.partitions_count(str(name))
+        return [str(name.partition(i)) for i in range(count)] or [str(name)]
 
     async def update_service_url(
         self,
         service_url: str,
         *,
-        authentication: Any = None,
+        authentication: Authentication | None = None,
         tls_trust_certs_file_path: str | None = None,
     ) -> None:
-        """Close all connections; producers and consumers come back at the new URL."""
-        raise NotImplementedError
+        """Use another cluster: connections close, producers and consumers come back there.
+
+        Args:
+            service_url: As in `Client`, but no provider.
+            authentication: Instead of the one so far; None keeps that.
+            tls_trust_certs_file_path: Instead of the file so far; None keeps that.
+
+        Raises:
+            InvalidServiceUrlError: That is no URL; nothing changed.
+        """
+        self._context.check_usable()
+        await self._context.update_service_url(
+            service_url,
+            authentication=authentication,
+            tls_trust_certs_file_path=tls_trust_certs_file_path,
+        )
 
     async def close(self) -> None:
-        """Close what the client made, then its connections. May be called again."""
-        raise NotImplementedError
+        """Close what the client made, then its connections. May be called again.
+
+        Ends within the operation timeout and a few seconds, also when brokers don't answer; when it
+        is cancelled, everything is dropped at once.
+        """
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+            return
+        if self._context.closed_error is not None:
+            return
+        self._context.check_usable()
+        self._closing = asyncio.get_running_loop().create_future()
+        try:
+            await self._close()
+        finally:
+            self._context.abandon()
+            self._closing.set_result(None)
+
+    async def _close(self) -> None:
+        if self._provider is not None and self._is_provider_started:
+            await self._provider.close()
+        seconds = self._context.config.operation_timeout_seconds
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*(_close_child(each) for each in self._context.children))
+        await self._context.close()
+        if self._context.config.authentication is not None:
+            await self._context.config.authentication.close()
 
     def shutdown(self) -> None:
-        """Drop everything at once, without a word to brokers."""
-        raise NotImplementedError
+        """Drop everything at once, without a word to brokers; for use where nothing can be awaited.
+
+        Sends that wait for receipts fail with ConnectionClosedError or AlreadyClosedError.
+        """
+        self._context.abandon()
 
     async def __aenter__(self) -> Self:
+        await self._start()
         return self
 
     async def __aexit__(
@@ -84,3 +286,21 @@ class Client:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+async def _close_child(child: Closable) -> None:
+    try:
+        await child.close()
+    except Exception as error:  # noqa: BLE001 - one that can't be closed must not keep the others open
+        logger.warning("not closed cleanly", extra={"who": repr(child), "error": str(error)})
+
+
+def _check_names(options: ClientOptions) -> None:
+    known = {each.name for each in fields(ClientConfig)} - {"authentication"}
+    for name in options:
+        if name not in known:
+            from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
+
+            near = get_close_matches(name, known, n=1)
+            hint = f", did you mean {near[0]}?" if near else ""
+            raise InvalidConfigurationError(f"{name} is no option of Client{hint}")

@@ -1,53 +1,381 @@
-"""One connection to a broker. Implementation follows; names stand."""
+"""One connection to a broker: requests and their answers, and who gets what else comes in (edge).
+
+Received bytes become frames, frames commands; SEND_RECEIPT and MESSAGE go to their handlers,
+answers to whoever waits for the request, the rest to whom it concerns. What goes out is queued and
+written once a loop tick. What always holds: a request ends, by its answer, its time limit or the
+connection's end; a handler hears of that end exactly once; after it nothing is received or sent.
+
+A broker that breaks the protocol loses the connection; requests fail with the reason, and producers
+and consumers come back by themselves. Which commands may come is decided in `wire.connection_state`,
+keep-alive too.
+
+Source: ClientCnx and PulsarHandler in Pulsar's client.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
 
+from pulsar_py.client.answers import ANSWER_OF, ANSWERS, answer_error, request_id_of, request_type
 from pulsar_py.client.handlers import ConsumerHandler, ProducerHandler, TopicWatchHandler
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, FeatureFlags
-from pulsar_py.wire.versions import Feature
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    ClientTimeoutError,
+    ConnectError,
+    ConnectionClosedError,
+    ProtocolError,
+    PulsarError,
+    RemoteProtocolError,
+    service_error,
+)
+from pulsar_py.common.message_id import to_signed
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandTopicMigrated, FeatureFlags
+from pulsar_py.wire import client_commands, commands
+from pulsar_py.wire.connection_state import ConnectionState, KeepAlive, KeepAliveDecision, Side
+from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE, FrameDecoder, max_frame_bytes
+from pulsar_py.wire.versions import Feature, allows
 
-__all__ = ["ClientCnx"]
+if TYPE_CHECKING:
+    from pulsar_py.client.authentication import Authentication
+
+__all__ = ["CLIENT_VERSION", "ClientCnx", "CnxSettings"]
+
+logger = logging.getLogger(__name__)
+
+CLIENT_VERSION: Final = "pulsar_py-v0.1.0"
+"""What brokers show about us; reading the installed version costs 46 ms."""
+WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
+"""More than this in the socket's buffer, and the connection is not writable."""
+CLOSE_FLUSH_SECONDS: Final = 2.0
+"""How long a closed connection may take to send what was queued before."""
 
 Buffer = bytes | bytearray | memoryview
+_MESSAGE: Final = BaseCommand.MESSAGE
+_SEND_RECEIPT: Final = BaseCommand.SEND_RECEIPT
 
 
-class ClientCnx:
-    """One connection to a broker, shaken hands. Owned by the ConnectionPool, shared by handlers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CnxSettings:
+    """What a connection has to know."""
 
     remote_address: str
-    """`host:port` of the broker; for logs and errors."""
-    is_connected: bool
-    """Whether the handshake is done and the connection is not closed."""
-    protocol_version: int
-    """What both sides go by."""
-    max_message_size: int
-    """Bytes of metadata and payload that the broker takes in one entry."""
-    feature_flags: FeatureFlags
-    """What the broker announced."""
-    is_writable: bool
-    """False while the socket's buffer is full; `drain` waits for the end of that."""
+    """`host:port` of the broker that is meant; for logs and errors."""
+    proxy_to_broker: str | None = None
+    """`host:port` that the proxy at the other end has to go on to."""
+    authentication: Authentication | None = None
+    request_timeout_seconds: float = 30
+    keep_alive_interval_seconds: float = 30
+
+
+class _Request:
+    """One request that has no answer yet."""
+
+    __slots__ = ("answer", "expected", "on_queued", "timer")
+
+    def __init__(
+        self, answer: asyncio.Future[BaseCommand], expected: int, on_queued: Callable[[], None]
+    ) -> None:
+        self.answer = answer
+        # The type of the answer that is no error.
+        self.expected = expected
+        # PRODUCER: it has to wait for its turn.
+        self.on_queued = on_queued
+        # Ends it; None once it may take as long as it likes.
+        self.timer: asyncio.TimerHandle | None = None
+
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+class ClientCnx(asyncio.Protocol):
+    """One connection to a broker. Owned by the ConnectionPool, shared by its handlers.
+
+    Invariant: handlers and requests are there only while the connection is not closed.
+    """
+
+    def __init__(
+        self,
+        settings: CnxSettings,
+        *,
+        clock: Clock,
+        tasks: TaskOwner,
+        new_request_id: Callable[[], int],
+    ) -> None:
+        """Take in what it needs; the transport comes with `connection_made`.
+
+        Args:
+            settings: What the pool decided.
+            clock: For keep-alive and time limits.
+            tasks: Answers to challenges run there.
+            new_request_id: Gives ids that no other request of the client has.
+        """
+        self._settings = settings
+        self._clock = clock
+        self._tasks = tasks
+        self.remote_address: Final = settings.remote_address
+        self.next_request_id: Final = new_request_id
+        self._state = ConnectionState(Side.CLIENT)
+        self._decoder = FrameDecoder(max_frame_bytes(DEFAULT_MAX_MESSAGE_SIZE))
+        self._keep_alive = KeepAlive(
+            now=clock.monotonic_seconds(), interval_seconds=settings.keep_alive_interval_seconds
+        )
+        self._keep_alive_timer: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None  # None before and after
+        # Whether the handshake is done and the connection not closed; a plain attribute, since hot
+        # paths read it.
+        self.is_connected = False
+        self.protocol_version = 0
+        self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self.feature_flags = FeatureFlags()
+        # False while the socket's buffer is above its mark.
+        self.is_writable = True
+        # Queued since the last loop tick.
+        self._out: list[Buffer] = []
+        self._is_flush_due = False
+        self._requests: dict[int, _Request] = {}
+        self._producers: dict[int, ProducerHandler] = {}
+        self._consumers: dict[int, ConsumerHandler] = {}
+        self._watchers: dict[int, TopicWatchHandler] = {}
+        # Why it is closed; None while it is not.
+        self._closed_reason: str | None = None
+        # Done when CONNECTED came, or failed with what came instead; None outside `handshake`.
+        self._handshake: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None  # while somebody waits in `drain`
+        # Whether there is a socket, and who waits in `wait_closed` for its end.
+        self._has_socket = False
+        self._lost: asyncio.Future[None] | None = None
+
+    # --- what comes in -------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Cut, parse and hand on; then let everybody know who got something."""
+        # Hot path: consume and produce in `make bench-client`.
+        self._keep_alive.is_waiting = False
+        touched: dict[ProducerHandler | ConsumerHandler, None] = {}
+        try:
+            self._take(data, touched)
+        except ProtocolError as error:
+            self._close_abruptly(f"broke the protocol: {error}")
+        except Exception as error:
+            # The outermost edge of what a connection does: a fault of ours must not go unseen, and
+            # its connection can't be trusted any more.
+            logger.exception("connection failed", extra={"broker": self.remote_address})
+            self._close_abruptly(f"failed on our side: {error!r}")
+        for handler in touched:
+            handler.on_batch_end()
+
+    def _take(self, data: bytes, touched: dict[ProducerHandler | ConsumerHandler, None]) -> None:
+        producers, consumers = self._producers, self._consumers
+        read_command = commands.read_command
+        for command_bytes, payload in self._decoder.decode(data):
+            command = read_command(command_bytes)
+            kind = command.type
+            if kind not in self._state.legal:
+                self._state.check(kind)
+            if kind == _MESSAGE:
+                message = command.message
+                consumer = consumers.get(message.consumer_id)
+                if payload is None:
+                    raise RemoteProtocolError("MESSAGE without an entry")
+                if consumer is not None:
+                    touched[consumer] = None
+                    consumer.on_message(message, payload)
+            elif kind == _SEND_RECEIPT:
+                receipt = command.send_receipt
+                producer = producers.get(receipt.producer_id)
+                if producer is not None:
+                    message_id = receipt.message_id
+                    touched[producer] = None
+                    producer.on_send_receipt(
+                        receipt.sequence_id,
+                        to_signed(receipt.highest_sequence_id),
+                        to_signed(message_id.ledgerId),
+                        to_signed(message_id.entryId),
+                    )
+            elif kind in ANSWERS:
+                self._on_answer(command)
+            else:
+                self._on_news(command, touched)
+            if self._closed_reason is not None:
+                return
+
+    def _on_answer(self, command: BaseCommand) -> None:
+        request_id = request_id_of(command)
+        if request_id == commands.NO_REQUEST_ID and command.type == BaseCommand.ERROR:
+            self._on_connection_error(command)
+            return
+        request = self._requests.get(request_id)
+        if request is None or request.answer.done():
+            return  # timed out or cancelled before
+        if command.type not in (request.expected, BaseCommand.ERROR):
+            names = [BaseCommand.Type.Name(each) for each in (command.type, request.expected)]  # type: ignore[arg-type] # both are types
+            text = f"{names[0]} answers a request that expects {names[1]}"
+            request.answer.set_exception(RemoteProtocolError(f"{self.remote_address}: {text}"))
+            raise RemoteProtocolError(text)
+        if (
+            command.type == BaseCommand.PRODUCER_SUCCESS
+            and not command.producer_success.producer_ready
+        ):
+            request.stop_timer()
+            request.on_queued()
+            return
+        request.answer.set_result(command)
+
+    def _on_connection_error(self, command: BaseCommand) -> None:
+        """The broker refuses the connection itself."""
+        error = service_error(
+            command.error.error, f"{self.remote_address}: {command.error.message}"
+        )
+        if self._handshake is not None and not self._handshake.done():
+            self._handshake.set_exception(error)
+        self.close(f"broker said: {command.error.message}")
+
+    def _on_news(
+        self,
+        command: BaseCommand,
+        touched: dict[ProducerHandler | ConsumerHandler, None],
+    ) -> None:
+        """Whatever belongs to no request and is not hot."""
+        kind = command.type
+        if kind == BaseCommand.PING:
+            self.send(commands.pong())
+        elif kind == BaseCommand.SEND_ERROR:
+            failed = command.send_error
+            if (producer := self._producers.get(failed.producer_id)) is not None:
+                touched[producer] = None
+                producer.on_send_error(failed.sequence_id, failed.error, failed.message)
+        elif kind == BaseCommand.CONNECTED:
+            self._on_connected(command)
+        elif kind == BaseCommand.AUTH_CHALLENGE:
+            challenge = command.authChallenge.challenge.auth_data
+            self._tasks.spawn(self._answer_challenge(challenge), "answer challenge")
+        elif kind == BaseCommand.WATCH_TOPIC_UPDATE:
+            update = command.watchTopicUpdate
+            if (watcher := self._watchers.get(update.watcher_id)) is not None:
+                watcher.on_topic_list_update(
+                    tuple(update.new_topics), tuple(update.deleted_topics), update.topics_hash
+                )
+        else:
+            self._on_handler_news(command)
+
+    def _on_handler_news(self, command: BaseCommand) -> None:
+        """What concerns one producer or consumer as a whole."""
+        kind = command.type
+        if kind == BaseCommand.CLOSE_PRODUCER:
+            close = command.close_producer
+            if (producer := self._producers.pop(close.producer_id, None)) is not None:
+                producer.on_close_producer(
+                    self,
+                    close.assignedBrokerServiceUrl or None,
+                    close.assignedBrokerServiceUrlTls or None,
+                )
+        elif kind == BaseCommand.CLOSE_CONSUMER:
+            gone = command.close_consumer
+            if (consumer := self._consumers.pop(gone.consumer_id, None)) is not None:
+                consumer.on_close_consumer(
+                    self,
+                    gone.assignedBrokerServiceUrl or None,
+                    gone.assignedBrokerServiceUrlTls or None,
+                )
+        elif kind == BaseCommand.ACTIVE_CONSUMER_CHANGE:
+            change = command.active_consumer_change
+            if (consumer := self._consumers.get(change.consumer_id)) is not None:
+                consumer.on_active_consumer_change(is_active=change.is_active)
+        elif kind == BaseCommand.REACHED_END_OF_TOPIC:
+            ended = command.reachedEndOfTopic
+            if (consumer := self._consumers.get(ended.consumer_id)) is not None:
+                consumer.on_reached_end_of_topic()
+        elif kind == BaseCommand.TOPIC_MIGRATED:
+            self._on_topic_migrated(command.topicMigrated)
+
+    def _on_topic_migrated(self, migrated: CommandTopicMigrated) -> None:
+        handler: ProducerHandler | ConsumerHandler | None
+        if migrated.resource_type == CommandTopicMigrated.Producer:
+            handler = self._producers.get(migrated.resource_id)
+        else:
+            handler = self._consumers.get(migrated.resource_id)
+        if handler is not None:
+            handler.on_topic_migrated(
+                self, migrated.brokerServiceUrl or None, migrated.brokerServiceUrlTls or None
+            )
+
+    # --- the handshake -------------------------------------------------------------------------
+
+    async def handshake(self) -> None:
+        """Return when the broker said CONNECTED; whoever calls it sets a time limit.
+
+        Raises:
+            ServiceError: The broker refuses, such as AuthenticationError.
+            AuthenticationDataError: The credentials can't be had.
+            ConnectError: The connection was closed meanwhile.
+        """
+        authentication = self._settings.authentication
+        data = None if authentication is None else await authentication.authenticate()
+        if self._closed_reason is not None:
+            raise ConnectError(f"{self.remote_address}: {self._closed_reason}")
+        self._handshake = asyncio.get_running_loop().create_future()
+        self._state.on_connect()
+        self.send(
+            client_commands.connect(
+                CLIENT_VERSION,
+                auth_method_name="none" if authentication is None else authentication.method_name,
+                auth_data=data,
+                proxy_to_broker_url=self._settings.proxy_to_broker,
+            )
+        )
+        try:
+            await self._handshake
+        finally:
+            self._handshake = None
+
+    def _on_connected(self, command: BaseCommand) -> None:
+        connected = command.connected
+        if connected.HasField("max_message_size"):
+            if connected.max_message_size <= 0:
+                raise RemoteProtocolError(f"max_message_size={connected.max_message_size}")
+            self.max_message_size = connected.max_message_size
+            self._decoder.set_max_frame_bytes(max_frame_bytes(self.max_message_size))
+        self.protocol_version = connected.protocol_version
+        self.feature_flags = connected.feature_flags
+        self._state.on_connected()
+        self.is_connected = True
+        if self._handshake is not None and not self._handshake.done():
+            self._handshake.set_result(None)
+
+    async def _answer_challenge(self, challenge: bytes) -> None:
+        authentication = self._settings.authentication
+        if authentication is None:
+            self.close("broker wants credentials, and there is no authentication")
+            return
+        try:
+            data = await authentication.authenticate(challenge)
+        except PulsarError as error:
+            logger.warning(
+                "credentials not to be had",
+                extra={"broker": self.remote_address, "error": str(error)},
+            )
+            if self._handshake is not None and not self._handshake.done():
+                self._handshake.set_exception(error)
+            self.close(f"no fresh credentials: {error}")
+            return
+        self.send(
+            client_commands.auth_response(
+                CLIENT_VERSION, auth_method_name=authentication.method_name, auth_data=data
+            )
+        )
 
     def supports(self, feature: Feature) -> bool:
         """Whether broker and client both know the feature."""
-        raise NotImplementedError
+        return allows(self.protocol_version, feature)
 
-    def next_request_id(self) -> int:
-        """A request id that no other request of this client has."""
-        raise NotImplementedError
-
-    def send(self, frame: bytes) -> None:
-        """Queue one frame; dropped without a word if the connection is closed."""
-        raise NotImplementedError
-
-    def write(self, buffers: Sequence[Buffer]) -> None:
-        """Queue parts of frames; one `writelines` a loop tick carries all that is queued."""
-        raise NotImplementedError
-
-    async def drain(self) -> None:
-        """Return once `is_writable`, or the connection is closed."""
-        raise NotImplementedError
+    # --- requests ------------------------------------------------------------------------------
 
     async def request(
         self,
@@ -61,7 +389,7 @@ class ClientCnx:
 
         Args:
             request_id: What the command carries; of `next_request_id`.
-            frame: The command.
+            frame: The command, made by `encode`.
             timeout_seconds: None for the client's operation timeout.
             subject: What errors name, such as the topic.
 
@@ -71,7 +399,9 @@ class ClientCnx:
             ConnectionClosedError: The connection was lost, or is closed already.
             RemoteProtocolError: The answer is not one to this command; the connection is closed.
         """
-        raise NotImplementedError
+        return await self._request(
+            request_id, frame, timeout_seconds=timeout_seconds, subject=subject, on_queued=_ignore
+        )
 
     async def request_producer(
         self,
@@ -87,32 +417,253 @@ class ClientCnx:
         One that waits for exclusive access (`producer_ready` false) is told so by `on_queued`, and
         from there on the wait has no time limit. Raises as `request`.
         """
-        raise NotImplementedError
+        return await self._request(
+            request_id,
+            frame,
+            timeout_seconds=timeout_seconds,
+            subject=subject,
+            on_queued=on_queued or _ignore,
+        )
+
+    async def _request(
+        self,
+        request_id: int,
+        frame: bytes,
+        *,
+        timeout_seconds: float | None,
+        subject: str,
+        on_queued: Callable[[], None],
+    ) -> BaseCommand:
+        prefix = f"{subject}: " if subject else ""
+        if not self.is_connected:
+            raise ConnectionClosedError(f"{prefix}{self._closed_text()}")
+        assert request_id not in self._requests, f"request {request_id} is under way already"
+        kind = request_type(frame)
+        seconds = (
+            self._settings.request_timeout_seconds if timeout_seconds is None else timeout_seconds
+        )
+        request = _Request(asyncio.get_running_loop().create_future(), ANSWER_OF[kind], on_queued)
+        name = BaseCommand.Type.Name(cast("BaseCommand.Type.ValueType", kind))
+        request.timer = self._clock.call_later(
+            seconds,
+            lambda: _fail(
+                request.answer,
+                ClientTimeoutError(
+                    f"{prefix}{self.remote_address} did not answer {name} in {seconds:g} s"
+                ),
+            ),
+        )
+        self._requests[request_id] = request
+        self.send(frame)
+        try:
+            answer = await request.answer
+        except ConnectionClosedError as error:
+            raise ConnectionClosedError(f"{prefix}{error}") from None
+        finally:
+            request.stop_timer()
+            self._requests.pop(request_id, None)
+        refusal = answer_error(answer)
+        if refusal is not None:
+            raise type(refusal)(f"{prefix}{refusal}")
+        return answer
+
+    # --- what goes out -------------------------------------------------------------------------
+
+    def send(self, frame: bytes) -> None:
+        """Queue one frame; dropped without a word if the connection is closed."""
+        self.write((frame,))
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Queue parts of frames; one `writelines` a loop tick carries all that is queued.
+
+        Leave the buffers unchanged from here on. Dropped without a word if the connection is
+        closed: its handlers hear of that.
+        """
+        # Hot path: produce in `make bench-client`.
+        if self._transport is None:
+            return
+        self._out += buffers
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        if self._transport is not None and self._out:
+            out, self._out = self._out, []
+            self._transport.writelines(out)
+
+    async def drain(self) -> None:
+        """Return once `is_writable`, or the connection is closed."""
+        while not self.is_writable and self._closed_reason is None:
+            if self._writable is None:
+                self._writable = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._writable)
+
+    def pause_writing(self) -> None:
+        """The socket takes no more for now."""
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        """The socket takes more again."""
+        self.is_writable = True
+        self._wake_writers()
+
+    def _wake_writers(self) -> None:
+        if self._writable is not None:
+            self._writable.set_result(None)
+            self._writable = None
+
+    # --- handlers ------------------------------------------------------------------------------
 
     def register_producer(self, producer_id: int, handler: ProducerHandler) -> None:
         """Hand the producer's receipts and news to `handler`; call it before PRODUCER is sent."""
-        raise NotImplementedError
+        self._check_open()
+        self._producers[producer_id] = handler
 
     def unregister_producer(self, producer_id: int) -> None:
         """No more calls for that producer; unknown ids are fine."""
-        raise NotImplementedError
+        self._producers.pop(producer_id, None)
 
     def register_consumer(self, consumer_id: int, handler: ConsumerHandler) -> None:
         """Hand the consumer's messages and news to `handler`; call it before SUBSCRIBE is sent."""
-        raise NotImplementedError
+        self._check_open()
+        self._consumers[consumer_id] = handler
 
     def unregister_consumer(self, consumer_id: int) -> None:
         """No more calls for that consumer; unknown ids are fine."""
-        raise NotImplementedError
+        self._consumers.pop(consumer_id, None)
 
     def register_topic_watcher(self, watcher_id: int, handler: TopicWatchHandler) -> None:
         """Hand news of topics to `handler`."""
-        raise NotImplementedError
+        self._check_open()
+        self._watchers[watcher_id] = handler
 
     def unregister_topic_watcher(self, watcher_id: int) -> None:
         """No more news; unknown ids are fine."""
-        raise NotImplementedError
+        self._watchers.pop(watcher_id, None)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody uses it."""
+        return not (self._requests or self._producers or self._consumers or self._watchers)
+
+    def _check_open(self) -> None:
+        if not self.is_connected:
+            raise ConnectionClosedError(self._closed_text())
+
+    # --- its life ------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is there."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._has_socket = True
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        self._set_keep_alive_timer()
+
+    def _set_keep_alive_timer(self) -> None:
+        delay = self._keep_alive.due_at - self._clock.monotonic_seconds()
+        self._keep_alive_timer = self._clock.call_later(max(delay, 0.001), self._on_tick)
+
+    def _on_tick(self) -> None:
+        decision = self._keep_alive.tick(
+            self._clock.monotonic_seconds(),
+            is_handshake_done=self._state.is_handshake_done,
+            peer_version=self.protocol_version,
+        )
+        if decision.is_close:
+            self._close_abruptly(f"keep-alive: {decision.value}")
+            return
+        if decision is KeepAliveDecision.SEND_PING:
+            self.send(commands.ping())
+        self._set_keep_alive_timer()
 
     def close(self, reason: str = "closed") -> None:
-        """Close at once; handlers get `on_connection_closed`, requests fail."""
-        raise NotImplementedError
+        """Close at once; handlers get `on_connection_closed`, requests fail with the reason.
+
+        What was queued is still sent, for at most `CLOSE_FLUSH_SECONDS`.
+        """
+        transport = self._transport
+        if transport is not None:
+            self._flush()
+            transport.close()
+            if transport.get_write_buffer_size():
+                self._clock.call_later(CLOSE_FLUSH_SECONDS, transport.abort)
+        self._on_closed(reason)
+
+    def _close_abruptly(self, reason: str) -> None:
+        """Close without sending what is queued: the peer is not to be trusted, or gone."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._on_closed(reason)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is gone."""
+        self._has_socket = False
+        self._on_closed("closed by the broker" if error is None else f"lost: {error}")
+        if self._lost is not None:
+            self._lost.set_result(None)
+            self._lost = None
+
+    async def wait_closed(self) -> None:
+        """Return when the socket of a connection that was closed is gone."""
+        while self._has_socket:
+            if self._lost is None:
+                self._lost = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._lost)
+
+    def eof_received(self) -> None:
+        """The broker closes; the transport does so too."""
+
+    def detach_after_fork(self) -> None:
+        """In a forked child: forget the socket without touching it, which the parent uses."""
+        self._has_socket = False
+        self.is_connected = False
+        self._closed_reason = "belongs to the parent process"
+        self._transport = None
+
+    @property
+    def file_number(self) -> int:
+        """The socket's descriptor, -1 without one."""
+        if self._transport is None:
+            return -1
+        sock = self._transport.get_extra_info("socket")
+        return -1 if sock is None else int(sock.fileno())
+
+    def _closed_text(self) -> str:
+        return f"connection to {self.remote_address} {self._closed_reason or 'not established'}"
+
+    def _on_closed(self, reason: str) -> None:
+        """Once: nothing is received or sent from here on, and everybody hears of it."""
+        if self._closed_reason is not None:
+            return
+        self._closed_reason = reason
+        self.is_connected = False
+        self._state.on_closed()
+        self._transport = None
+        self._out.clear()
+        if self._keep_alive_timer is not None:
+            self._keep_alive_timer.cancel()
+        self._wake_writers()
+        logger.info("connection closed", extra={"broker": self.remote_address, "reason": reason})
+        if self._handshake is not None:
+            _fail(self._handshake, ConnectError(self._closed_text()))
+        for request in self._requests.values():
+            _fail(request.answer, ConnectionClosedError(self._closed_text()))
+        handlers: list[ProducerHandler | ConsumerHandler | TopicWatchHandler] = []
+        for each in (self._producers, self._consumers, self._watchers):
+            handlers += each.values()
+        self._producers.clear()
+        self._consumers.clear()
+        self._watchers.clear()
+        for handler in handlers:
+            handler.on_connection_closed(self)
+
+
+def _fail(future: asyncio.Future[BaseCommand] | asyncio.Future[None], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def _ignore() -> None:
+    """What a request does that is queued and did not ask to be told."""

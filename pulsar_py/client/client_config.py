@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pulsar_py.client.tls import TlsOptions
 from pulsar_py.common.errors import InvalidConfigurationError
 
 if TYPE_CHECKING:
@@ -73,8 +74,12 @@ class ClientConfig:
     """Take any certificate."""
     tls_validate_hostname: bool = False
     """Whether the certificate has to name the host."""
-    tls_private_key_file_path: str | None = None
     tls_certificate_file_path: str | None = None
+    """The client's own certificate (PEM), where it is not that of `AuthenticationTLS`."""
+    tls_private_key_file_path: str | None = None
+    """Its private key (PEM); None for the same file."""
+    tls_ciphers: str | None = None
+    """OpenSSL's list of ciphers up to TLS 1.2; None for OpenSSL's own."""
 
     def __post_init__(self) -> None:
         """Refuse what is out of bounds.
@@ -93,8 +98,20 @@ class ClientConfig:
                 f"max_backoff_interval_ms={self.max_backoff_interval_ms}: at least "
                 f"initial_backoff_interval_ms={self.initial_backoff_interval_ms}"
             )
-        if (self.tls_private_key_file_path is None) != (self.tls_certificate_file_path is None):
+        if self.tls_private_key_file_path is not None and self.tls_certificate_file_path is None:
             raise InvalidConfigurationError(
-                "tls_private_key_file_path and tls_certificate_file_path go together: "
-                f"{self.tls_private_key_file_path!r}, {self.tls_certificate_file_path!r}"
+                f"tls_private_key_file_path={self.tls_private_key_file_path!r} "
+                "needs tls_certificate_file_path beside it"
             )
+
+    @property
+    def tls(self) -> TlsOptions:
+        """The options of TLS."""
+        return TlsOptions(
+            tls_trust_certs_file_path=self.tls_trust_certs_file_path,
+            tls_allow_insecure_connection=self.tls_allow_insecure_connection,
+            tls_validate_hostname=self.tls_validate_hostname,
+            tls_certificate_file_path=self.tls_certificate_file_path,
+            tls_private_key_file_path=self.tls_private_key_file_path,
+            tls_ciphers=self.tls_ciphers,
+        )

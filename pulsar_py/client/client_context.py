@@ -1,21 +1,35 @@
-"""What all parts of one client share."""
+"""What all parts of one client share: clock, chance, connections, lookups, limits, ids.
+
+Made by `Client`, handed to every producer, consumer, reader and table view, and closed with the
+client. What always holds: ids are never given twice; `lookup` belongs to the current service URL
+and is replaced when that is.
+
+Source: PulsarClientImpl in Pulsar's client.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+from dataclasses import replace
+from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pulsar_py.client.client_config import ClientConfig
+from pulsar_py.client.connection_pool import ConnectionPool
+from pulsar_py.client.lookup import BinaryLookup, LookupService
 from pulsar_py.client.memory_limit import MemoryLimit
+from pulsar_py.client.retries import FATAL_ONCE_OPEN
+from pulsar_py.client.service_url import ServiceUrl
+from pulsar_py.client.statistics import StatisticsReporter
 from pulsar_py.common.clock import Clock
-from pulsar_py.common.errors import ClientError
+from pulsar_py.common.errors import AlreadyClosedError, ClientError, ForkedProcessError
 from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
+    from pulsar_py.client.authentication import Authentication
     from pulsar_py.client.connection_handler import ConnectionHandler, ConnectionOwner
-    from pulsar_py.client.connection_pool import ConnectionPool
-    from pulsar_py.client.lookup import LookupService
-    from pulsar_py.client.statistics import StatisticsReporter
 
 __all__ = ["ClientContext", "Closable"]
 
@@ -30,53 +44,147 @@ class Closable(Protocol):
 class ClientContext:
     """The inside of one client, handed to each of its parts. Made by `Client`, lives as long."""
 
-    config: ClientConfig
-    clock: Clock
-    random: Random
-    tasks: TaskOwner
-    """Tasks of the client itself; parts with tasks have owners of their own."""
-    pool: ConnectionPool
-    lookup: LookupService
-    """Of the current service URL: read it each time, it is replaced when the URL is."""
-    memory_limit: MemoryLimit
-    statistics: StatisticsReporter
-    closed_error: ClientError | None
-    """Why the client can't be used any more (closed, forked); hot paths test it for None."""
+    def __init__(
+        self, service_url: ServiceUrl, config: ClientConfig, *, clock: Clock, chance: Random
+    ) -> None:
+        self.config = config
+        self.clock: Final = clock
+        self.random: Final = chance
+        self.service_url = service_url
+        # Tasks of the client itself; parts with tasks have owners of their own.
+        self.tasks: Final = TaskOwner("client")
+        self.pool: Final = ConnectionPool(self)
+        # Of the current service URL: read it each time.
+        self.lookup: LookupService = self._new_lookup(service_url)
+        self.memory_limit: Final = MemoryLimit(config.memory_limit_bytes)
+        self.statistics: Final = StatisticsReporter(clock, config.stats_interval_in_seconds)
+        # Why the client can't be used any more (closed, forked); hot paths test it for None.
+        self.closed_error: ClientError | None = None
+        # Gives ids that no other producer, consumer (or topic watcher), request of this client has.
+        self.new_producer_id: Final = count().__next__
+        self.new_consumer_id: Final = count().__next__
+        self.new_request_id: Final = count().__next__
+        self._children: dict[Closable, None] = {}  # in the order in which they were made
+        # Lookups of clusters that topics migrated to, by service URL.
+        self._migrated_lookups: dict[str, LookupService] = {}
+        # The loop everything runs on; None before the first use.
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _new_lookup(self, url: ServiceUrl) -> LookupService:
+        if url.is_http:
+            from pulsar_py.client.http_lookup import HttpLookup  # noqa: PLC0415 - imports http
+
+            return HttpLookup(self, url)
+        return BinaryLookup(self, url)
 
     def check_usable(self) -> None:
-        """Raise if the client is closed, or was made by this process's parent.
+        """Raise if the client can't be used here.
 
         Raises:
-            AlreadyClosedError, ForkedProcessError: As the names say.
+            AlreadyClosedError: It is closed.
+            ForkedProcessError: It was made by this process's parent.
+            ClientError: It works on another event loop.
         """
-        raise NotImplementedError
-
-    def new_producer_id(self) -> int:
-        """An id that no other producer of this client has."""
-        raise NotImplementedError
-
-    def new_consumer_id(self) -> int:
-        """An id that no other consumer or topic watcher of this client has."""
-        raise NotImplementedError
-
-    def new_request_id(self) -> int:
-        """An id that no other request of this client has."""
-        raise NotImplementedError
+        if self.closed_error is not None:
+            raise self.closed_error
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise ClientError("the client belongs to another event loop: make one for each loop")
 
     async def partitions_count(self, topic: str, *, may_create: bool = True) -> int:
         """As `LookupService.partitions_count` of the current service URL."""
-        raise NotImplementedError
+        return await self.lookup.partitions_count(topic, may_create=may_create)
 
     def connection_handler(
-        self, topic: str, owner: ConnectionOwner, *, description: str, **options: Any
+        self,
+        topic: str,
+        owner: ConnectionOwner,
+        *,
+        description: str,
+        fatal_errors: tuple[type[Exception], ...] = FATAL_ONCE_OPEN,
     ) -> ConnectionHandler:
         """A ConnectionHandler of this client."""
-        raise NotImplementedError
+        from pulsar_py.client.connection_handler import ConnectionHandler  # noqa: PLC0415 - cycle
+
+        return ConnectionHandler(
+            self, topic, owner, description=description, fatal_errors=fatal_errors
+        )
+
+    def lookup_at(self, service_url: str) -> LookupService:
+        """Lookups at another cluster, which a topic migrated to.
+
+        Raises:
+            InvalidServiceUrlError: That is no URL.
+        """
+        lookup = self._migrated_lookups.get(service_url)
+        if lookup is None:
+            lookup = self._new_lookup(ServiceUrl.parse(service_url))
+            self._migrated_lookups[service_url] = lookup
+        return lookup
+
+    async def update_service_url(
+        self,
+        service_url: str,
+        *,
+        authentication: Authentication | None = None,
+        tls_trust_certs_file_path: str | None = None,
+    ) -> None:
+        """Use another cluster: connections close, producers and consumers come back there.
+
+        Raises:
+            InvalidServiceUrlError: That is no URL; nothing changed.
+        """
+        url = ServiceUrl.parse(service_url)
+        if authentication is not None:
+            self.config = replace(self.config, authentication=authentication)
+        if tls_trust_certs_file_path is not None:
+            self.config = replace(self.config, tls_trust_certs_file_path=tls_trust_certs_file_path)
+        replaced = [self.lookup, *self._migrated_lookups.values()]
+        self._migrated_lookups.clear()
+        self.service_url = url
+        self.lookup = self._new_lookup(url)
+        self.pool.close_connections("the service URL changed")
+        for lookup in replaced:
+            await lookup.close()
 
     def register_child(self, child: Closable) -> None:
         """Close `child` with the client."""
-        raise NotImplementedError
+        self._children[child] = None
 
     def unregister_child(self, child: Closable) -> None:
         """It is closed; unknown ones are fine."""
-        raise NotImplementedError
+        self._children.pop(child, None)
+
+    @property
+    def children(self) -> list[Closable]:
+        """What is to be closed with the client, in the order in which it was made."""
+        return list(self._children)
+
+    def abandon(self) -> None:
+        """Drop everything at once, without waiting."""
+        if self.closed_error is None:
+            self.closed_error = AlreadyClosedError("the client is closed")
+        self.statistics.close()
+        self.tasks.abandon()
+        for lookup in (self.lookup, *self._migrated_lookups.values()):
+            lookup.abandon()
+        self.pool.abandon()
+
+    async def close(self) -> None:
+        """Close connections and tasks, in bounded time."""
+        self.abandon()
+        for lookup in (self.lookup, *self._migrated_lookups.values()):
+            await lookup.close()
+        await self.pool.close()
+        await self.tasks.close()
+
+    def detach_after_fork(self) -> list[int]:
+        """In a forked child: become unusable without touching the parent's sockets."""
+        self.closed_error = ForkedProcessError(
+            f"the client was made in process {os.getppid()}, this is its child {os.getpid()}: "
+            "make a new client after the fork"
+        )
+        self._children.clear()
+        return self.pool.detach_after_fork()

@@ -1,15 +1,47 @@
-"""How a producer or consumer gets its connection, and gets it back. Implementation follows."""
+"""How a producer or consumer gets its connection, and gets it back when it is lost (edge).
+
+    UNINITIALIZED --open--> CONNECTING --registered--> READY
+    READY --connection or place lost--> CONNECTING (in the background, with backoff)
+    CONNECTING --first open failed, or fatal once open--> FAILED
+    any --close--> CLOSED
+
+Each round looks the topic up, takes the connection of this handler's slot and lets the owner
+register. The first open ends within the operation timeout; later rounds go on for ever. A broker
+that closes a producer or consumer may name another one: then the next round goes there at once,
+without a look-up. What always holds: at most one round is under way; news of a lost place that
+comes while a round is under way makes that round count for nothing.
+
+Source: ConnectionHandler in Pulsar's client; `spec/wire.md` section 11 on CLOSE_*.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
+
+from pulsar_py.client.lookup import BrokerAddress, LookupService
+from pulsar_py.client.retries import FATAL_ONCE_OPEN, is_retriable, within
+from pulsar_py.client.service_url import ServiceUrl
+from pulsar_py.common.backoff import Backoff
+from pulsar_py.common.errors import (
+    AlreadyClosedError,
+    ClientTimeoutError,
+    ConnectionClosedError,
+    InvalidServiceUrlError,
+    PulsarError,
+)
+from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.client.client_cnx import ClientCnx
     from pulsar_py.client.client_context import ClientContext
 
 __all__ = ["ConnectionHandler", "ConnectionOwner", "ConnectionState"]
+
+logger = logging.getLogger(__name__)
 
 
 class ConnectionState(Enum):
@@ -29,19 +61,21 @@ class ConnectionOwner(Protocol):
         """Register with the broker on `cnx`: returns when it said yes, raises when it did not.
 
         On an error or when cancelled the owner has unregistered from `cnx` again.
-        `ConnectionHandler.request_timeout_seconds` is how long its requests may take. What must not
-        be seen before the first success belongs after the last await: the handler is READY, without
-        another step of the loop, when this returns.
+        `ConnectionHandler.request_timeout_seconds` is how long its requests may take. The handler
+        is READY, without another step of the loop, when this returns.
         """
 
     def on_connection_failed(self, error: Exception) -> None:
-        """There will be no connection any more: `error` says why. Not called for the first `open`,
-        which raises instead.
-        """
+        """There will be no connection any more, and why; the first `open` raises instead."""
 
 
 class ConnectionHandler:
-    """Looks a topic up, connects, lets its owner register, and begins anew when that is lost."""
+    """Looks a topic up, connects, lets its owner register, and begins anew when that is lost.
+
+    Owned by its owner, closed with it.
+
+    Invariant: `cnx` is there exactly while READY; a background task runs only while CONNECTING.
+    """
 
     def __init__(
         self,
@@ -50,7 +84,7 @@ class ConnectionHandler:
         owner: ConnectionOwner,
         *,
         description: str,
-        fatal_errors: tuple[type[Exception], ...] | None = None,
+        fatal_errors: tuple[type[Exception], ...] = FATAL_ONCE_OPEN,
     ) -> None:
         """Take in who wants what; nothing happens before `open`.
 
@@ -59,34 +93,56 @@ class ConnectionHandler:
             topic: Full name, a partition's where it is one.
             owner: Whose connection it is.
             description: What logs and errors call it: `producer p-1 of persistent://…`.
-            fatal_errors: What ends it once it was open; None for `FATAL_ONCE_OPEN`.
+            fatal_errors: What ends it once it was open.
         """
-        raise NotImplementedError
-
-    @property
-    def state(self) -> ConnectionState:
-        """How far it is."""
-        raise NotImplementedError
-
-    @property
-    def cnx(self) -> ClientCnx | None:
-        """The connection while READY, else None. Hot paths may keep their own copy."""
-        raise NotImplementedError
+        self._context = context
+        self.topic = topic
+        self._owner = owner
+        self.description = description
+        self._fatal_errors = fatal_errors
+        self._slot = context.pool.new_slot()
+        self._tasks = TaskOwner(description)
+        config = context.config
+        self._backoff = Backoff(
+            context.random,
+            initial_seconds=config.initial_backoff_interval_ms / 1000,
+            maximum_seconds=config.max_backoff_interval_ms / 1000,
+        )
+        self.state = ConnectionState.UNINITIALIZED
+        self.cnx: ClientCnx | None = None
+        # Rounds that reached the owner so far.
+        self._registrations_count = 0
+        # When the first open has to be done; None once it is.
+        self._deadline: float | None = None
+        # A place was lost while a round was under way.
+        self._is_round_void = False
+        # Where a broker told us to go; None: look the topic up.
+        self._assigned: tuple[str | None, str | None] | None = None
+        # After a migration: lookups of the other cluster.
+        self._lookup: LookupService | None = None
+        self._was_proxied_by: str | None = None
+        # Why it FAILED or is CLOSED.
+        self._error: Exception | None = None
+        # Whoever waits in `wait_connected`.
+        self._waiters: list[asyncio.Future[None]] = []
 
     @property
     def is_connected(self) -> bool:
         """Whether it is READY."""
-        raise NotImplementedError
+        return self.state is ConnectionState.READY
 
     @property
     def request_timeout_seconds(self) -> float:
         """How long a request of `opened` may take: the operation timeout, or what is left of it."""
-        raise NotImplementedError
+        timeout = self._context.config.operation_timeout_seconds
+        if self._deadline is None:
+            return timeout
+        return min(timeout, max(self._deadline - self._context.clock.monotonic_seconds(), 0.001))
 
     @property
     def epoch(self) -> int:
-        """How often a registration was begun before this one: 0 in the first `opened`."""
-        raise NotImplementedError
+        """How often the owner was asked to register before this round: 0 in the first `opened`."""
+        return max(self._registrations_count - 1, 0)
 
     async def open(self) -> None:
         """Return when the owner is registered for the first time.
@@ -95,7 +151,92 @@ class ConnectionHandler:
             ServiceError, ClientError: The last attempt's, when it is not worth another, or the
                 operation timeout is over. The handler is FAILED then.
         """
-        raise NotImplementedError
+        assert self.state is ConnectionState.UNINITIALIZED, f"{self.description}: {self.state}"
+        clock = self._context.clock
+        self._deadline = clock.monotonic_seconds() + self._context.config.operation_timeout_seconds
+        self.state = ConnectionState.CONNECTING
+        try:
+            await self._connect()
+        except asyncio.CancelledError:
+            self._fail(AlreadyClosedError(f"{self.description}: cancelled while opening"))
+            raise
+        except Exception as error:
+            self._fail(error)
+            raise
+        self._deadline = None
+
+    async def _connect(self) -> None:
+        """Go on until the owner is registered, or there is no sense in it."""
+        while True:
+            try:
+                await self._round()
+            except Exception as error:  # decided on below: all but two kinds are raised again
+                self._context.check_usable()
+                if not isinstance(error, PulsarError) or self._is_fatal(error):
+                    raise
+                delay = self._backoff.next_delay(self._context.clock.monotonic_seconds())
+                self._check_deadline(error, delay)
+                logger.info(
+                    "connecting again",
+                    extra={"who": self.description, "error": str(error), "delay_seconds": delay},
+                )
+                await self._context.clock.sleep(delay)
+            else:
+                return
+
+    async def _round(self) -> None:
+        self._is_round_void = False
+        cnx = await within(
+            self.grab_cnx(), self.request_timeout_seconds, f"{self.description}: connecting"
+        )
+        self._registrations_count += 1
+        await self._owner.opened(cnx)
+        if self._is_round_void or not cnx.is_connected:
+            raise ConnectionClosedError(f"{self.description}: lost while it was being registered")
+        self.state = ConnectionState.READY
+        self.cnx = cnx
+        self._backoff.reset()
+        self._wake(None)
+
+    def _is_fatal(self, error: PulsarError) -> bool:
+        if self._deadline is not None:
+            return not is_retriable(error)
+        return isinstance(error, self._fatal_errors)
+
+    def _check_deadline(self, error: PulsarError, delay: float) -> None:
+        """Raise instead of waiting past the end of the first open."""
+        if self._deadline is None:
+            return
+        if self._context.clock.monotonic_seconds() + delay < self._deadline:
+            return
+        if isinstance(error, ClientTimeoutError):
+            raise error
+        seconds = self._context.config.operation_timeout_seconds
+        raise ClientTimeoutError(
+            f"{self.description}: not open within {seconds:g} s, last: {error}"
+        ) from error
+
+    async def grab_cnx(self) -> ClientCnx:
+        """A connection to the broker that has the topic, or was named for it; one attempt."""
+        assigned, self._assigned = self._assigned, None
+        if assigned is not None and (address := self._assigned_address(*assigned)) is not None:
+            with suppress(PulsarError):
+                return await self._context.pool.get(address, self._slot)
+        lookup = self._lookup or self._context.lookup
+        address = await lookup.lookup(self.topic)
+        self._was_proxied_by = address.physical if address.is_proxied else None
+        return await self._context.pool.get(address, self._slot)
+
+    def _assigned_address(self, url: str | None, url_tls: str | None) -> BrokerAddress | None:
+        is_tls = self._context.service_url.is_tls
+        text = url_tls if is_tls else url
+        if not text:
+            return None
+        try:
+            host = ServiceUrl.parse(text).hosts[0]
+        except InvalidServiceUrlError:
+            return None  # looked up instead
+        return BrokerAddress(host, self._was_proxied_by or host, is_tls)
 
     def connection_closed(
         self,
@@ -107,18 +248,75 @@ class ConnectionHandler:
 
         News of a connection that is not the current one changes nothing.
         """
-        raise NotImplementedError
-
-    def topic_migrated(self, service_url: str | None, service_url_tls: str | None) -> None:
-        """From now on look the topic up in another cluster."""
-        raise NotImplementedError
+        if self.state is ConnectionState.CONNECTING:
+            self._is_round_void = True
+            if assigned_url or assigned_url_tls:
+                self._assigned = (assigned_url, assigned_url_tls)
+        elif cnx is self.cnx:
+            if assigned_url or assigned_url_tls:
+                self._assigned = (assigned_url, assigned_url_tls)
+            self._begin_anew()
 
     def reconnect(self) -> None:
         """Give up the current registration and begin anew, though the connection may be whole.
 
         The owner has to unregister from the connection itself before.
         """
-        raise NotImplementedError
+        if self.state is ConnectionState.CONNECTING:
+            self._is_round_void = True
+        elif self.state is ConnectionState.READY:
+            self._begin_anew()
+
+    def topic_migrated(self, service_url: str | None, service_url_tls: str | None) -> None:
+        """From now on look the topic up in another cluster; the broker closes our place itself."""
+        text = service_url_tls if self._context.service_url.is_tls else service_url
+        if not text:
+            return
+        try:
+            self._lookup = self._context.lookup_at(text)
+        except InvalidServiceUrlError:
+            logger.warning("migrated to no URL", extra={"who": self.description, "url": text})
+            return
+        logger.info("topic migrated", extra={"who": self.description, "service_url": text})
+
+    def _begin_anew(self) -> None:
+        self.state = ConnectionState.CONNECTING
+        self.cnx = None
+        try:
+            self._tasks.spawn(self._reconnect(), "reconnect")
+        except RuntimeError:
+            self._fail(AlreadyClosedError(f"{self.description}: closed"))
+
+    async def _reconnect(self) -> None:
+        try:
+            if self._assigned is None:
+                now = self._context.clock.monotonic_seconds()
+                await self._context.clock.sleep(self._backoff.next_delay(now))
+            await self._connect()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # the edge of the task: the owner is told, whatever it is
+            if not isinstance(error, PulsarError):
+                logger.exception("reconnecting failed", extra={"who": self.description})
+            self._fail(error)
+            self._owner.on_connection_failed(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self.state is not ConnectionState.CLOSED:
+            self.state = ConnectionState.FAILED
+            self._error = error
+        self.cnx = None
+        self._wake(self._error)
+
+    def _wake(self, error: Exception | None) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
 
     async def wait_connected(self) -> ClientCnx:
         """Return when READY.
@@ -127,8 +325,28 @@ class ConnectionHandler:
             AlreadyClosedError: The handler is, or becomes, closed.
             ClientError, ServiceError: It FAILED, and why.
         """
-        raise NotImplementedError
+        while True:
+            if self.cnx is not None:
+                return self.cnx
+            if self._error is not None:
+                raise self._error
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            finally:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
 
     async def close(self) -> None:
         """No more attempts; the connection itself stays open for others. May be called again."""
-        raise NotImplementedError
+        self.abandon()
+        await self._tasks.close()
+
+    def abandon(self) -> None:
+        """As `close`, without waiting for the end of an attempt."""
+        self.state = ConnectionState.CLOSED
+        self._error = self._error or AlreadyClosedError(f"{self.description}: closed")
+        self.cnx = None
+        self._tasks.abandon()
+        self._wake(self._error)

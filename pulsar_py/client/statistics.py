@@ -10,6 +10,7 @@ Source: ProducerStatsRecorderImpl and ConsumerStatsRecorderImpl in Pulsar's clie
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -292,26 +293,52 @@ class StatisticsSource(Protocol):
 
 
 class StatisticsReporter:
-    """Asks all sources once an interval and logs what they say. Owned by the ClientContext."""
+    """Asks all sources once an interval and logs what they say. Owned by the ClientContext.
+
+    The timer runs only while there are sources.
+    """
 
     def __init__(self, clock: Clock, interval_seconds: float) -> None:
         """`interval_seconds` 0: intervals never end, and nothing is logged."""
         self._clock = clock
         self._interval_seconds = interval_seconds
         self._sources: dict[StatisticsSource, None] = {}  # in the order of their registration
+        self._timer: asyncio.TimerHandle | None = None
 
     def register(self, source: StatisticsSource) -> None:
         """Report `source` from now on."""
         self._sources[source] = None
+        self._set_timer()
 
     def unregister(self, source: StatisticsSource) -> None:
         """Forget `source`; unknown ones are fine."""
         self._sources.pop(source, None)
+        if not self._sources:
+            self.close()
+
+    def _set_timer(self) -> None:
+        if self._timer is None and self._interval_seconds > 0 and self._sources:
+            self._timer = self._clock.call_later(self._interval_seconds, self._report)
+
+    def _report(self) -> None:
+        self._timer = None
+        now = self._clock.monotonic_seconds()
+        for source in list(self._sources):
+            fields = {**source.statistics_fields(), **_rounded(source.take_statistics(now))}
+            logger.info("statistics", extra=fields)
+        self._set_timer()
 
     def close(self) -> None:
         """No more reports."""
         self._sources.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
-def _fields(statistics: ProducerStatistics | ConsumerStatistics) -> dict[str, object]:
-    return asdict(statistics)
+def _rounded(statistics: ProducerStatistics | ConsumerStatistics) -> dict[str, float]:
+    """As fields of a log record."""
+    return {
+        name: round(value, 3) if isinstance(value, float) else value
+        for name, value in asdict(statistics).items()
+    }

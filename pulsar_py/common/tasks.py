@@ -59,3 +59,12 @@ class TaskOwner:
             task.cancel()
         if others:
             await asyncio.wait(others)
+
+    def abandon(self) -> None:
+        """Cancel what still runs without waiting for its end; nothing more can be started.
+
+        For owners that have to end within a plain function; `close` afterwards waits.
+        """
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()

@@ -1,0 +1,140 @@
+"""What is worth another attempt, and attempts one after the other within a time limit.
+
+`is_retriable` decides for whoever has not succeeded yet. A producer or consumer that was open once
+comes back from nearly everything: only `FATAL_ONCE_OPEN` ends it.
+
+Source: PulsarClientException.isRetriableError, ProducerImpl and ConsumerImpl in Pulsar's client;
+`spec/wire.md` section 16.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Final, TypeVar
+
+from pulsar_py.common.backoff import Backoff
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    AlreadyClosedError,
+    AuthenticationError,
+    AuthorizationError,
+    ChecksumError,
+    ClientError,
+    ClientTimeoutError,
+    ConsumerAssignError,
+    ConsumerBusyError,
+    CryptoError,
+    ForkedProcessError,
+    IncompatibleSchemaError,
+    InvalidConfigurationError,
+    InvalidTopicNameError,
+    NotAllowedError,
+    OperationNotSupportedError,
+    ProducerBlockedQuotaExceededExceptionError,
+    ProducerBusyError,
+    ProducerFencedError,
+    PulsarError,
+    SchemaSerializationError,
+    ServiceError,
+    SubscriptionNotFoundError,
+    TopicNotFoundError,
+    TopicTerminatedError,
+    UnsupportedVersionError,
+)
+
+__all__ = ["FATAL_ONCE_OPEN", "is_retriable", "repeat", "within"]
+
+T = TypeVar("T")
+
+_NOT_RETRIABLE: Final = (
+    AlreadyClosedError,
+    AuthenticationError,
+    AuthorizationError,
+    ChecksumError,
+    ConsumerAssignError,
+    ConsumerBusyError,
+    CryptoError,
+    ForkedProcessError,
+    IncompatibleSchemaError,
+    InvalidConfigurationError,
+    InvalidTopicNameError,
+    NotAllowedError,
+    OperationNotSupportedError,
+    ProducerBlockedQuotaExceededExceptionError,
+    ProducerBusyError,
+    ProducerFencedError,
+    SchemaSerializationError,
+    SubscriptionNotFoundError,
+    TopicNotFoundError,
+    TopicTerminatedError,
+    UnsupportedVersionError,
+)
+
+FATAL_ONCE_OPEN: Final[tuple[type[Exception], ...]] = (
+    AlreadyClosedError,
+    ForkedProcessError,
+    ProducerFencedError,
+    TopicTerminatedError,
+)
+"""What ends a producer or consumer that was open before."""
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Whether the same may succeed a little later."""
+    return isinstance(error, PulsarError) and not isinstance(error, _NOT_RETRIABLE)
+
+
+async def within(work: Awaitable[T], seconds: float, text: str) -> T:
+    """What `work` returns, if it does so in time.
+
+    Raises:
+        ClientTimeoutError: It did not, and was cancelled; `text` says what it was.
+    """
+    try:
+        async with asyncio.timeout(max(seconds, 0)) as limit:
+            return await work
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise ClientTimeoutError(f"{text}: not done in {seconds:g} s") from error
+
+
+async def repeat(
+    attempt: Callable[[float], Awaitable[T]],
+    *,
+    clock: Clock,
+    chance: Random,
+    timeout_seconds: float,
+    subject: str,
+    initial_seconds: float = 0.1,
+    maximum_seconds: float = 60.0,
+) -> T:
+    """The first success of `attempt`, which is told how many seconds it may take.
+
+    Raises:
+        ClientTimeoutError: The time is over; the last attempt's error is its cause.
+        ServiceError, ClientError: An attempt's, when it is not worth another.
+    """
+    backoff = Backoff(chance, initial_seconds=initial_seconds, maximum_seconds=maximum_seconds)
+    deadline = clock.monotonic_seconds() + timeout_seconds
+    while True:
+        left = deadline - clock.monotonic_seconds()
+        try:
+            return await within(attempt(left), left, subject)
+        except (ServiceError, ClientError, PulsarError) as error:
+            now = clock.monotonic_seconds()
+            delay = backoff.next_delay(now)
+            if not is_retriable(error):
+                raise
+            if now + delay >= deadline:
+                raise _over(error, subject, timeout_seconds) from error
+        await clock.sleep(delay)
+
+
+def _over(error: PulsarError, subject: str, timeout_seconds: float) -> PulsarError:
+    """The last error itself where it is a broker's answer, else that there was none in time."""
+    if isinstance(error, ServiceError | ClientTimeoutError):
+        return error
+    return ClientTimeoutError(f"{subject}: no success in {timeout_seconds:g} s, last: {error}")
