@@ -1,0 +1,168 @@
+"""What `send_nowait` returns: an awaitable of a message id.
+
+All messages of one entry share one `SendCompletion`, so a batch costs one object and a message one
+small `SendResult`; a future is made only where somebody waits. Cancelling a wait touches neither
+the message nor other waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Any
+
+from pulsar_py.common.message_id import MessageId
+
+__all__ = ["SendCompletion", "SendResult"]
+
+
+class SendCompletion:
+    """How the sending of one entry ends, for all messages in it.
+
+    Invariant: once `is_done`, `error` or the ids are final and nobody waits.
+    """
+
+    __slots__ = (
+        "_observers",
+        "_waiters",
+        "batch_size",
+        "entry_id",
+        "error",
+        "is_asked_for",
+        "is_done",
+        "ledger_id",
+        "message_id",
+        "partition_index",
+    )
+
+    def __init__(self, partition_index: int = -1) -> None:
+        self.is_done = False
+        self.error: Exception | None = None
+        self.ledger_id = -1
+        self.entry_id = -1
+        self.partition_index = partition_index
+        # Messages in the batch; 0: the entry is one message.
+        self.batch_size = 0
+        # Where the id is more than the entry's place: chunks, deferred messages.
+        self.message_id: MessageId | None = None
+        # Whether anybody learned, or will, how it ended.
+        self.is_asked_for = False
+        self._waiters: list[asyncio.Future[None]] | None = None
+        self._observers: list[Callable[[], None]] | None = None
+
+    def confirm(self, ledger_id: int, entry_id: int) -> None:
+        """The entry is stored there; -1 and -1 say that it had been before."""
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        self._finish()
+
+    def fail(self, error: Exception) -> None:
+        """The entry is not stored, or nobody knows whether it is."""
+        self.error = error
+        self._finish()
+
+    def _finish(self) -> None:
+        assert not self.is_done, "an entry ends once"
+        self.is_done = True
+        if self._observers is not None:
+            observers, self._observers = self._observers, None
+            for observer in observers:
+                observer()
+        if self._waiters is not None:
+            waiters, self._waiters = self._waiters, None
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def observe(self, observer: Callable[[], None]) -> None:
+        """Call `observer` when it is done; at once if it is. It must not raise."""
+        self.is_asked_for = True
+        if self.is_done:
+            observer()
+        elif self._observers is None:
+            self._observers = [observer]
+        else:
+            self._observers.append(observer)
+
+    async def wait(self) -> None:
+        """Return when it is done, however it ended."""
+        self.is_asked_for = True
+        if self.is_done:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._waiters is None:
+            self._waiters = [waiter]
+        else:
+            self._waiters.append(waiter)
+        await waiter
+
+    def outcome(self, batch_index: int) -> MessageId:
+        """The id of one of its messages, once done.
+
+        Raises:
+            ClientError, ServiceError: Why there is none.
+        """
+        self.is_asked_for = True
+        if self.error is not None:
+            # Many may raise the same error; each begins with a traceback of its own.
+            raise self.error.with_traceback(None)
+        if self.message_id is not None:
+            return self.message_id
+        if not self.batch_size:
+            batch_index = -1
+        return MessageId(
+            self.ledger_id,
+            self.entry_id,
+            partition_index=self.partition_index,
+            batch_index=batch_index,
+            batch_size=self.batch_size,
+        )
+
+
+class SendResult:
+    """One message on its way; `await` it for the message's id, as often as you like.
+
+    Awaiting raises what `Producer.send` raises. Cancelling the await leaves the message alone.
+    """
+
+    __slots__ = ("_batch_index", "_completion")
+
+    def __init__(self, completion: SendCompletion, batch_index: int = -1) -> None:
+        self._completion = completion
+        self._batch_index = batch_index
+
+    def __await__(self) -> Generator[Any, None, MessageId]:
+        completion = self._completion
+        if not completion.is_done:
+            yield from completion.wait().__await__()
+        return completion.outcome(self._batch_index)
+
+    def done(self) -> bool:
+        """Whether `result` has an answer."""
+        return self._completion.is_done
+
+    def result(self) -> MessageId:
+        """The message's id.
+
+        Raises:
+            asyncio.InvalidStateError: It is not there yet.
+            ClientError, ServiceError: As awaiting it.
+        """
+        if not self._completion.is_done:
+            raise asyncio.InvalidStateError("the message has no receipt yet")
+        return self._completion.outcome(self._batch_index)
+
+    def exception(self) -> Exception | None:
+        """Why the message failed, None if it did not.
+
+        Raises:
+            asyncio.InvalidStateError: It is not decided yet.
+        """
+        if not self._completion.is_done:
+            raise asyncio.InvalidStateError("the message has no receipt yet")
+        self._completion.is_asked_for = True
+        return self._completion.error
+
+    def add_done_callback(self, callback: Callable[[SendResult], None]) -> None:
+        """Call `callback(self)` when it is decided, at once if it is. It must not raise."""
+        self._completion.observe(lambda: callback(self))
