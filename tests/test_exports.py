@@ -11,14 +11,19 @@ import sys
 import pytest
 
 import pulsar_py
+import pulsar_py.client
 from tests.package_source import modules
 
 PACKAGES = [module for module in modules() if module.is_package]
 
 
+ALIASES = {"ConsumerDeadLetterPolicy": "DeadLetterPolicy"}
+"""Names of the official Python client for what has the Java client's name here."""
+
+
 @pytest.mark.parametrize("name", pulsar_py.__all__)
 def test_public_names_can_be_had(name: str) -> None:
-    assert getattr(pulsar_py, name).__name__ == name
+    assert getattr(pulsar_py, name).__name__ == ALIASES.get(name, name)
     assert name in dir(pulsar_py)
 
 
@@ -53,3 +58,20 @@ def test_importing_the_package_loads_nothing_else_of_ours() -> None:
     code = "import sys, pulsar_py; print([m for m in sys.modules if m.startswith('pulsar_py.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_clients_names_are_those_of_the_package_without_the_broker() -> None:
+    assert set(pulsar_py.client.__all__) == set(pulsar_py.__all__) - {"Broker"}
+    assert pulsar_py.client.Client is pulsar_py.Client
+    with pytest.raises(AttributeError, match="no attribute 'Broker'"):
+        _ = pulsar_py.client.Broker
+
+
+def test_the_client_loads_nothing_of_the_server() -> None:
+    code = "import sys, pulsar_py; pulsar_py.Client; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+
+    for package in ("server", "storage", "metadata", "managed_ledger", "admin", "standalone"):
+        assert f"pulsar_py.{package}" not in loaded
+    assert not loaded & {"cryptography", "fastavro", "http.client", "lz4", "zstandard"}

@@ -1,4 +1,215 @@
-"""The asyncio client: producers, consumers, readers.
+"""The asyncio client: producers, consumers, readers, table views, and what they are told.
+
+The same names as in `pulsar_py` itself, loaded on first use from there: a program pays for what it
+uses, and a client for nothing of the server.
 
 Third-party packages it may import: protobuf, sortedcontainers, cryptography.
 """
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pulsar_py.client.authentication import (
+        Authentication,
+        AuthenticationBasic,
+        AuthenticationTLS,
+        AuthenticationToken,
+    )
+    from pulsar_py.client.authentication_oauth2 import AuthenticationOauth2
+    from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
+    from pulsar_py.client.client import Client
+    from pulsar_py.client.cluster_failover import AutoClusterFailover, ControlledClusterFailover
+    from pulsar_py.client.consumer import Consumer
+    from pulsar_py.client.consumer_events import ConsumerEventListener
+    from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
+    from pulsar_py.client.crypto_keys import CryptoKeyReader, EncryptionKeyInfo
+    from pulsar_py.client.dead_letter import ConsumerDeadLetterPolicy
+    from pulsar_py.client.enums import (
+        BatchingType,
+        CompressionType,
+        ConsumerCryptoFailureAction,
+        ConsumerType,
+        HashingScheme,
+        InitialPosition,
+        KeySharedMode,
+        PartitionsRoutingMode,
+        ProducerAccessMode,
+        ProducerCryptoFailureAction,
+        RegexSubscriptionMode,
+        SubscriptionMode,
+    )
+    from pulsar_py.client.interceptors import ProducerInterceptor
+    from pulsar_py.client.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
+    from pulsar_py.client.message import Message
+    from pulsar_py.client.message_crypto import EncryptionContext, EncryptionKey
+    from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+    from pulsar_py.client.producer import Producer
+    from pulsar_py.client.reader import Reader
+    from pulsar_py.client.redelivery_backoff import MultiplierRedeliveryBackoff, RedeliveryBackoff
+    from pulsar_py.client.service_url import ServiceUrlProvider
+    from pulsar_py.client.statistics import ConsumerStatistics, ProducerStatistics
+    from pulsar_py.client.table_view import TableView
+    from pulsar_py.client.topic_message_id import MultiMessageId, TopicMessageId
+    from pulsar_py.common.errors import (
+        AlreadyClosedError,
+        AuthenticationDataError,
+        AuthenticationError,
+        AuthorizationError,
+        ChecksumError,
+        ClientError,
+        ClientTimeoutError,
+        ConfigurationError,
+        ConnectError,
+        ConnectionClosedError,
+        ConsumerAssignError,
+        ConsumerBusyError,
+        ConsumerNotFoundError,
+        CryptoError,
+        CumulativeAcknowledgementNotAllowedError,
+        ForkedProcessError,
+        IncompatibleSchemaError,
+        InvalidConfigurationError,
+        InvalidMessageError,
+        InvalidServiceUrlError,
+        InvalidTopicNameError,
+        InvalidTxnStatusError,
+        LookupFailedError,
+        MemoryBufferFullError,
+        MessageTooBigError,
+        NotAllowedError,
+        OperationNotSupportedError,
+        PersistenceError,
+        ProducerBlockedQuotaExceededError,
+        ProducerBlockedQuotaExceededExceptionError,
+        ProducerBusyError,
+        ProducerFencedError,
+        ProducerQueueFullError,
+        ProtocolError,
+        PulsarError,
+        RemoteProtocolError,
+        SchemaSerializationError,
+        ServiceError,
+        ServiceMetadataError,
+        ServiceNotReadyError,
+        SubscriptionNotFoundError,
+        TooManyRequestsError,
+        TopicNotFoundError,
+        TopicTerminatedError,
+        TransactionConflictError,
+        TransactionCoordinatorNotFoundError,
+        TransactionNotFoundError,
+        UnknownServiceError,
+        UnsupportedVersionError,
+    )
+    from pulsar_py.common.message_id import MessageId
+
+__all__ = [
+    "AlreadyClosedError",
+    "Authentication",
+    "AuthenticationBasic",
+    "AuthenticationDataError",
+    "AuthenticationError",
+    "AuthenticationOauth2",
+    "AuthenticationTLS",
+    "AuthenticationToken",
+    "AuthorizationError",
+    "AutoClusterFailover",
+    "BatchingType",
+    "ChecksumError",
+    "Client",
+    "ClientError",
+    "ClientTimeoutError",
+    "CompressionType",
+    "ConfigurationError",
+    "ConnectError",
+    "ConnectionClosedError",
+    "Consumer",
+    "ConsumerAssignError",
+    "ConsumerBatchReceivePolicy",
+    "ConsumerBusyError",
+    "ConsumerCryptoFailureAction",
+    "ConsumerDeadLetterPolicy",
+    "ConsumerEventListener",
+    "ConsumerInterceptor",
+    "ConsumerKeySharedPolicy",
+    "ConsumerNotFoundError",
+    "ConsumerStatistics",
+    "ConsumerType",
+    "ControlledClusterFailover",
+    "CryptoError",
+    "CryptoKeyReader",
+    "CumulativeAcknowledgementNotAllowedError",
+    "EncryptionContext",
+    "EncryptionKey",
+    "EncryptionKeyInfo",
+    "ForkedProcessError",
+    "HashingScheme",
+    "IncompatibleSchemaError",
+    "InitialPosition",
+    "InvalidConfigurationError",
+    "InvalidMessageError",
+    "InvalidServiceUrlError",
+    "InvalidTopicNameError",
+    "InvalidTxnStatusError",
+    "KeyHashRange",
+    "KeySharedMode",
+    "LookupFailedError",
+    "MemoryBufferFullError",
+    "Message",
+    "MessageId",
+    "MessageTooBigError",
+    "MultiMessageId",
+    "MultiTopicsConsumer",
+    "MultiplierRedeliveryBackoff",
+    "NotAllowedError",
+    "OperationNotSupportedError",
+    "PartitionsRoutingMode",
+    "PersistenceError",
+    "Producer",
+    "ProducerAccessMode",
+    "ProducerBlockedQuotaExceededError",
+    "ProducerBlockedQuotaExceededExceptionError",
+    "ProducerBusyError",
+    "ProducerCryptoFailureAction",
+    "ProducerFencedError",
+    "ProducerInterceptor",
+    "ProducerQueueFullError",
+    "ProducerStatistics",
+    "ProtocolError",
+    "PulsarError",
+    "Reader",
+    "RedeliveryBackoff",
+    "RegexSubscriptionMode",
+    "RemoteProtocolError",
+    "SchemaSerializationError",
+    "ServiceError",
+    "ServiceMetadataError",
+    "ServiceNotReadyError",
+    "ServiceUrlProvider",
+    "SubscriptionMode",
+    "SubscriptionNotFoundError",
+    "TableView",
+    "TooManyRequestsError",
+    "TopicMessageId",
+    "TopicNotFoundError",
+    "TopicTerminatedError",
+    "TransactionConflictError",
+    "TransactionCoordinatorNotFoundError",
+    "TransactionNotFoundError",
+    "UnknownServiceError",
+    "UnsupportedVersionError",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from the module it lives in; the package around has the table."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(sys.modules["pulsar_py"], name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,7 +10,7 @@ Source: MessageIdImpl, BatchMessageIdImpl, ChunkMessageIdImpl and MessageIdData 
 from __future__ import annotations
 
 from functools import total_ordering
-from typing import Final
+from typing import ClassVar, Final
 
 from google.protobuf.message import DecodeError
 
@@ -47,6 +47,11 @@ class MessageId:
         "ledger_id",
         "partition_index",
     )
+
+    earliest: ClassVar[MessageId]
+    """Before the first message."""
+    latest: ClassVar[MessageId]
+    """After the last message."""
 
     def __init__(
         self,
@@ -120,6 +125,11 @@ class MessageId:
         except DecodeError as error:
             raise ValueError(f"{data.hex()} is no message id: {error}") from error
 
+    @classmethod
+    def deserialize(cls, data: bytes) -> MessageId:
+        """`parse`, under the official Python client's name."""
+        return cls.parse(data)
+
     def _key(self) -> tuple[int, int, int]:
         return (self.ledger_id, self.entry_id, self.batch_index)
 
@@ -149,3 +159,5 @@ class MessageId:
 
 EARLIEST_MESSAGE_ID: Final = MessageId(-1, -1)
 LATEST_MESSAGE_ID: Final = MessageId(MAX_LONG, MAX_LONG)
+MessageId.earliest = EARLIEST_MESSAGE_ID
+MessageId.latest = LATEST_MESSAGE_ID

@@ -79,3 +79,9 @@ def test_other_bytes_are_refused(data: bytes) -> None:
 def test_an_id_is_not_equal_to_something_else() -> None:
     assert MessageId(1, 2) != (1, 2)
     assert MessageId(1, 2) != MessageId(1, 2, partition_index=1)
+
+
+def test_the_ends_and_the_reader_have_the_official_clients_names() -> None:
+    assert MessageId.earliest == EARLIEST_MESSAGE_ID
+    assert MessageId.latest == LATEST_MESSAGE_ID
+    assert MessageId.deserialize(MessageId(3, 4).serialize()) == MessageId(3, 4)
