@@ -1,7 +1,7 @@
 """The connector for Spark: `spark.read.format("pulsar")`, batch and streaming, read and write.
 
-Nothing of it is loaded by `import pulsar_py`. `options`, `offsets` and `planning` are pure and need
-neither Spark nor Arrow.
+Nothing of it is loaded by `import pulsar_py`. What is marked pure needs no Spark; only `source` and
+`sink`, which are loaded by Spark itself, do.
 
 Third-party packages it may import: pyspark, pyarrow, fastavro, protobuf.
 """

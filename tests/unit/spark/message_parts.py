@@ -1,0 +1,44 @@
+"""Messages as a consumer would hand them out, made by hand."""
+
+from __future__ import annotations
+
+from pulsar_py.client.message import Message, ReceivedEntry
+from pulsar_py.proto.PulsarApi_pb2 import (
+    BrokerEntryMetadata,
+    KeyValue,
+    MessageMetadata,
+    SingleMessageMetadata,
+)
+
+TOPIC = "persistent://public/default/t-partition-3"
+
+
+def plain(data: bytes, **fields: object) -> Message:
+    """A message that came alone; `fields` are those of its metadata."""
+    metadata = MessageMetadata(producer_name="p", sequence_id=7, publish_time=1000)
+    for name, value in fields.items():
+        if name == "properties":
+            metadata.properties.extend(KeyValue(key=k, value=v) for k, v in value.items())
+        else:
+            setattr(metadata, name, value)
+    return Message.of(data, key=(4, 5), topic=TOPIC, metadata=metadata)
+
+
+def batch(payloads: list[bytes], **fields: object) -> list[Message]:
+    """A batch at 6:9 whose broker counts messages; `fields` are those of each single metadata."""
+    metadata = MessageMetadata(
+        producer_name="p", sequence_id=20, publish_time=2000, num_messages_in_batch=len(payloads)
+    )
+    entry = ReceivedEntry(
+        (6, 9),
+        TOPIC,
+        metadata,
+        partition_index=3,
+        batch_size=len(payloads),
+        broker_metadata=BrokerEntryMetadata(broker_timestamp=2500, index=99),
+    )
+    singles = [SingleMessageMetadata(payload_size=len(each), **fields) for each in payloads]
+    return [
+        Message(entry, index, single, data)
+        for index, (single, data) in enumerate(zip(singles, payloads, strict=True))
+    ]

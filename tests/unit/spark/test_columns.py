@@ -1,0 +1,66 @@
+"""Each metadata column, of messages that have what it shows and of messages that don't."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.spark.columns import COLUMNS
+from pulsar_py.spark.options import EXTRA_COLUMNS, METADATA_COLUMNS
+from tests.unit.spark.message_parts import TOPIC, batch, plain
+
+MESSAGES = [
+    plain(b"abc", partition_key="k", properties={"a": "1"}, event_time=5, schema_version=b"\0\1"),
+    *batch([b"x", b""], ordering_key=b"o", null_value=True),
+]
+
+
+def at(millis: int) -> datetime:
+    return datetime.fromtimestamp(millis / 1000, UTC)
+
+
+EXPECTED = {
+    "__key": [b"k", None, None],
+    "__topic": [TOPIC] * 3,
+    "__messageId": [
+        MessageId(4, 5, partition_index=3).serialize(),
+        MessageId(6, 9, partition_index=3, batch_index=0, batch_size=2).serialize(),
+        MessageId(6, 9, partition_index=3, batch_index=1, batch_size=2).serialize(),
+    ],
+    "__publishTime": [at(1000), at(2000), at(2000)],
+    "__eventTime": [at(5), None, None],
+    "__messageProperties": [[("a", "1")], [], []],
+    "__partition": [3, 3, 3],
+    "__ledgerId": [4, 6, 6],
+    "__entryId": [5, 9, 9],
+    "__batchIndex": [None, 0, 1],
+    "__sequenceId": [7, 20, 21],
+    "__producerName": ["p", "p", "p"],
+    "__orderingKey": [None, b"o", b"o"],
+    "__schemaVersion": [b"\0\1", None, None],
+    "__index": [None, 98, 99],
+    "__brokerPublishTime": [None, at(2500), at(2500)],
+    "__replicatedFrom": [None, None, None],
+    "__isTombstone": [False, True, True],
+    "__size": [3, 1, 0],
+}
+
+
+@pytest.mark.parametrize("name", list(COLUMNS))
+def test_a_column_shows_its_field(name: str) -> None:
+    array = COLUMNS[name].build(MESSAGES)
+    assert array.type == COLUMNS[name].arrow_type
+    assert array.to_pylist() == EXPECTED[name]
+
+
+def test_the_table_has_all_columns_that_options_know() -> None:
+    assert tuple(COLUMNS) == METADATA_COLUMNS + EXTRA_COLUMNS
+
+
+def test_messages_of_several_topics_keep_theirs() -> None:
+    other = plain(b"")
+    other.entry.topic = "persistent://public/default/u"
+    topics = COLUMNS["__topic"].build([MESSAGES[0], other])
+    assert topics.to_pylist() == [TOPIC, "persistent://public/default/u"]
