@@ -6,8 +6,8 @@ written once a loop tick. What always holds: a request ends, by its answer, its 
 connection's end; a handler hears of that end exactly once; after it nothing is received or sent.
 
 A broker that breaks the protocol loses the connection; requests fail with the reason, and producers
-and consumers come back by themselves. Which commands may come is decided in `wire.connection_state`,
-keep-alive too.
+and consumers come back by themselves. `wire.connection_state` decides which commands may come, and
+on keep-alive.
 
 Source: ClientCnx and PulsarHandler in Pulsar's client.
 """
@@ -20,11 +20,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
-from pulsar_py.client.answers import ANSWER_OF, ANSWERS, answer_error, request_id_of, request_type
+from pulsar_py.client.answers import ANSWERS
+from pulsar_py.client.handler_table import HandlerTable, Touched
 from pulsar_py.client.handlers import ConsumerHandler, ProducerHandler, TopicWatchHandler
+from pulsar_py.client.pending_requests import PendingRequests, fail
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
-    ClientTimeoutError,
     ConnectError,
     ConnectionClosedError,
     ProtocolError,
@@ -34,7 +35,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.message_id import to_signed
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandTopicMigrated, FeatureFlags
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, FeatureFlags
 from pulsar_py.wire import client_commands, commands
 from pulsar_py.wire.connection_state import ConnectionState, KeepAlive, KeepAliveDecision, Side
 from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE, FrameDecoder, max_frame_bytes
@@ -70,28 +71,6 @@ class CnxSettings:
     authentication: Authentication | None = None
     request_timeout_seconds: float = 30
     keep_alive_interval_seconds: float = 30
-
-
-class _Request:
-    """One request that has no answer yet."""
-
-    __slots__ = ("answer", "expected", "on_queued", "timer")
-
-    def __init__(
-        self, answer: asyncio.Future[BaseCommand], expected: int, on_queued: Callable[[], None]
-    ) -> None:
-        self.answer = answer
-        # The type of the answer that is no error.
-        self.expected = expected
-        # PRODUCER: it has to wait for its turn.
-        self.on_queued = on_queued
-        # Ends it; None once it may take as long as it likes.
-        self.timer: asyncio.TimerHandle | None = None
-
-    def stop_timer(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
 
 
 class ClientCnx(asyncio.Protocol):
@@ -139,10 +118,8 @@ class ClientCnx(asyncio.Protocol):
         # Queued since the last loop tick.
         self._out: list[Buffer] = []
         self._is_flush_due = False
-        self._requests: dict[int, _Request] = {}
-        self._producers: dict[int, ProducerHandler] = {}
-        self._consumers: dict[int, ConsumerHandler] = {}
-        self._watchers: dict[int, TopicWatchHandler] = {}
+        self._requests = PendingRequests(clock, settings.remote_address)
+        self._handlers = HandlerTable()
         # Why it is closed; None while it is not.
         self._closed_reason: str | None = None
         # Done when CONNECTED came, or failed with what came instead; None outside `handshake`.
@@ -158,7 +135,7 @@ class ClientCnx(asyncio.Protocol):
         """Cut, parse and hand on; then let everybody know who got something."""
         # Hot path: consume and produce in `make bench-client`.
         self._keep_alive.is_waiting = False
-        touched: dict[ProducerHandler | ConsumerHandler, None] = {}
+        touched: Touched = {}
         try:
             self._take(data, touched)
         except ProtocolError as error:
@@ -171,8 +148,8 @@ class ClientCnx(asyncio.Protocol):
         for handler in touched:
             handler.on_batch_end()
 
-    def _take(self, data: bytes, touched: dict[ProducerHandler | ConsumerHandler, None]) -> None:
-        producers, consumers = self._producers, self._consumers
+    def _take(self, data: bytes, touched: Touched) -> None:
+        producers, consumers = self._handlers.producers, self._handlers.consumers
         read_command = commands.read_command
         for command_bytes, payload in self._decoder.decode(data):
             command = read_command(command_bytes)
@@ -202,31 +179,15 @@ class ClientCnx(asyncio.Protocol):
             elif kind in ANSWERS:
                 self._on_answer(command)
             else:
-                self._on_news(command, touched)
+                self._on_rest(command, touched)
             if self._closed_reason is not None:
                 return
 
     def _on_answer(self, command: BaseCommand) -> None:
-        request_id = request_id_of(command)
-        if request_id == commands.NO_REQUEST_ID and command.type == BaseCommand.ERROR:
+        if command.type == BaseCommand.ERROR and command.error.request_id == commands.NO_REQUEST_ID:
             self._on_connection_error(command)
-            return
-        request = self._requests.get(request_id)
-        if request is None or request.answer.done():
-            return  # timed out or cancelled before
-        if command.type not in (request.expected, BaseCommand.ERROR):
-            names = [BaseCommand.Type.Name(each) for each in (command.type, request.expected)]  # type: ignore[arg-type] # both are types
-            text = f"{names[0]} answers a request that expects {names[1]}"
-            request.answer.set_exception(RemoteProtocolError(f"{self.remote_address}: {text}"))
-            raise RemoteProtocolError(text)
-        if (
-            command.type == BaseCommand.PRODUCER_SUCCESS
-            and not command.producer_success.producer_ready
-        ):
-            request.stop_timer()
-            request.on_queued()
-            return
-        request.answer.set_result(command)
+        else:
+            self._requests.on_answer(command)
 
     def _on_connection_error(self, command: BaseCommand) -> None:
         """The broker refuses the connection itself."""
@@ -237,74 +198,18 @@ class ClientCnx(asyncio.Protocol):
             self._handshake.set_exception(error)
         self.close(f"broker said: {command.error.message}")
 
-    def _on_news(
-        self,
-        command: BaseCommand,
-        touched: dict[ProducerHandler | ConsumerHandler, None],
-    ) -> None:
+    def _on_rest(self, command: BaseCommand, touched: Touched) -> None:
         """Whatever belongs to no request and is not hot."""
         kind = command.type
         if kind == BaseCommand.PING:
             self.send(commands.pong())
-        elif kind == BaseCommand.SEND_ERROR:
-            failed = command.send_error
-            if (producer := self._producers.get(failed.producer_id)) is not None:
-                touched[producer] = None
-                producer.on_send_error(failed.sequence_id, failed.error, failed.message)
         elif kind == BaseCommand.CONNECTED:
             self._on_connected(command)
         elif kind == BaseCommand.AUTH_CHALLENGE:
             challenge = command.authChallenge.challenge.auth_data
             self._tasks.spawn(self._answer_challenge(challenge), "answer challenge")
-        elif kind == BaseCommand.WATCH_TOPIC_UPDATE:
-            update = command.watchTopicUpdate
-            if (watcher := self._watchers.get(update.watcher_id)) is not None:
-                watcher.on_topic_list_update(
-                    tuple(update.new_topics), tuple(update.deleted_topics), update.topics_hash
-                )
         else:
-            self._on_handler_news(command)
-
-    def _on_handler_news(self, command: BaseCommand) -> None:
-        """What concerns one producer or consumer as a whole."""
-        kind = command.type
-        if kind == BaseCommand.CLOSE_PRODUCER:
-            close = command.close_producer
-            if (producer := self._producers.pop(close.producer_id, None)) is not None:
-                producer.on_close_producer(
-                    self,
-                    close.assignedBrokerServiceUrl or None,
-                    close.assignedBrokerServiceUrlTls or None,
-                )
-        elif kind == BaseCommand.CLOSE_CONSUMER:
-            gone = command.close_consumer
-            if (consumer := self._consumers.pop(gone.consumer_id, None)) is not None:
-                consumer.on_close_consumer(
-                    self,
-                    gone.assignedBrokerServiceUrl or None,
-                    gone.assignedBrokerServiceUrlTls or None,
-                )
-        elif kind == BaseCommand.ACTIVE_CONSUMER_CHANGE:
-            change = command.active_consumer_change
-            if (consumer := self._consumers.get(change.consumer_id)) is not None:
-                consumer.on_active_consumer_change(is_active=change.is_active)
-        elif kind == BaseCommand.REACHED_END_OF_TOPIC:
-            ended = command.reachedEndOfTopic
-            if (consumer := self._consumers.get(ended.consumer_id)) is not None:
-                consumer.on_reached_end_of_topic()
-        elif kind == BaseCommand.TOPIC_MIGRATED:
-            self._on_topic_migrated(command.topicMigrated)
-
-    def _on_topic_migrated(self, migrated: CommandTopicMigrated) -> None:
-        handler: ProducerHandler | ConsumerHandler | None
-        if migrated.resource_type == CommandTopicMigrated.Producer:
-            handler = self._producers.get(migrated.resource_id)
-        else:
-            handler = self._consumers.get(migrated.resource_id)
-        if handler is not None:
-            handler.on_topic_migrated(
-                self, migrated.brokerServiceUrl or None, migrated.brokerServiceUrlTls or None
-            )
+            self._handlers.on_news(self, command, touched)
 
     # --- the handshake -------------------------------------------------------------------------
 
@@ -434,38 +339,18 @@ class ClientCnx(asyncio.Protocol):
         subject: str,
         on_queued: Callable[[], None],
     ) -> BaseCommand:
-        prefix = f"{subject}: " if subject else ""
         if not self.is_connected:
+            prefix = f"{subject}: " if subject else ""
             raise ConnectionClosedError(f"{prefix}{self._closed_text()}")
-        assert request_id not in self._requests, f"request {request_id} is under way already"
-        kind = request_type(frame)
-        seconds = (
-            self._settings.request_timeout_seconds if timeout_seconds is None else timeout_seconds
+        default = self._settings.request_timeout_seconds
+        return await self._requests.run(
+            request_id,
+            frame,
+            self.send,
+            timeout_seconds=default if timeout_seconds is None else timeout_seconds,
+            subject=subject,
+            on_queued=on_queued,
         )
-        request = _Request(asyncio.get_running_loop().create_future(), ANSWER_OF[kind], on_queued)
-        name = BaseCommand.Type.Name(cast("BaseCommand.Type.ValueType", kind))
-        request.timer = self._clock.call_later(
-            seconds,
-            lambda: _fail(
-                request.answer,
-                ClientTimeoutError(
-                    f"{prefix}{self.remote_address} did not answer {name} in {seconds:g} s"
-                ),
-            ),
-        )
-        self._requests[request_id] = request
-        self.send(frame)
-        try:
-            answer = await request.answer
-        except ConnectionClosedError as error:
-            raise ConnectionClosedError(f"{prefix}{error}") from None
-        finally:
-            request.stop_timer()
-            self._requests.pop(request_id, None)
-        refusal = answer_error(answer)
-        if refusal is not None:
-            raise type(refusal)(f"{prefix}{refusal}")
-        return answer
 
     # --- what goes out -------------------------------------------------------------------------
 
@@ -519,34 +404,34 @@ class ClientCnx(asyncio.Protocol):
     def register_producer(self, producer_id: int, handler: ProducerHandler) -> None:
         """Hand the producer's receipts and news to `handler`; call it before PRODUCER is sent."""
         self._check_open()
-        self._producers[producer_id] = handler
+        self._handlers.producers[producer_id] = handler
 
     def unregister_producer(self, producer_id: int) -> None:
         """No more calls for that producer; unknown ids are fine."""
-        self._producers.pop(producer_id, None)
+        self._handlers.producers.pop(producer_id, None)
 
     def register_consumer(self, consumer_id: int, handler: ConsumerHandler) -> None:
         """Hand the consumer's messages and news to `handler`; call it before SUBSCRIBE is sent."""
         self._check_open()
-        self._consumers[consumer_id] = handler
+        self._handlers.consumers[consumer_id] = handler
 
     def unregister_consumer(self, consumer_id: int) -> None:
         """No more calls for that consumer; unknown ids are fine."""
-        self._consumers.pop(consumer_id, None)
+        self._handlers.consumers.pop(consumer_id, None)
 
     def register_topic_watcher(self, watcher_id: int, handler: TopicWatchHandler) -> None:
         """Hand news of topics to `handler`."""
         self._check_open()
-        self._watchers[watcher_id] = handler
+        self._handlers.watchers[watcher_id] = handler
 
     def unregister_topic_watcher(self, watcher_id: int) -> None:
         """No more news; unknown ids are fine."""
-        self._watchers.pop(watcher_id, None)
+        self._handlers.watchers.pop(watcher_id, None)
 
     @property
     def is_idle(self) -> bool:
         """Whether nobody uses it."""
-        return not (self._requests or self._producers or self._consumers or self._watchers)
+        return not self._requests and self._handlers.is_empty
 
     def _check_open(self) -> None:
         if not self.is_connected:
@@ -647,22 +532,9 @@ class ClientCnx(asyncio.Protocol):
         self._wake_writers()
         logger.info("connection closed", extra={"broker": self.remote_address, "reason": reason})
         if self._handshake is not None:
-            _fail(self._handshake, ConnectError(self._closed_text()))
-        for request in self._requests.values():
-            _fail(request.answer, ConnectionClosedError(self._closed_text()))
-        handlers: list[ProducerHandler | ConsumerHandler | TopicWatchHandler] = []
-        for each in (self._producers, self._consumers, self._watchers):
-            handlers += each.values()
-        self._producers.clear()
-        self._consumers.clear()
-        self._watchers.clear()
-        for handler in handlers:
-            handler.on_connection_closed(self)
-
-
-def _fail(future: asyncio.Future[BaseCommand] | asyncio.Future[None], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)
+            fail(self._handshake, ConnectError(self._closed_text()))
+        self._requests.fail_all(self._closed_text())
+        self._handlers.on_connection_closed(self)
 
 
 def _ignore() -> None:
