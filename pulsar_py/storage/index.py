@@ -1,9 +1,10 @@
 """The index: where runs of entries are and what ledgers there are, in sorted tables (edge).
 
 Each flush adds a table on top; a merge makes one of several neighbours. What a newer table says
-wins. In memory are the sparse indexes (24 bytes a page of about a hundred keys) and a bounded cache
-of pages, whatever the number of ledgers. Which tables there are is the manifest's to know: `tables`
-is changed only by `LedgerStorage` after it was written.
+wins. In memory are the sparse indexes (24 bytes a page of about a hundred keys), the sets of
+ledgers (at most two bytes a ledger and table, far less where ids are dense), and a bounded cache of
+pages. A ledger that is in no set is known to be new without a look at any page. Which tables there
+are is the manifest's to know: `tables` is changed only by `LedgerStorage` after it was written.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Index:
             CorruptDataError: A page is damaged.
         """
         key = record_key(ledger_id)
-        for table in tuple(self.tables):
+        for table in self._tables_of(ledger_id):
             found = await table.floor(key)
             if found is not None and found[0].key(found[1]) == key:
                 return LedgerRecord.decode(found[0].value(found[1]))
@@ -58,7 +59,7 @@ class Index:
         Neighbours are taken from the same page, while all have at most `ahead_bytes`.
         """
         key = run_key(ledger_id, entry_id)
-        for table in tuple(self.tables):
+        for table in self._tables_of(ledger_id):
             found = await table.floor(key)
             if found is None:
                 continue
@@ -78,7 +79,7 @@ class Index:
         """All runs of a ledger by first entry id."""
         runs: dict[int, Location] = {}
         first, last = run_key(ledger_id, 0), run_key(ledger_id, MAX_ENTRY_ID)
-        for table in reversed(tuple(self.tables)):
+        for table in reversed(self._tables_of(ledger_id)):
             async for page in table.pages_from(first):
                 for key, value in page.items(max(page.floor(first), 0)):
                     if key > last:
@@ -101,6 +102,10 @@ class Index:
                         if not value[0] & DELETED:
                             living.add(ledger_id)
         return list(living)
+
+    def _tables_of(self, ledger_id: int) -> list[IndexTable]:
+        """Tables that may have something of a ledger, newest first."""
+        return [table for table in self.tables if table.may_have(ledger_id)]
 
 
 def _neighbours(page: Page, index: int, found: FoundRun, ahead_bytes: int) -> list[FoundRun]:

@@ -14,21 +14,28 @@ The value of a record is a `LedgerRecord`, that of a run has 20 bytes:
     u32  entry log id       u64  offset in it
     u32  bytes of the run   u32  count of entries
 
-`index/<id>` is a row of pages, then the sparse index, then the footer. A page, normally of up to
-4096 bytes (more if one value needs it):
+`index/<id>` is a row of pages, then the sparse index, the set of ledgers and the footer. A page,
+normally of up to 4096 bytes (more if one value needs it):
 
     u32  CRC32C of everything that follows in the page
     u32  count n
     u64  offset of this page in the file
     n times 16 bytes key; n times u32 end of the value, counted from the values' start; the values
 
-The sparse index has for each page its first key and u64 its offset. The footer has 56 bytes:
+The sparse index has for each page its first key and u64 its offset. The set of ledgers tells which
+of them the table has keys of, so that no table is asked for a ledger that it does not have:
+
+    u32  CRC32C of everything that follows in the set
+    a roaring bitmap of 64-bit numbers in its portable format: ids of ledgers
+
+The footer has 56 bytes:
 
     8s   magic b"PLSRINDX"      u32  version, 1
     u32  CRC32C of the sparse index
     u64  the table's id         u64  offset of the sparse index
     u64  count of pages         u64  count of keys
-    u32  CRC32C of the footer before it        u32  zero
+    u32  CRC32C of the footer before it
+    u32  bytes of the set of ledgers; 0 in a table without one, which may have any ledger
 
 A table becomes part of the index when the manifest names it, after it was synced; so one that
 is torn is damage, and one that is not named is left over from a crash.
@@ -39,6 +46,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from pyroaring import BitMap64
 
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
@@ -93,6 +102,11 @@ def split_key(key: bytes) -> tuple[int, int]:
     """Ledger id, and a run's first entry id or -1 for the record."""
     ledger_id, place = _KEY.unpack(key)
     return ledger_id, place - 1
+
+
+def ledger_of(key: bytes) -> int:
+    """Ledger id of a key."""
+    return int.from_bytes(key[:8], "big")
 
 
 def floor(keys: bytes, stride: int, count: int, key: bytes, start: int = 0) -> int:
@@ -198,6 +212,24 @@ def sparse_entry(first_key: bytes, offset: int) -> bytes:
     return first_key + _OFFSET.pack(offset)
 
 
+def encode_ledger_set(ledger_ids: BitMap64) -> bytes:
+    """The stored form of the ids of all ledgers that a table has keys of."""
+    data = ledger_ids.serialize()
+    return crc32c(data).to_bytes(4, "big") + data
+
+
+def decode_ledger_set(data: bytes, path: str, offset: int) -> BitMap64:
+    """Read the bytes that stand at `offset` of `path`.
+
+    Raises:
+        CorruptDataError: They are not a set of ledgers.
+    """
+    # No bytes at all would pass: their checksum is zero.
+    if not data[4:] or int.from_bytes(data[:4], "big") != crc32c(memoryview(data)[4:]):
+        raise CorruptDataError(f"{path}: offset {offset}: the set of ledgers does not match")
+    return BitMap64.deserialize(data[4:])
+
+
 @dataclass(frozen=True, slots=True)
 class Footer:
     """Last bytes of a table."""
@@ -207,6 +239,12 @@ class Footer:
     pages_count: int
     keys_count: int
     sparse_checksum: int
+    ledger_set_bytes: int = 0
+
+    @property
+    def ledger_set_offset(self) -> int:
+        """Where the set of ledgers begins, if there is one."""
+        return self.sparse_offset + SPARSE_BYTES * self.pages_count
 
     def encode(self) -> bytes:
         """The stored form."""
@@ -219,7 +257,7 @@ class Footer:
             self.pages_count,
             self.keys_count,
         )
-        return data + _FOOTER_END.pack(crc32c(data), 0)
+        return data + _FOOTER_END.pack(crc32c(data), self.ledger_set_bytes)
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> Footer:
@@ -233,9 +271,10 @@ class Footer:
         _, version, sparse, table_id, offset, pages, keys = _FOOTER.unpack_from(data)
         if version != VERSION:
             raise FormatVersionError(path, "index table", version, VERSION)
-        if _FOOTER_END.unpack_from(data, _FOOTER.size)[0] != crc32c(data[: _FOOTER.size]):
+        checksum, ledger_set_bytes = _FOOTER_END.unpack_from(data, _FOOTER.size)
+        if checksum != crc32c(data[: _FOOTER.size]):
             raise CorruptDataError(f"{path}: the footer's checksum does not match")
-        return cls(table_id, offset, pages, keys, sparse)
+        return cls(table_id, offset, pages, keys, sparse, ledger_set_bytes)
 
 
 class SparseIndex:

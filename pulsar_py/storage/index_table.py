@@ -1,14 +1,18 @@
 """One table of the index: written once, then read a page at a time (edge).
 
-Pages are kept in a `PageCache` that all tables share; the sparse index stays in memory. A table is
-owned by the index and closed when a merge has replaced it and nobody reads it any more.
+Pages are kept in a `PageCache` that all tables share; the sparse index and the set of ledgers stay
+in memory. A table is owned by the index and closed when a merge has replaced it and nobody reads it
+any more.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
+
+from pyroaring import BitMap64
 
 from pulsar_py.common.disk import AppendFile, Disk, ReadFile, read_fully
 from pulsar_py.common.errors import CorruptDataError, StorageError
@@ -21,13 +25,19 @@ from pulsar_py.storage.index_format import (
     Page,
     SparseIndex,
     cut_pages,
+    decode_ledger_set,
+    encode_ledger_set,
     encode_page,
+    ledger_of,
     sparse_entry,
 )
 
 DIRECTORY = "index"
 READ_PAGES_COUNT = 8
 """Pages read at once by a scan: small enough to merge a portion of each table within 5 ms."""
+
+READING_LOCKS_COUNT = 16
+"""Pages of a table that can be read at once; of two that share a lock one waits."""
 
 
 def table_path(table_id: int) -> str:
@@ -64,12 +74,23 @@ class PageCache:
 class IndexTable:
     """A table open for reading."""
 
-    def __init__(self, file: ReadFile, footer: Footer, sparse: bytes, cache: PageCache) -> None:
+    def __init__(
+        self,
+        file: ReadFile,
+        footer: Footer,
+        sparse: bytes,
+        ledger_ids: BitMap64 | None,
+        cache: PageCache,
+    ) -> None:
         self.table_id = footer.table_id
         self.keys_count = footer.keys_count
         self._file = file
         self._sparse = SparseIndex(sparse, footer.sparse_offset)
+        # Ledgers that it has keys of; None if that is unknown.
+        self._ledger_ids = ledger_ids
         self._cache = cache
+        # Held while a page is read, so that many who miss the same page read it once.
+        self._reading = [asyncio.Lock() for _ in range(READING_LOCKS_COUNT)]
         # Readers at work; the file is closed when it is retired and they are done.
         self._users_count = 0
         self._is_retired = False
@@ -95,7 +116,16 @@ class IndexTable:
             raise CorruptDataError(
                 f"{path}: offset {footer.sparse_offset}: the sparse index does not match"
             )
-        return cls(file, footer, sparse, cache)
+        ledger_ids = None
+        if footer.ledger_set_bytes:
+            at = footer.ledger_set_offset
+            data = await read_fully(file, at, footer.ledger_set_bytes)
+            ledger_ids = decode_ledger_set(data, path, at)
+        return cls(file, footer, sparse, ledger_ids, cache)
+
+    def may_have(self, ledger_id: int) -> bool:
+        """Whether there may be keys of a ledger; no answer costs a read."""
+        return self._ledger_ids is None or ledger_id in self._ledger_ids
 
     async def floor(self, key: bytes) -> tuple[Page, int] | None:
         """Page and index of the last key that is not above `key`; None if there is none."""
@@ -139,10 +169,13 @@ class IndexTable:
             return page
         self._users_count += 1
         try:
-            page = (await self._pages(number, number))[0]
+            async with self._reading[number % READING_LOCKS_COUNT]:
+                page = self._cache.find(self.table_id, number)
+                if page is None:
+                    page = (await self._pages(number, number))[0]
+                    self._cache.put(self.table_id, number, page)
         finally:
             await self._release()
-        self._cache.put(self.table_id, number, page)
         return page
 
     async def _pages(self, first: int, last: int) -> list[Page]:
@@ -171,6 +204,7 @@ class IndexTableWriter:
         self._file = file
         self._sparse: list[bytes] = []
         self._keys_count = 0
+        self._ledger_ids = BitMap64()
         self._held: list[Item] = []
 
     @classmethod
@@ -180,6 +214,7 @@ class IndexTableWriter:
 
     async def add(self, items: Sequence[Item]) -> None:
         """Add items; their keys are above all keys before them."""
+        self._ledger_ids.update(ledger_of(key) for key, _ in items)
         portions = list(cut_pages([*self._held, *items]))
         self._held = list(portions.pop()) if portions else []
         await self._write(portions)
@@ -188,14 +223,17 @@ class IndexTableWriter:
         """Write what is left, sync the file, then its name."""
         await self._write([self._held] if self._held else [])
         sparse = b"".join(self._sparse)
+        self._ledger_ids.run_optimize()
+        ledger_set = encode_ledger_set(self._ledger_ids)
         footer = Footer(
             table_id=self._table_id,
             sparse_offset=self._file.size_bytes,
             pages_count=len(self._sparse),
             keys_count=self._keys_count,
             sparse_checksum=crc32c(sparse),
+            ledger_set_bytes=len(ledger_set),
         )
-        await self._file.append([sparse, footer.encode()])
+        await self._file.append([sparse, ledger_set, footer.encode()])
         await self._file.sync()
         await self._file.close()
         await self._disk.sync_directory(DIRECTORY)

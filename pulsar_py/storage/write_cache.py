@@ -86,6 +86,8 @@ class CachedLedger:
 
     def final_record(self) -> LedgerRecord:
         """What the index has to say about the ledger once this generation is flushed."""
+        if self.record.is_deleted:
+            return self.record
         return self.record.at(self.first_entry_id + len(self.entries) - 1, self.length_bytes)
 
 

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pyroaring import BitMap64
+
 from pulsar_py.common.disk import ReadFile
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.hashing import crc32c
@@ -27,6 +29,8 @@ from pulsar_py.storage.index_format import (
     Footer,
     Page,
     SparseIndex,
+    decode_ledger_set,
+    ledger_of,
 )
 from pulsar_py.storage.journal_format import (
     BLOCK_HEADER_BYTES,
@@ -205,8 +209,10 @@ async def walk_pages(
         FormatVersionError: The table is of another version.
     """
     window = Window(file)
+    named: BitMap64 | None = None
     try:
-        sparse = await _sparse_index(window, table_id, file.path)
+        footer, sparse = await _sparse_index(window, table_id, file.path)
+        named = await _ledger_set(window, footer, file.path)
     except CorruptDataError as error:
         if type(error) is not CorruptDataError:
             raise
@@ -214,16 +220,25 @@ async def walk_pages(
         extents = _extents_by_pages(window)
     else:
         extents = _extents_by_sparse(sparse)
+    found = BitMap64()
     async for offset, length in extents:
         try:
             page = Page(await window.read(offset, length), file.path, offset)
         except CorruptDataError as error:
             on_error(error)
         else:
+            found.update(ledger_of(key) for key, _ in page.items())
             yield offset, page
+    if named is not None and not found <= named:
+        on_error(
+            CorruptDataError(
+                f"{file.path}: offset {footer.ledger_set_offset}: "
+                f"the set of ledgers lacks ledger {(found - named).min()}"
+            )
+        )
 
 
-async def _sparse_index(window: Window, table_id: int, path: str) -> SparseIndex:
+async def _sparse_index(window: Window, table_id: int, path: str) -> tuple[Footer, SparseIndex]:
     end = window.size_bytes - FOOTER_BYTES
     footer = Footer.decode(await window.read(max(end, 0), FOOTER_BYTES), path)
     sparse = await window.read(footer.sparse_offset, SPARSE_BYTES * footer.pages_count)
@@ -231,7 +246,14 @@ async def _sparse_index(window: Window, table_id: int, path: str) -> SparseIndex
         raise CorruptDataError(
             f"{path}: offset {footer.sparse_offset}: the sparse index does not match"
         )
-    return SparseIndex(sparse, footer.sparse_offset)
+    return footer, SparseIndex(sparse, footer.sparse_offset)
+
+
+async def _ledger_set(window: Window, footer: Footer, path: str) -> BitMap64 | None:
+    if not footer.ledger_set_bytes:
+        return None
+    at = footer.ledger_set_offset
+    return decode_ledger_set(await window.read(at, footer.ledger_set_bytes), path, at)
 
 
 async def _extents_by_sparse(sparse: SparseIndex) -> AsyncIterator[tuple[int, int]]:

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from pyroaring import BitMap64
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.storage.index_format import (
     PAGE_BYTES,
+    SPARSE_BYTES,
     Footer,
     Location,
     Page,
     SparseIndex,
     cut_pages,
+    decode_ledger_set,
+    encode_ledger_set,
     encode_page,
     record_key,
     run_key,
@@ -93,3 +99,22 @@ def test_the_footer_is_read_back_and_checked() -> None:
         Footer.decode(data[:20] + b"\xff" + data[21:], "p")
     with pytest.raises(CorruptDataError, match="version 2, this pulsar_py reads version 1"):
         Footer.decode(data[:11] + b"\x02" + data[12:], "p")
+
+
+def test_a_set_of_ledgers_is_read_back_and_checked() -> None:
+    ledger_ids = BitMap64([1, 2, 3, 2**40])
+    data = encode_ledger_set(ledger_ids)
+
+    assert decode_ledger_set(data, "p", 7) == ledger_ids
+    for damaged in (data[:-1], b"\0" * 3, b"x" + data[1:]):
+        with pytest.raises(CorruptDataError, match="p: offset 7: the set of ledgers"):
+            decode_ledger_set(damaged, "p", 7)
+
+
+def test_the_footer_says_where_the_set_of_ledgers_is() -> None:
+    footer = Footer(3, sparse_offset=8192, pages_count=2, keys_count=9, sparse_checksum=7)
+
+    assert Footer.decode(footer.encode(), "p").ledger_set_bytes == 0
+    longer = replace(footer, ledger_set_bytes=50)
+    assert Footer.decode(longer.encode(), "p") == longer
+    assert longer.ledger_set_offset == 8192 + 2 * SPARSE_BYTES

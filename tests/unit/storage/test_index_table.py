@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from pulsar_py.common.disk import ReadFile
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.index_format import Item, record_key, run_key
@@ -14,8 +17,10 @@ ITEMS = [
 ]
 
 
-async def table(cache: PageCache | None = None) -> tuple[MemoryDisk, IndexTable]:
-    disk = MemoryDisk()
+async def table(
+    cache: PageCache | None = None, disk: MemoryDisk | None = None
+) -> tuple[MemoryDisk, IndexTable]:
+    disk = disk or MemoryDisk()
     await disk.make_directory("index")
     writer = await IndexTableWriter.create(disk, 3)
     for start in range(0, len(ITEMS), 777):
@@ -49,6 +54,65 @@ async def test_pages_in_memory_are_bounded() -> None:
     assert 10_000 < cache.size_bytes <= 20_000
 
 
+async def test_a_table_knows_which_ledgers_it_has() -> None:
+    _, opened = await table()
+
+    assert [ledger_id for ledger_id in range(60) if opened.may_have(ledger_id)] == list(range(50))
+
+
+async def test_a_table_without_a_set_of_ledgers_may_have_any() -> None:
+    disk, _ = await table()
+    data = await disk.read_whole(table_path(3))
+    await disk.replace(table_path(3), data[:-4] + bytes(4))
+
+    opened = await IndexTable.open(disk, 3, PageCache(0))
+
+    assert opened.may_have(999)
+    assert await opened.floor(ITEMS[0][0]) is not None
+
+
+class CountingDisk(MemoryDisk):
+    """Counts reads of files, each of which takes a turn of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads_count = 0
+
+    async def open_read(self, path: str) -> ReadFile:
+        return CountingFile(self, await super().open_read(path))
+
+
+class CountingFile(ReadFile):
+    def __init__(self, disk: CountingDisk, file: ReadFile) -> None:
+        self.path = file.path
+        self._disk = disk
+        self._file = file
+
+    @property
+    def size_bytes(self) -> int:
+        return self._file.size_bytes
+
+    async def read_at(self, offset: int, length: int) -> bytes:
+        self._disk.reads_count += 1
+        await asyncio.sleep(0)
+        return await self._file.read_at(offset, length)
+
+    async def close(self) -> None:
+        await self._file.close()
+
+
+async def test_many_who_miss_a_page_read_it_once() -> None:
+    disk = CountingDisk()
+    await table(disk=disk)
+    opened = await IndexTable.open(disk, 3, PageCache(100_000))
+    before = disk.reads_count
+
+    found = await asyncio.gather(*(opened.floor(ITEMS[0][0]) for _ in range(20)))
+
+    assert disk.reads_count == before + 1
+    assert all(each is not None and each[1] == 0 for each in found)
+
+
 async def scan_all(disk: MemoryDisk) -> list[Item]:
     opened = await IndexTable.open(disk, 3, PageCache(0))
     return [item async for items in opened.scan(b"") for item in items]
@@ -57,7 +121,13 @@ async def scan_all(disk: MemoryDisk) -> list[Item]:
 async def test_damage_is_named() -> None:
     disk, _ = await table()
     data = await disk.read_whole(table_path(3))
-    for at, message in ((5000, "offset"), (len(data) - 70, "sparse"), (len(data) - 30, "footer")):
+    set_bytes = int.from_bytes(data[-4:], "big")
+    for at, message in (
+        (5000, "offset"),
+        (len(data) - 70 - set_bytes, "sparse"),
+        (len(data) - 70, "set of ledgers"),
+        (len(data) - 30, "footer"),
+    ):
         await disk.replace(table_path(3), data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         with pytest.raises(CorruptDataError, match=f"index/0000000003.*{message}"):
             await scan_all(disk)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from pyroaring import BitMap64
+
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.entry_log_format import encode_log_header, encode_run
+from pulsar_py.storage.index_format import FOOTER_BYTES, Footer, encode_ledger_set
 from pulsar_py.storage.inspection.walking import FoundRun, Gap, walk_blocks, walk_pages, walk_runs
 from tests.unit.storage.inspection.damaged_disk import cut, filled_disk, flip, newest
 
@@ -86,3 +91,18 @@ async def test_a_damaged_page_is_told_with_its_offset() -> None:
     file = await disk.open_read(path)
     assert [each async for each in walk_pages(file, int(path[-10:]), errors.append)] == []
     assert str(errors[0]).startswith(f"{path}: offset 0: ")
+
+
+async def test_a_ledger_that_the_set_of_a_table_lacks_is_told() -> None:
+    disk = await filled_disk()
+    path = await newest(disk, "index")
+    data = await disk.read_whole(path)
+    footer = Footer.decode(data[-FOOTER_BYTES:], path)
+    lacking = encode_ledger_set(BitMap64())
+    footer = replace(footer, ledger_set_bytes=len(lacking))
+    await disk.replace(path, data[: footer.ledger_set_offset] + lacking + footer.encode())
+    errors: list[CorruptDataError] = []
+    file = await disk.open_read(path)
+    assert [each async for each in walk_pages(file, int(path[-10:]), errors.append)]
+    at = footer.ledger_set_offset
+    assert str(errors[0]) == f"{path}: offset {at}: the set of ledgers lacks ledger 1"
