@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from pulsar_py.client.client_context import ClientContext
@@ -53,18 +54,24 @@ _SUFFIX_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 class LetterProducer(Protocol):
     """What is needed of a producer."""
 
-    async def send(self, content: Any, **options: Any) -> MessageId:  # Any: as Producer.send
+    async def send(
+        self,
+        content: Any,  # Any: as Producer.send
+        *,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        event_timestamp: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> MessageId:
         """Publish; returns when it is stored."""
 
     async def close(self) -> None:
         """Let go of it."""
 
 
-class MakeProducer(Protocol):
-    """`Client.create_producer`, or what stands for it."""
-
-    def __call__(self, topic: str, **options: Any) -> Awaitable[LetterProducer]:
-        """An open producer."""
+MakeProducer = Callable[..., Awaitable[LetterProducer]]
+"""`Client.create_producer`, or what stands for it: takes a topic and options."""
 
 
 class LetterSource(Protocol):
@@ -116,7 +123,8 @@ class LetterProducers:
         """
         producer = await self._producer(plan)
         try:
-            await producer.send(message.data(), **copy_options(message, plan))
+            content = None if message.has_null_value() else message.data()
+            await producer.send(content, **copy_options(message, plan))
         except AlreadyClosedError:  # it failed for good: the next message makes another
             if self._producers.get(plan.topic) is producer:
                 del self._producers[plan.topic]
@@ -162,7 +170,7 @@ def copy_options(message: Message, plan: LetterPlan) -> dict[str, Any]:
     if message.event_timestamp():
         options["event_timestamp"] = message.event_timestamp()
     if plan.delay_millis > 0:
-        options["deliver_after_millis"] = plan.delay_millis
+        options["deliver_after"] = timedelta(milliseconds=plan.delay_millis)
     return options
 
 

@@ -6,12 +6,11 @@ it had something, or leaves if it had not. All steps take constant time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 __all__ = ["Rotation"]
 
-T = TypeVar("T", bound=Hashable)
+T = TypeVar("T")
 
 
 class Rotation(Generic[T]):

@@ -1,16 +1,28 @@
-"""`Client.subscribe`: which kind of consumer a topic, list or pattern needs (edge)."""
+"""`Client.subscribe`: which kind of consumer a topic, list or pattern needs (edge).
+
+A topic without partitions, or one partition, gets a `Consumer`; with retry letters it needs two
+topics, and then, as for partitioned topics and lists, a `MultiTopicsConsumer` stands for all of
+them; a pattern gets a `PatternConsumer`. All have the same public face.
+
+Source: PulsarClientImpl.subscribeAsync in Pulsar's Java client.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pulsar_py.client.client_context import ClientContext
-
-if TYPE_CHECKING:
-    from pulsar_py.client.consumer import Consumer
-    from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.consumer import Consumer
+from pulsar_py.client.consumer_config import ConsumerConfig
+from pulsar_py.client.consumer_part import attach_letters, policy_of
+from pulsar_py.client.message_listener import ListenerRunner
+from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.pattern_consumer import PatternConsumer
+from pulsar_py.client.topic_lists import TopicPattern
+from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.common.names import TopicName
 
 __all__ = ["subscribe"]
 
@@ -21,5 +33,72 @@ async def subscribe(
     subscription_name: str,
     **options: Any,  # Any: the fields of ConsumerConfig
 ) -> Consumer | MultiTopicsConsumer:
-    """An open consumer: `Consumer` of a plain topic or one partition, else of many topics."""
-    raise NotImplementedError
+    """An open consumer; see `Client.subscribe`.
+
+    Raises:
+        InvalidConfigurationError: An option is out of bounds, or there is no topic.
+        InvalidTopicNameError: A name is none.
+        ServiceError, ClientError: It could not be opened within the operation timeout.
+    """
+    context.check_usable()
+    config = ConsumerConfig(**options)
+    if not subscription_name:
+        raise InvalidConfigurationError(f"subscription_name: {subscription_name!r} is empty")
+    if isinstance(topic, re.Pattern):
+        return await _subscribe_pattern(context, topic, subscription_name, config)
+    names = _names([topic] if isinstance(topic, str) else topic)
+    if isinstance(topic, str) and not config.retry_enable:
+        is_partition = TopicName.parse(names[0]).is_partition
+        if is_partition or await context.partitions_count(names[0]) == 0:
+            return await _subscribe_one(context, names[0], subscription_name, config)
+    policy = policy_of(config, names[0], subscription_name)
+    if config.retry_enable and policy is not None and policy.retry_letter_topic is not None:
+        names.append(policy.retry_letter_topic)
+    consumer = MultiTopicsConsumer(context, names, subscription_name, config, policy=policy)
+    await consumer.start()
+    return consumer
+
+
+def _names(topics: Sequence[str]) -> list[str]:
+    names = list(dict.fromkeys(str(TopicName.parse(topic)) for topic in topics))
+    if not names:
+        raise InvalidConfigurationError("topic: the list is empty")
+    return names
+
+
+async def _subscribe_pattern(
+    context: ClientContext, pattern: re.Pattern[str], subscription_name: str, config: ConsumerConfig
+) -> PatternConsumer:
+    if config.retry_enable:
+        raise InvalidConfigurationError(
+            f"retry_enable: a pattern ({pattern.pattern}) names no retry topic; list the topics"
+        )
+    consumer = PatternConsumer(
+        context,
+        TopicPattern(pattern, config.regex_subscription_mode),
+        subscription_name,
+        config,
+        policy=config.dead_letter_policy,
+    )
+    await consumer.start()
+    return consumer
+
+
+async def _subscribe_one(
+    context: ClientContext, topic: str, subscription_name: str, config: ConsumerConfig
+) -> Consumer:
+    consumer = await Consumer.open(context, topic, subscription_name, config)
+    policy = policy_of(config, topic, subscription_name)
+    if policy is not None:
+        consumer.own(attach_letters(consumer, context, config, policy))
+    if config.message_listener is not None:
+        runner = ListenerRunner(
+            consumer,
+            config.message_listener,
+            name=f"{subscription_name} on {topic}",
+            consumer_type=config.consumer_type,
+            concurrency=config.listener_concurrency,
+        )
+        consumer.own(runner)
+        runner.start()
+    return consumer

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from pulsar_py.client.enums import RegexSubscriptionMode
@@ -19,7 +20,13 @@ from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.hashing import topics_hash
 from pulsar_py.common.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 
-__all__ = ["TopicList", "TopicPattern", "TopicsChange", "receiver_queue_size_per_topic"]
+__all__ = [
+    "TopicList",
+    "TopicPattern",
+    "TopicsChange",
+    "receiver_queue_size_per_topic",
+    "topics_change",
+]
 
 _SCHEME = re.compile(r"(persistent|non-persistent)://")
 
@@ -47,10 +54,15 @@ class TopicsChange:
         return bool(self.added or self.removed)
 
 
+def topics_change(before: AbstractSet[str], after: AbstractSet[str]) -> TopicsChange:
+    """What joins and leaves for `before` to become `after`."""
+    return TopicsChange(tuple(sorted(after - before)), tuple(sorted(before - after)))
+
+
 class TopicPattern:
     """A regular expression over the topics of one namespace."""
 
-    __slots__ = ("_compiled", "mode", "namespace_name", "text")
+    __slots__ = ("_compiled", "broker_text", "mode", "namespace_name", "text")
 
     def __init__(self, pattern: re.Pattern[str] | str, mode: RegexSubscriptionMode) -> None:
         """Take `[domain://]tenant/namespace/<expression>`, or the expression alone.
@@ -70,8 +82,11 @@ class TopicPattern:
             self._compiled = re.compile("/".join(parts), flags)
         except (re.error, ValueError) as error:
             raise InvalidConfigurationError(f"topic pattern {text!r}: {error}") from error
-        # What the broker is given: without the scheme, because names are matched without it.
+        # Without the scheme, because names are matched without it.
         self.text = "/".join(parts)
+        # What the broker is given: all, where flags change what the text means.
+        plain = self._compiled.flags & ~re.UNICODE == 0
+        self.broker_text = self.text if plain else f"{self.namespace_name}/.*"
         self.mode = _mode_of(text, mode)
 
     def matches(self, topic_name: TopicName) -> bool:
@@ -133,5 +148,4 @@ class TopicList:
     def _become(self, listed: set[str]) -> TopicsChange:
         before = self.topics
         self._listed = listed
-        after = self.topics
-        return TopicsChange(tuple(sorted(after - before)), tuple(sorted(before - after)))
+        return topics_change(before, self.topics)

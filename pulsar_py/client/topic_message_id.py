@@ -9,14 +9,25 @@ Source: TopicMessageId, MultiMessageIdImpl and TopicMessageIdImpl in Pulsar's Ja
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import total_ordering
 
 from pulsar_py.client.message import ReceivedMessageId
 from pulsar_py.common.errors import InvalidMessageError
-from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID, MessageId
+from pulsar_py.common.names import TopicName
 
-__all__ = ["MultiMessageId", "TopicMessageId", "group_by_topic", "newest_by_topic", "topic_of"]
+__all__ = [
+    "MultiMessageId",
+    "SeekTarget",
+    "TopicMessageId",
+    "group_by_topic",
+    "last_of",
+    "newest_by_topic",
+    "route",
+    "seek_targets",
+    "topic_of",
+]
 
 
 @total_ordering
@@ -135,3 +146,62 @@ def newest_by_topic(message_ids: Iterable[MessageId]) -> MultiMessageId:
         InvalidMessageError: An id carries no topic.
     """
     return MultiMessageId({t: max(ids) for t, ids in group_by_topic(message_ids).items()})
+
+
+def route(message_id: MessageId, topics: Collection[str]) -> str:
+    """Which of `topics` (full names, partitions one by one) an id belongs to.
+
+    Raises:
+        InvalidMessageError: It does not tell, and there are several; or it is none of them.
+    """
+    topic_name = topic_of(message_id)
+    if topic_name is None and len(topics) == 1:
+        return next(iter(topics))
+    if topic_name is None and message_id.partition_index >= 0:
+        topic_name = _partition_of_one_topic(message_id.partition_index, topics)
+    if topic_name is None:
+        raise InvalidMessageError(
+            f"message id {message_id} tells no topic, and there are {len(topics)}: give the "
+            f"message, its message_id(), or a TopicMessageId"
+        )
+    if topic_name not in topics:
+        raise InvalidMessageError(
+            f"message id {message_id} is of {topic_name}, which is none of the consumer's "
+            f"{len(topics)} topics"
+        )
+    return topic_name
+
+
+def _partition_of_one_topic(index: int, topics: Collection[str]) -> str | None:
+    """The partition of that index, if all topics are partitions of one."""
+    bases = {TopicName.parse(topic).base for topic in topics}
+    if len(bases) != 1:
+        return None
+    return str(bases.pop().partition(index))
+
+
+SeekTarget = MessageId | Mapping[str, MessageId] | int | Callable[[str], MessageId | int | None]
+"""Earliest, latest, an id of one topic; an id a topic; milliseconds; or a function of the topic."""
+
+
+def seek_targets(target: SeekTarget, topics: Collection[str]) -> dict[str, MessageId | int]:
+    """Where to seek in each topic; topics that stay where they are are left out.
+
+    Raises:
+        InvalidMessageError: An id belongs to none of the topics.
+    """
+    if callable(target):
+        chosen = {topic: target(topic) for topic in topics}
+        return {topic: each for topic, each in chosen.items() if each is not None}
+    if isinstance(target, int):
+        return dict.fromkeys(topics, target)
+    if isinstance(target, Mapping):
+        return {route(TopicMessageId.of(t, i), topics): i for t, i in target.items()}
+    if target in (EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID):
+        return dict.fromkeys(topics, target)
+    return {route(target, topics): target}
+
+
+def last_of(ids: Mapping[str, MessageId]) -> list[TopicMessageId]:
+    """Ids by topic as ids that tell it."""
+    return [TopicMessageId.of(topic, message_id) for topic, message_id in ids.items()]

@@ -1,0 +1,133 @@
+"""One part of a consumer of many topics: the consumer of one, with its letters (edge).
+
+`PartOpener` makes them all alike: the configuration of the whole, with a share of its queue, a name
+in common, and the dead letters and retry letters where they are wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from pulsar_py.client.client_context import ClientContext
+from pulsar_py.client.consumer import Consumer
+from pulsar_py.client.consumer_config import ConsumerConfig
+from pulsar_py.client.dead_letter import DEFAULT_MAX_RECONSUME_TIMES, DeadLetterPolicy
+from pulsar_py.client.enums import InitialPosition
+from pulsar_py.client.letters import LetterNames, LetterProducers, Letters
+from pulsar_py.client.producer import create_producer
+from pulsar_py.client.topic_lists import receiver_queue_size_per_topic
+from pulsar_py.client.topic_parts import PartRequest
+from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
+from pulsar_py.common.names import TopicName
+
+__all__ = ["ConsumerPart", "PartOpener", "attach_letters", "policy_of"]
+
+
+class ConsumerPart:
+    """The consumer of one topic or partition, and its letters."""
+
+    __slots__ = ("consumer", "letters")
+
+    def __init__(self, consumer: Consumer, letters: Letters | None) -> None:
+        self.consumer = consumer
+        # None without a dead-letter policy and without retry.
+        self.letters = letters
+
+    async def close(self) -> None:
+        """Let go of both; may be called again."""
+        try:
+            if self.letters is not None:
+                await self.letters.close()
+        finally:
+            await self.consumer.close()
+
+
+def policy_of(config: ConsumerConfig, topic: str, subscription: str) -> DeadLetterPolicy | None:
+    """The dead-letter policy of a whole consumer whose first topic that is; None without one.
+
+    With retry all topics share the first one's retry and dead-letter topics.
+    """
+    policy: DeadLetterPolicy | None = config.dead_letter_policy
+    if not config.retry_enable:
+        return policy
+    return (policy or DeadLetterPolicy(DEFAULT_MAX_RECONSUME_TIMES)).with_names(topic, subscription)
+
+
+def attach_letters(
+    consumer: Consumer, context: ClientContext, config: ConsumerConfig, policy: DeadLetterPolicy
+) -> Letters:
+    """The letters of a consumer just opened, which gives them what is given up."""
+    names = LetterNames(consumer.topic(), consumer.subscription_name(), consumer.consumer_name())
+    producers = LetterProducers(
+        partial(create_producer, context),
+        names,
+        context,
+        initial_subscription_name=policy.initial_subscription_name,
+    )
+    letters = Letters(
+        consumer,
+        policy,
+        names=names,
+        context=context,
+        producers=producers,
+        is_retry_enabled=config.retry_enable,
+    )
+    if config.is_shared:
+        consumer.redelivery_filter = letters.take_over
+    return letters
+
+
+class PartOpener:
+    """Opens the parts of one consumer of many topics."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        subscription_name: str,
+        config: ConsumerConfig,
+        *,
+        policy: DeadLetterPolicy | None,
+        start_message_id: MessageId | None = None,
+    ) -> None:
+        """Take in what all parts share; `config` has a consumer name."""
+        self._context = context
+        self._subscription_name = subscription_name
+        self._config = replace(config, message_listener=None)
+        self._policy = policy
+        self._start_message_id = start_message_id
+
+    async def open(self, request: PartRequest) -> ConsumerPart:
+        """Subscribe to one topic or partition."""
+        config = self._config_of(request)
+        start = EARLIEST_MESSAGE_ID if request.is_late else self._start_message_id
+        consumer = await Consumer.open(
+            self._context,
+            request.topic,
+            self._subscription_name,
+            config,
+            start_message_id=None if config.is_durable else start,
+        )
+        letters = None
+        if self._policy is not None:
+            letters = attach_letters(consumer, self._context, config, self._policy)
+        return ConsumerPart(consumer, letters)
+
+    def _config_of(self, request: PartRequest) -> ConsumerConfig:
+        """What came up late holds only messages that are newer than the consumer: all are due."""
+        config = replace(
+            self._config,
+            receiver_queue_size=receiver_queue_size_per_topic(
+                self._config.receiver_queue_size,
+                self._config.max_total_receiver_queue_size_across_partitions,
+                request.parts_count,
+            ),
+        )
+        if not request.is_late:
+            return config
+        return replace(config, initial_position=InitialPosition.Earliest)
+
+
+def whole_name(topic: str) -> str:
+    """The full name of a topic given in whatever form."""
+    return str(TopicName.parse(topic))

@@ -1,0 +1,141 @@
+"""Receiving from several consumers in turn, as if they had one queue (edge).
+
+Sources say when they may have something (`on_ready`); whoever receives takes one message of the
+source whose turn it is. Messages that a batch could not take, or that a cancelled one had taken,
+come first for whoever receives next: nothing is lost by cancelling.
+
+Source: MultiTopicsConsumerImpl and ConsumerBase in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from pulsar_py.client.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
+from pulsar_py.client.message import Message
+from pulsar_py.client.rotation import Rotation
+from pulsar_py.client.wakeups import Wakeups
+from pulsar_py.common.errors import AlreadyClosedError
+
+__all__ = ["MergedReceiver", "MessageSource"]
+
+
+class MessageSource(Protocol):
+    """What is needed of one consumer."""
+
+    def receive_nowait(self) -> Message | None:
+        """Its next message if it has one here; AlreadyClosedError if it never will again."""
+
+
+S = TypeVar("S", bound=MessageSource)
+
+
+class MergedReceiver(Generic[S]):
+    """Takes messages from many sources; owned by the consumer that they are parts of."""
+
+    def __init__(self, check_open: Callable[[], None]) -> None:
+        """`check_open` raises where nothing can be received any more."""
+        self._check_open = check_open
+        # Sources that may have messages.
+        self._ready: Rotation[S] = Rotation()
+        # Whoever waits for one.
+        self._receivers = Wakeups()
+        # Taken from their sources, and not handed out: at most a batch for each that was cancelled.
+        self._returned: deque[Message] = deque()
+
+    def on_ready(self, source: S) -> None:
+        """It may have messages."""
+        # Hot path: consume of a partitioned topic in `make bench-client`; once a group of entries.
+        self._ready.add(source)
+        self._receivers.wake_one()
+
+    def discard(self, source: S) -> None:
+        """It is being closed; unknown ones are fine."""
+        self._ready.discard(source)
+
+    def clear_returned(self) -> None:
+        """What was not handed out will be delivered again."""
+        self._returned.clear()
+
+    @property
+    def returned_count(self) -> int:
+        """Messages here that no source counts."""
+        return len(self._returned)
+
+    def close(self) -> None:
+        """Wake everybody who waits: `check_open` tells them."""
+        self._ready.clear()
+        self._returned.clear()
+        self._receivers.wake_all()
+
+    def receive_nowait(self) -> Message | None:
+        """The next message if there is one here, else None."""
+        # Hot path: consume of a partitioned topic in `make bench-client`.
+        if self._returned:
+            return self._returned.popleft()
+        ready = self._ready
+        while (source := ready.next()) is not None:
+            try:
+                message = source.receive_nowait()
+            except AlreadyClosedError:
+                continue  # its topic was deleted, or it is being closed
+            if message is not None:
+                ready.add(source)
+                return message
+        return None
+
+    async def receive(self, timeout_seconds: float | None) -> Message:
+        """The next message; waits for one.
+
+        Raises:
+            TimeoutError: None came in time.
+        """
+        message = self.receive_nowait()
+        if message is not None:
+            return message
+        async with asyncio.timeout(timeout_seconds):
+            return await self._wait_for_message()
+
+    async def _wait_for_message(self) -> Message:
+        while True:
+            await self._receivers.wait()
+            self._check_open()
+            message = self.receive_nowait()
+            if message is not None:
+                self._pass_on()
+                return message
+
+    def _pass_on(self) -> None:
+        """One wake-up may stand for many messages: wake the next who waits."""
+        if self._returned or len(self._ready):
+            self._receivers.wake_one()
+
+    async def batch_receive(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:
+        """Several messages; empty if the policy's time passed without any."""
+        batch = BatchCollector(policy)
+        try:
+            async with asyncio.timeout(policy.timeout_seconds):
+                await self._fill(batch)
+        except TimeoutError:
+            pass
+        except BaseException:  # cancelled, or closed: who comes next gets them
+            self._returned.extendleft(reversed(batch.messages))
+            self._pass_on()
+            raise
+        return batch.messages
+
+    async def _fill(self, batch: BatchCollector) -> None:
+        while not batch.is_full:
+            message = self.receive_nowait()
+            if message is None:
+                await self._receivers.wait()
+                self._check_open()
+            elif batch.has_room_for(message):
+                batch.add(message)
+            else:
+                self._returned.appendleft(message)
+                break
+        self._pass_on()
