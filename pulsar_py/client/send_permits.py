@@ -1,0 +1,87 @@
+"""How many messages of one producer may wait for their receipts.
+
+Counted, not queued: `max_pending_messages`. Those who may wait for room get it in order, and nobody
+overtakes them. What must not wait (`send_nowait` where the producer may block) is counted all the
+same, beyond the limit.
+
+Source: the semaphore of ProducerImpl in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+__all__ = ["SendPermits"]
+
+
+class SendPermits:
+    """The one counter of a producer.
+
+    Invariant: `used` is what was taken and not given back; nobody waits while there is room.
+    """
+
+    __slots__ = ("_waiters", "limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        """`limit` 0 means no limit."""
+        self.limit = limit
+        self.used = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
+
+    def try_take(self) -> bool:
+        """Take one if there is room."""
+        if self.limit and (self.used >= self.limit or self._waiters):
+            return False
+        self.used += 1
+        return True
+
+    async def take(self) -> None:
+        """Return when one is taken; cancelling takes none.
+
+        Raises:
+            Exception: What `fail_waiters` was given.
+        """
+        if self.try_take():
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(granted)
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled() and granted.exception() is None:
+                self.give_back(1)
+            elif granted in self._waiters:
+                self._waiters.remove(granted)
+            raise
+
+    def give_back(self, count: int) -> None:
+        """So many are done; waiters that have room now go on."""
+        self.used -= count
+        assert self.used >= 0, f"{-self.used} permits given back twice"
+        if self._waiters:
+            self._grant()
+
+    def set_limit(self, limit: int) -> None:
+        """Allow more, or fewer from now on."""
+        self.limit = limit
+        self._grant()
+
+    def _grant(self) -> None:
+        while self._waiters and (not self.limit or self.used < self.limit):
+            granted = self._waiters.popleft()
+            if not granted.done():
+                self.used += 1
+                granted.set_result(None)
+
+    def fail_waiters(self, error: Exception) -> None:
+        """Nobody gets anything any more."""
+        waiters, self._waiters = self._waiters, deque()
+        for granted in waiters:
+            if not granted.done():
+                granted.set_exception(error)
+
+    @property
+    def waiters_count(self) -> int:
+        """How many wait for room."""
+        return len(self._waiters)
