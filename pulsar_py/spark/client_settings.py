@@ -1,0 +1,145 @@
+"""Settings of the Java clients, as connectors pass them on, in the dress of ours (pure).
+
+`pulsar.client.operationTimeoutMs` becomes `operation_timeout_seconds` and so on; the table says
+which and by what factor. Settings of the JVM's threads and sockets have no counterpart and are left
+alone; a name that the Java class does not have is an error that proposes the nearest. Names come
+lower-cased.
+
+Source: ClientConfigurationData, ReaderConfigurationData and ProducerConfigurationData in Pulsar's
+Java client.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pulsar_py.client.authentication import Authentication
+from pulsar_py.client.authentication_plugins import authentication_from_plugin
+from pulsar_py.common.errors import ConfigurationError
+
+Value = str | int | float | bool | None
+Reader = Callable[[str], Value]
+"""Reads a setting's text; ValueError if it makes no sense."""
+
+
+def _seconds_of_millis(text: str) -> float:
+    return int(text) / 1000
+
+
+def _millis_of_nanos(text: str) -> int:
+    return int(text) // 1_000_000
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"
+
+
+CLIENT: Final[Mapping[str, tuple[str, Reader]]] = {
+    "operationTimeoutMs": ("operation_timeout_seconds", _seconds_of_millis),
+    "connectionTimeoutMs": ("connection_timeout_ms", int),
+    "connectionsPerBroker": ("connections_per_broker", int),
+    "concurrentLookupRequest": ("concurrent_lookup_requests", int),
+    "maxLookupRedirects": ("max_lookup_redirects", int),
+    "keepAliveIntervalSeconds": ("keep_alive_interval_seconds", float),
+    "connectionMaxIdleSeconds": ("connection_max_idle_seconds", float),
+    "initialBackoffIntervalNanos": ("initial_backoff_interval_ms", _millis_of_nanos),
+    "maxBackoffIntervalNanos": ("max_backoff_interval_ms", _millis_of_nanos),
+    "memoryLimitBytes": ("memory_limit_bytes", int),
+    "statsIntervalSeconds": ("stats_interval_in_seconds", float),
+    "listenerName": ("listener_name", str),
+    "tlsTrustCertsFilePath": ("tls_trust_certs_file_path", str),
+    "tlsAllowInsecureConnection": ("tls_allow_insecure_connection", _flag),
+    "tlsHostnameVerificationEnable": ("tls_validate_hostname", _flag),
+    "tlsCertificateFilePath": ("tls_certificate_file_path", str),
+    "tlsKeyFilePath": ("tls_private_key_file_path", str),
+}
+"""Java's name to ours, and how its value is read."""
+
+CLIENT_WITHOUT_EFFECT: Final = frozenset(
+    {
+        "serviceUrl",
+        "numIoThreads",
+        "numListenerThreads",
+        "useTcpNoDelay",
+        "useTls",
+        "maxLookupRequest",
+        "maxNumberOfRejectedRequestPerConnection",
+        "lookupTimeoutMs",
+        "requestTimeoutMs",
+        "enableBusyWait",
+        "useKeyStoreTls",
+    }
+)
+
+READER: Final[Mapping[str, tuple[str, Reader]]] = {
+    "receiverQueueSize": ("receiver_queue_size", int),
+    "readerName": ("reader_name", str),
+    "subscriptionRolePrefix": ("subscription_role_prefix", str),
+    "readCompacted": ("is_read_compacted", _flag),
+}
+
+PRODUCER: Final[Mapping[str, tuple[str, Reader]]] = {
+    "producerName": ("producer_name", str),
+    "sendTimeoutMs": ("send_timeout_millis", int),
+    "maxPendingMessages": ("max_pending_messages", int),
+    "maxPendingMessagesAcrossPartitions": ("max_pending_messages_across_partitions", int),
+    "batchingEnabled": ("batching_enabled", _flag),
+    "batchingMaxMessages": ("batching_max_messages", int),
+    "batchingMaxBytes": ("batching_max_allowed_size_in_bytes", int),
+    "chunkingEnabled": ("chunking_enabled", _flag),
+}
+
+_AUTH_PLUGIN: Final = "authpluginclassname"
+_AUTH_PARAMS: Final = "authparams"
+
+
+def translate(
+    prefix: str,
+    settings: Mapping[str, str],
+    table: Mapping[str, tuple[str, Reader]],
+    without_effect: frozenset[str] = frozenset(),
+) -> dict[str, Value]:
+    """Keyword arguments of ours for settings of Java's.
+
+    Args:
+        prefix: What stands before the names, for messages: `pulsar.client.`.
+        settings: Lower-cased names to texts.
+        table: What is known.
+        without_effect: What is known and has no counterpart.
+
+    Raises:
+        ConfigurationError: A name is unknown, or a value makes no sense.
+    """
+    known = {name.lower(): name for name in (*table, *without_effect)}
+    ours: dict[str, Value] = {}
+    for lowered, text in settings.items():
+        if lowered not in known:
+            near = difflib.get_close_matches(lowered, known, n=1)
+            hint = f", did you mean '{prefix}{known[near[0]]}'?" if near else ""
+            raise ConfigurationError(f"unknown option '{prefix}{lowered}'{hint}")
+        name = known[lowered]
+        if name in table:
+            our_name, read = table[name]
+            try:
+                ours[our_name] = read(text.strip())
+            except ValueError as error:
+                raise ConfigurationError(f"{prefix}{name}: {text!r}: {error}") from error
+    return ours
+
+
+def client_arguments(settings: Mapping[str, str]) -> tuple[dict[str, Value], Authentication | None]:
+    """Keyword arguments of `Client`, and who it is.
+
+    Raises:
+        ConfigurationError: A name is unknown, or a value makes no sense.
+    """
+    rest = dict(settings)
+    plugin, params = rest.pop(_AUTH_PLUGIN, ""), rest.pop(_AUTH_PARAMS, "")
+    arguments = translate("pulsar.client.", rest, CLIENT, CLIENT_WITHOUT_EFFECT)
+    if params and not plugin:
+        raise ConfigurationError("pulsar.client.authParams needs pulsar.client.authPluginClassName")
+    return arguments, authentication_from_plugin(plugin, params) if plugin else None
