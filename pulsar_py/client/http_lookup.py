@@ -185,6 +185,16 @@ class HttpLookup:
         version = _object(answer).get("version")
         return version_bytes(topic, version.get("version") if isinstance(version, dict) else None)
 
+    async def internal_stats(self, topic: str) -> dict[str, Any]:  # Any: JSON
+        """Ledgers, entries and bytes of a topic or partition, as `T/internalStats` tells them.
+
+        Raises:
+            ServiceError, ClientError: As `LookupService.lookup`.
+        """
+        path = f"/admin/v2/{_topic_path(topic)}/internalStats"
+        call = partial(self._ask, "GET", path)
+        return _object(await self._repeat(call, f"internal statistics of {topic}"))
+
     def abandon(self) -> None:
         """See `LookupService`."""
         self._tasks.abandon()
