@@ -19,6 +19,7 @@ Pulsar's Java client; sections 7 and 11 of `spec/wire.md` for sets and commands.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -58,6 +59,9 @@ class AcknowledgmentsTracker(Protocol):
 
     def acknowledge_id(self, message_id: MessageId) -> bool:
         """The same by an id that did not come from this consumer."""
+
+    def acknowledge_entries(self, keys: Iterable[EntryKey]) -> None:
+        """Whole entries are done."""
 
     def acknowledge_cumulative(self, message_id: MessageId) -> EntryKey | None:
         """All up to this message are done; which entry is the last that is done as a whole.
@@ -151,6 +155,11 @@ class AcknowledgmentsGroupingTracker:
         if len(self._foreign) > FOREIGN_BATCHES_LIMIT:
             self._foreign.popitem(last=False)
 
+    def acknowledge_entries(self, keys: Iterable[EntryKey]) -> None:
+        """Whole entries are done."""
+        for key in keys:
+            self._individual[key] = 0
+
     def acknowledge_cumulative(self, message_id: MessageId) -> EntryKey | None:
         """All up to this message are done; which entry is the last that is done as a whole.
 
@@ -236,6 +245,9 @@ class NoAcknowledgmentsTracker:
     def acknowledge_id(self, message_id: MessageId) -> bool:
         """Nothing to do."""
         return message_id.batch_size <= 1
+
+    def acknowledge_entries(self, keys: Iterable[EntryKey]) -> None:
+        """Nothing to do."""
 
     def acknowledge_cumulative(self, message_id: MessageId) -> EntryKey | None:
         """Nothing to do, save that the caller's trackers may forget."""

@@ -40,9 +40,15 @@ class ConsumerBatchReceivePolicy:
 class BatchCollector:
     """The messages of one `batch_receive` in the making."""
 
-    __slots__ = ("_bytes_left", "_count_left", "messages")
+    __slots__ = ("_bytes_left", "_count_left", "_policy", "messages")
 
     def __init__(self, policy: ConsumerBatchReceivePolicy) -> None:
+        self._policy = policy
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew: the messages so far were taken away."""
+        policy = self._policy
         self.messages: list[Message] = []
         # None: no such limit.
         self._count_left = policy.max_num_message if policy.max_num_message > 0 else None

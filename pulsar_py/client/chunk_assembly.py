@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pulsar_py.client.message import EntryKey
-from pulsar_py.common.errors import PayloadError
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 
 __all__ = ["MAX_CHUNKED_MESSAGE_BYTES", "Chunk", "ChunkAssembly", "ChunkOutcome"]
@@ -53,6 +52,8 @@ class ChunkOutcome:
     to_acknowledge: list[EntryKey] = field(default_factory=list)
     to_redeliver: list[EntryKey] = field(default_factory=list)
     """Entries nobody will wait for any more, to ask the broker for again."""
+    problem: str | None = None
+    """Why the message of `chunk_ids` can't be put together: names both values."""
 
 
 class _Buffer:
@@ -95,12 +96,7 @@ class ChunkAssembly:
         return sum(each.received_bytes for each in self._buffers.values())
 
     def add(self, chunk: Chunk, now: float, wall_time_millis: int) -> ChunkOutcome:
-        """Take one chunk.
-
-        Raises:
-            PayloadError: The chunks are more, or of another size, than announced; the buffer is
-                gone, and the message names both values.
-        """
+        """Take one chunk; where the chunks are not as announced, their buffer is gone."""
         outcome = ChunkOutcome()
         uuid, chunk_id = chunk.metadata.uuid, chunk.metadata.chunk_id
         if chunk_id == 0:
@@ -115,9 +111,10 @@ class ChunkAssembly:
         is_complete = chunk_id + 1 == buffer.chunks_count
         if is_complete or buffer.received_bytes > buffer.total_bytes:
             del self._buffers[uuid]
-            _check_size(uuid, buffer)
-            outcome.payload = b"".join(buffer.pieces)
             outcome.chunk_ids = tuple(buffer.keys)
+            outcome.problem = _size_problem(uuid, buffer)
+            if outcome.problem is None:
+                outcome.payload = b"".join(buffer.pieces)
         return outcome
 
     def _begin(self, chunk: Chunk, now: float, outcome: ChunkOutcome) -> None:
@@ -128,11 +125,6 @@ class ChunkAssembly:
             outcome.to_acknowledge += old.keys
         if self._max_pending and len(self._buffers) >= self._max_pending:
             self._drop(next(iter(self._buffers)), outcome)
-        if metadata.num_chunks_from_msg < 1 or metadata.total_chunk_msg_size < 0:
-            raise PayloadError(
-                f"chunked message {metadata.uuid}: {metadata.num_chunks_from_msg} chunks of "
-                f"{metadata.total_chunk_msg_size} bytes in all"
-            )
         self._buffers[metadata.uuid] = _Buffer(metadata, now)
 
     def _refuse(
@@ -177,9 +169,10 @@ class ChunkAssembly:
         self._buffers.clear()
 
 
-def _check_size(uuid: str, buffer: _Buffer) -> None:
-    if buffer.received_bytes != buffer.total_bytes:
-        raise PayloadError(
-            f"chunked message {uuid}: {len(buffer.pieces)} of {buffer.chunks_count} chunks hold "
-            f"{buffer.received_bytes} bytes, announced were {buffer.total_bytes}"
-        )
+def _size_problem(uuid: str, buffer: _Buffer) -> str | None:
+    if buffer.received_bytes == buffer.total_bytes:
+        return None
+    return (
+        f"chunked message {uuid}: {len(buffer.pieces)} of {buffer.chunks_count} chunks hold "
+        f"{buffer.received_bytes} bytes, announced were {buffer.total_bytes}"
+    )

@@ -6,6 +6,7 @@ in common, and the dead letters and retry letters where they are wanted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -19,7 +20,6 @@ from pulsar_py.client.producer import create_producer
 from pulsar_py.client.topic_lists import receiver_queue_size_per_topic
 from pulsar_py.client.topic_parts import PartRequest
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
-from pulsar_py.common.names import TopicName
 
 __all__ = ["ConsumerPart", "PartOpener", "attach_letters", "policy_of"]
 
@@ -88,7 +88,7 @@ class PartOpener:
         config: ConsumerConfig,
         *,
         policy: DeadLetterPolicy | None,
-        start_message_id: MessageId | None = None,
+        start_message_id: MessageId | Mapping[str, MessageId] | None = None,
     ) -> None:
         """Take in what all parts share; `config` has a consumer name."""
         self._context = context
@@ -100,18 +100,25 @@ class PartOpener:
     async def open(self, request: PartRequest) -> ConsumerPart:
         """Subscribe to one topic or partition."""
         config = self._config_of(request)
-        start = EARLIEST_MESSAGE_ID if request.is_late else self._start_message_id
         consumer = await Consumer.open(
             self._context,
             request.topic,
             self._subscription_name,
             config,
-            start_message_id=None if config.is_durable else start,
+            start_message_id=None if config.is_durable else self._start_of(request),
         )
         letters = None
         if self._policy is not None:
             letters = attach_letters(consumer, self._context, config, self._policy)
         return ConsumerPart(consumer, letters)
+
+    def _start_of(self, request: PartRequest) -> MessageId | None:
+        start = self._start_message_id
+        if request.is_late:
+            return EARLIEST_MESSAGE_ID
+        if isinstance(start, Mapping):
+            return start.get(request.topic, EARLIEST_MESSAGE_ID)
+        return start
 
     def _config_of(self, request: PartRequest) -> ConsumerConfig:
         """What came up late holds only messages that are newer than the consumer: all are due."""
@@ -126,8 +133,3 @@ class PartOpener:
         if not request.is_late:
             return config
         return replace(config, initial_position=InitialPosition.Earliest)
-
-
-def whole_name(topic: str) -> str:
-    """The full name of a topic given in whatever form."""
-    return str(TopicName.parse(topic))

@@ -39,12 +39,24 @@ from pulsar_py.wire.payload import (
     verify_checksum,
 )
 
-__all__ = ["NOT_BATCHED", "ParsedEntry", "Problem", "inflate", "messages_of", "parse"]
+__all__ = [
+    "NOT_BATCHED",
+    "ParsedEntry",
+    "Problem",
+    "check_batch_size",
+    "inflate",
+    "messages_of",
+    "parse",
+]
 
 NOT_BATCHED: Final = -1
 """The batch index of a message that is no part of a batch."""
 
 _SIZE: Final = Struct(">I")
+_MIN_MESSAGE_BYTES: Final = 6
+"""A message of a batch has at least its size, and the size of its payload."""
+_MAX_COMPACTED_BATCH: Final = 1_000_000
+"""Messages that a batch may have had before it was compacted; a set is made of them."""
 _WRONG: Final = ChecksumStatus.WRONG
 
 _parse_metadata = MessageMetadata.FromString
@@ -75,7 +87,7 @@ class ParsedEntry:
         "payload_start",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - made once an entry, where keywords cost
         self,
         command: CommandMessage,
         data: bytes,
@@ -112,13 +124,17 @@ def parse(command: CommandMessage, data: bytes, key: EntryKey, topic: str) -> Pa
         start, end = metadata_bounds(data)
         metadata = _parse_metadata(data[start:end])
         if not metadata.IsInitialized():
-            raise PayloadError("the metadata lack a required field")
+            return _undecodable(topic, key, "the metadata lack a required field")
         broker_metadata = None
         if data[:2] == MAGIC_BROKER_ENTRY_METADATA:
             broker_metadata = parse_broker_entry_metadata(data)
     except (PayloadError, DecodeError) as error:
-        return _problem(CommandAck.BatchDeSerializeError, topic, key, str(error))
+        return _undecodable(topic, key, str(error))
     return ParsedEntry(command, data, key, metadata, end, broker_metadata)
+
+
+def _undecodable(topic: str, key: EntryKey, text: str, messages_count: int = 1) -> Problem:
+    return _problem(CommandAck.BatchDeSerializeError, topic, key, text, messages_count)
 
 
 def _problem(
@@ -153,6 +169,17 @@ def inflate(
         )
 
 
+def check_batch_size(parsed: ParsedEntry, body_bytes: int, topic: str) -> Problem | None:
+    """Whether a batch's body can hold as many messages as its metadata say; before they count."""
+    count = parsed.messages_count
+    is_compacted = bool(parsed.metadata.compacted_batch_indexes)
+    limit = _MAX_COMPACTED_BATCH if is_compacted else body_bytes // _MIN_MESSAGE_BYTES
+    if 0 < count <= limit:
+        return None
+    text = f"{count} messages do not fit a batch of {body_bytes} bytes"
+    return _undecodable(topic, parsed.key, text)
+
+
 def messages_of(
     entry: ReceivedEntry, body: bytes, start: int, wanted_bits: int
 ) -> list[Message] | Problem:
@@ -179,16 +206,18 @@ def messages_of(
             single = _parse_single(body[position + 4 : split])
             position = split + single.payload_size
             if position > length or position < split:
-                raise PayloadError(
+                return _undecodable(
+                    entry.topic,
+                    entry.key,
                     f"message {index} of {entry.batch_size} needs {single.payload_size} bytes at "
-                    f"{split - start}, the batch has {length - start}"
+                    f"{split - start}, the batch has {length - start}",
+                    entry.batch_size,
                 )
             if wanted_bits >> index & 1 and not single.compacted_out:
                 add(Message(entry, index, single, body[split:position]))
                 bits |= 1 << index
-    except (PayloadError, DecodeError, ValueError, struct.error) as error:
-        return _problem(
-            CommandAck.BatchDeSerializeError, entry.topic, entry.key, str(error), entry.batch_size
-        )
+    except (DecodeError, ValueError, struct.error) as error:
+        text = f"message {index} of {entry.batch_size} at {position - start}: {error}"
+        return _undecodable(entry.topic, entry.key, text, entry.batch_size)
     entry.unacked_bits = bits
     return messages

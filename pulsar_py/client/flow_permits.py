@@ -10,6 +10,9 @@ Source: increaseAvailablePermits in ConsumerImpl, and ZeroQueueConsumerImpl, in 
 
 from __future__ import annotations
 
+import sys
+from typing import Final
+
 __all__ = ["FlowPermits"]
 
 
@@ -20,21 +23,17 @@ class FlowPermits:
     the queue is not 0.
     """
 
-    __slots__ = ("_broker_has", "_is_paused", "_queue_size", "_refill_at", "to_give")
+    __slots__ = ("_broker_has", "_is_paused", "_queue_size", "refill_at", "to_give")
 
     def __init__(self, queue_size: int, *, is_paused: bool = False) -> None:
         self._queue_size = queue_size
-        self._refill_at = max(queue_size // 2, 1)
+        # The `to_give` at which something is due; hot paths compare by themselves.
+        self.refill_at: Final = max(queue_size // 2, 1) if queue_size else sys.maxsize
         self._is_paused = is_paused
         # Messages taken and not given back yet.
         self.to_give = 0
         # Queue of 0 only: permits sent, less messages that came; may be negative.
         self._broker_has = 0
-
-    @property
-    def refill_at(self) -> int:
-        """The value of `to_give` at which something is due (hot paths compare by themselves)."""
-        return self._refill_at
 
     @property
     def is_paused(self) -> bool:
@@ -50,7 +49,7 @@ class FlowPermits:
     def taken(self, messages_count: int) -> int:
         """The application took messages, or they were dropped."""
         self.to_give += messages_count
-        return self._give() if self.to_give >= self._refill_at and self._queue_size else 0
+        return self._give() if self.to_give >= self.refill_at else 0
 
     def arrived(self, messages_count: int) -> None:
         """An entry turned out to hold that many messages that took permits."""

@@ -1,0 +1,428 @@
+"""What a consumer has received and not handed out: entries as they came, then messages.
+
+Entries stay as they came and are decoded one by one when the messages before them are taken, so
+that a full queue holds each byte once. `fill` decodes until there is a message, and leaves in its
+effects what else has to be done: permits of messages that were left out, entries to acknowledge, to
+ask for again, or to report as unusable. Where the first entry needs something that takes time (a
+key, a schema of an older version) `fill` says what in `needs`, and stays there until `prepared`.
+
+Left out are, by their bits: what the broker says is acknowledged, what is acknowledged here already
+(`ack_grouping`), what stands before the start (`start_position`). What is left out by the start
+counts as acknowledged.
+
+Pure; `now` comes in. Nothing here is shared between tasks while it runs.
+
+Source: ConsumerImpl.messageReceived in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pulsar_py.client.ack_grouping import AcknowledgmentsTracker
+from pulsar_py.client.chunk_assembly import Chunk, ChunkAssembly, ChunkOutcome
+from pulsar_py.client.entry_decoder import (
+    NOT_BATCHED,
+    ParsedEntry,
+    Problem,
+    check_batch_size,
+    inflate,
+    messages_of,
+    parse,
+)
+from pulsar_py.client.enums import ConsumerCryptoFailureAction
+from pulsar_py.client.message import EntryKey, Message, ReceivedEntry, ValueDecoder
+from pulsar_py.client.start_position import StartPosition
+from pulsar_py.common.ack_set import full_bits, to_bits
+from pulsar_py.common.errors import CryptoError
+from pulsar_py.common.message_id import to_signed
+from pulsar_py.proto.PulsarApi_pb2 import CommandAck, CommandMessage
+
+if TYPE_CHECKING:
+    from pulsar_py.client.message_crypto import EncryptionContext, MessageDecryptor
+
+__all__ = ["Effects", "IncomingQueue", "Needs", "entry_messages_count"]
+
+
+@dataclass(slots=True)
+class Effects:
+    """What decoding brought about beside messages; a new one each time somebody takes it."""
+
+    dropped_count: int = 0
+    """Messages that took permits and will not be handed out."""
+    problems: list[tuple[EntryKey, Problem]] = field(default_factory=list)
+    to_acknowledge: list[EntryKey] = field(default_factory=list)
+    to_redeliver: list[EntryKey] = field(default_factory=list)
+    """Chunks whose buffer is gone, and what could not be decrypted."""
+    has_chunks: bool = False
+    """Whether chunks came, so that their expiry has to be watched."""
+
+    def take_outcome(self, outcome: ChunkOutcome) -> None:
+        """Add what the chunk assembly wants done."""
+        self.to_acknowledge += outcome.to_acknowledge
+        self.to_redeliver += outcome.to_redeliver
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What has to be had before the first entry can be decoded."""
+
+    parsed: ParsedEntry
+    schema_version: bytes | None = None
+    """A version of the topic's schema that is not known yet."""
+    is_key_needed: bool = False
+    """Whether its data key has to be learned."""
+
+
+class IncomingQueue:
+    """The receiver queue of one consumer."""
+
+    def __init__(
+        self,
+        topic: str,
+        tracker: AcknowledgmentsTracker,
+        chunks: ChunkAssembly,
+        *,
+        partition_index: int = -1,
+        decryptor: MessageDecryptor | None = None,
+        crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
+        decoder: ValueDecoder | None = None,
+        is_version_missing: Callable[[bytes], bool] | None = None,
+    ) -> None:
+        """`is_version_missing` tells whether a schema version has to be fetched before."""
+        self._topic = topic
+        self._tracker = tracker
+        self._chunks = chunks
+        self._partition_index = partition_index
+        self._decryptor = decryptor
+        self._crypto_failure_action = crypto_failure_action
+        self._decoder = decoder
+        self._is_version_missing = is_version_missing
+        # Messages to hand out next; hot paths take from it by themselves.
+        self.ready: deque[Message] = deque()
+        # What came after them.
+        self._entries: deque[tuple[CommandMessage, bytes]] = deque()
+        # None while there is nothing to do; whoever calls `fill` looks, and takes it.
+        self.effects: Effects | None = None
+        # The first entry waits for this; it has left `_entries` then.
+        self.needs: Needs | None = None
+        # Whether somebody gets it already.
+        self.is_preparing = False
+        # Where the consumer begins; None: with whatever comes.
+        self.start: StartPosition | None = None
+        # What an entry may inflate to.
+        self.max_message_bytes = 5 * 1024 * 1024
+        # Receiver queue of 0 only: permits that the decoded entries took.
+        self.is_counting_permits = False
+        self.permits_used = 0
+
+    def push(self, command: CommandMessage, data: bytes) -> None:
+        """Take in an entry."""
+        self._entries.append((command, data))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing at all."""
+        return not self.ready and not self._entries and self.needs is None
+
+    def messages_count(self) -> int:
+        """How many messages are here; reads the metadata of each entry."""
+        waiting = 0 if self.needs is None else self.needs.parsed.messages_count
+        return (
+            len(self.ready) + waiting + sum(entry_messages_count(*each) for each in self._entries)
+        )
+
+    def clear(self) -> int:
+        """Throw everything away, chunks too; how many messages that were."""
+        count = self.messages_count()
+        self.ready.clear()
+        self._entries.clear()
+        self._chunks.clear()
+        self.needs = None
+        self.is_preparing = False
+        return count
+
+    @property
+    def _effects(self) -> Effects:
+        if self.effects is None:
+            self.effects = Effects()
+        return self.effects
+
+    def take_effects(self) -> Effects | None:
+        """What has to be done now; None for nothing."""
+        effects, self.effects = self.effects, None
+        return effects
+
+    def fill(self, now: float, wall_time_millis: int) -> bool:
+        """Decode until there is a message; False if there is none, or one needs something."""
+        # Hot path: consume in `make bench-client`, unbatched.
+        while not self.ready:
+            if self.needs is not None or not self._entries:
+                return False
+            command, data = self._entries.popleft()
+            key = _key_of(command)
+            parsed = parse(command, data, key, self._topic)
+            if isinstance(parsed, Problem):
+                self.permits_used += 1
+                self._report(key, parsed)
+            elif (needs := self._needs_of(parsed)) is not None:
+                self.needs = needs
+            else:
+                self._decode(parsed, now, wall_time_millis)
+        return True
+
+    def _needs_of(self, parsed: ParsedEntry) -> Needs | None:
+        metadata = parsed.metadata
+        is_key_needed = (
+            bool(metadata.encryption_keys)
+            and self._decryptor is not None
+            and not self._decryptor.knows_key(metadata)
+        )
+        version = None
+        if self._is_version_missing is not None and metadata.HasField("schema_version"):
+            version = metadata.schema_version
+            if not self._is_version_missing(version):
+                version = None
+        if version is None and not is_key_needed:
+            return None
+        return Needs(parsed, version, is_key_needed)
+
+    def prepared(self, now: float, wall_time_millis: int) -> None:
+        """What `needs` named is there, or can't be had: decode the entry with what there is."""
+        if self.needs is not None:
+            parsed, self.needs = self.needs.parsed, None
+            self.is_preparing = False
+            self._decode(parsed, now, wall_time_millis)
+
+    def head_key(self) -> EntryKey | None:
+        """The entry of the first message here, None if there is nothing."""
+        if self.ready:
+            return self.ready[0].entry.key
+        if self.needs is not None:
+            return self.needs.parsed.key
+        return _key_of(self._entries[0][0]) if self._entries else None
+
+    def _report(self, key: EntryKey, problem: Problem) -> None:
+        self._effects.problems.append((key, problem))
+        self._effects.dropped_count += max(problem.messages_count, 1)
+
+    def _decode(self, parsed: ParsedEntry, now: float, wall_time_millis: int) -> None:
+        metadata = parsed.metadata
+        if self.is_counting_permits:
+            self.permits_used += self._permits_of(parsed)
+        context = None
+        payload: bytes | None = None  # None: as it came
+        if metadata.encryption_keys:
+            payload, context = self._decrypt(parsed)
+            if payload is None:
+                return
+            if context is not None and context.is_decryption_failed():
+                self._deliver_encrypted(parsed, payload, context)
+                return
+        if metadata.num_chunks_from_msg > 1:
+            if payload is None:
+                payload = parsed.payload
+            self._take_chunk(parsed, payload, context, now, wall_time_millis)
+        else:
+            self._open(parsed, payload, context, ())
+
+    def _decrypt(self, parsed: ParsedEntry) -> tuple[bytes | None, EncryptionContext | None]:
+        """The payload, None if it may not be delivered; encrypted with CONSUME."""
+        from pulsar_py.client.message_crypto import EncryptionContext  # noqa: PLC0415 - late
+
+        try:
+            if self._decryptor is None:
+                raise CryptoError("there is no crypto_key_reader")  # noqa: TRY301 - one handler
+            payload = self._decryptor.decrypt(parsed.metadata, parsed.payload)
+        except CryptoError as error:
+            return self._not_decrypted(parsed, error)
+        return payload, EncryptionContext.of(parsed.metadata, is_decryption_failed=False)
+
+    def _not_decrypted(
+        self, parsed: ParsedEntry, error: CryptoError
+    ) -> tuple[bytes | None, EncryptionContext | None]:
+        from pulsar_py.client.message_crypto import EncryptionContext  # noqa: PLC0415 - late
+
+        key = parsed.key
+        match self._crypto_failure_action:
+            case ConsumerCryptoFailureAction.CONSUME:
+                context = EncryptionContext.of(parsed.metadata, is_decryption_failed=True)
+                return parsed.payload, context
+            case ConsumerCryptoFailureAction.DISCARD:
+                text = f"{self._topic}: entry {key[0]}:{key[1]}: {error}"
+                self._report(
+                    key, Problem(CommandAck.DecryptionError, text, self._permits_of(parsed))
+                )
+            case _:
+                # Held: neither delivered nor acknowledged, and its permits stay with it.
+                self._effects.to_redeliver.append(key)
+        return None, None
+
+    def _permits_of(self, parsed: ParsedEntry) -> int:
+        """How many permits the broker took for an entry."""
+        if parsed.command.ack_set:
+            return to_bits(parsed.command.ack_set).bit_count()
+        return max(parsed.messages_count, 1)
+
+    def _deliver_encrypted(
+        self, parsed: ParsedEntry, payload: bytes, context: EncryptionContext
+    ) -> None:
+        """As one message, whatever it holds."""
+        entry = self._entry(parsed, 0, 1, context, ())
+        self._effects.dropped_count += self._permits_of(parsed) - 1
+        self._put([Message(entry, NOT_BATCHED, None, payload)])
+
+    def _take_chunk(
+        self,
+        parsed: ParsedEntry,
+        payload: bytes,
+        context: EncryptionContext | None,
+        now: float,
+        wall_time_millis: int,
+    ) -> None:
+        self._effects.dropped_count += 1
+        self._effects.has_chunks = True
+        if not self._tracker.still_waiting(parsed.key, 1):
+            return
+        chunk = Chunk(parsed.key, parsed.metadata, payload)
+        outcome = self._chunks.add(chunk, now, wall_time_millis)
+        self._effects.take_outcome(outcome)
+        if outcome.problem is not None:
+            text = f"{self._topic}: entry {parsed.key[0]}:{parsed.key[1]}: {outcome.problem}"
+            problem = Problem(CommandAck.UncompressedSizeCorruption, text)
+            self._effects.problems += [(key, problem) for key in outcome.chunk_ids]
+        if outcome.payload is not None:
+            self._effects.dropped_count -= 1  # the last chunk's permit is the message's
+            self._open(parsed, outcome.payload, context, outcome.chunk_ids)
+
+    def _open(
+        self,
+        parsed: ParsedEntry,
+        payload: bytes | None,
+        context: EncryptionContext | None,
+        chunk_ids: tuple[EntryKey, ...],
+    ) -> None:
+        """Inflate and split what is decrypted and whole; None: the payload as it came."""
+        # Hot path: consume in `make bench-client`, unbatched.
+        start = 0
+        if parsed.metadata.compression:
+            body = inflate(
+                parsed,
+                parsed.payload if payload is None else payload,
+                self._topic,
+                None if chunk_ids else self.max_message_bytes,
+            )
+            if isinstance(body, Problem):
+                self._report(parsed.key, body)
+                self._effects.to_acknowledge += chunk_ids[:-1]
+                return
+        elif payload is None:
+            body, start = parsed.data, parsed.payload_start
+        else:
+            body = payload
+        if parsed.is_batch:
+            self._split(parsed, body, start, context)
+        else:
+            self._single(parsed, body[start:] if start else body, context, chunk_ids)
+
+    def _single(
+        self,
+        parsed: ParsedEntry,
+        data: bytes,
+        context: EncryptionContext | None,
+        chunk_ids: tuple[EntryKey, ...],
+    ) -> None:
+        bits = self._tracker.still_waiting(parsed.key, 1)
+        if bits and self.start is not None:
+            bits = self._after_start(parsed.key, bits, 0)
+            if not bits:
+                self._effects.to_acknowledge += chunk_ids[:-1]
+        if not bits:
+            self._effects.dropped_count += 1
+            return
+        entry = self._entry(parsed, 0, 1, context, chunk_ids)
+        self._put([Message(entry, NOT_BATCHED, None, data)])
+
+    def _split(
+        self, parsed: ParsedEntry, body: bytes, start: int, context: EncryptionContext | None
+    ) -> None:
+        if (problem := check_batch_size(parsed, len(body) - start, self._topic)) is not None:
+            self._report(parsed.key, problem)
+            return
+        size = parsed.messages_count
+        bits = full_bits(size)
+        if parsed.command.ack_set:
+            bits &= to_bits(parsed.command.ack_set)
+        permits = bits.bit_count()
+        bits = self._tracker.still_waiting(parsed.key, bits)
+        if bits and self.start is not None:
+            bits = self._after_start(parsed.key, bits, size)
+        entry = self._entry(parsed, size, bits, context, ())
+        messages = messages_of(entry, body, start, bits)
+        if isinstance(messages, Problem):
+            self._report(parsed.key, messages)
+            return
+        if permits != len(messages):
+            self._effects.dropped_count += permits - len(messages)
+        self._put(messages)
+
+    def _after_start(self, key: EntryKey, bits: int, batch_size: int) -> int:
+        assert self.start is not None
+        wanted = self.start.wanted(key, bits, batch_size)
+        if not wanted:
+            self._effects.to_acknowledge.append(key)
+        return wanted
+
+    def _entry(
+        self,
+        parsed: ParsedEntry,
+        batch_size: int,
+        bits: int,
+        context: EncryptionContext | None,
+        chunk_ids: tuple[EntryKey, ...],
+    ) -> ReceivedEntry:
+        return ReceivedEntry(
+            parsed.key,
+            self._topic,
+            parsed.metadata,
+            partition_index=self._partition_index,
+            redelivery_count=parsed.command.redelivery_count,
+            batch_size=batch_size,
+            unacked_bits=bits,
+            decoder=self._decoder,
+            broker_metadata=parsed.broker_metadata,
+            chunk_ids=chunk_ids,
+            encryption_context=context,
+        )
+
+    def _put(self, messages: list[Message]) -> None:
+        self.ready.extend(messages)
+
+    def put_back(self, messages: list[Message]) -> None:
+        """Messages that were taken and not handed out after all; they come next again."""
+        self.ready.extendleft(reversed(messages))
+
+    def expire_chunks(self, now: float) -> float | None:
+        """Drop incomplete messages that are too old; when to look again."""
+        self._effects.take_outcome(self._chunks.expire(now))
+        return self._chunks.next_expiry()
+
+    def next_chunk_expiry(self) -> float | None:
+        """When the oldest incomplete message expires."""
+        return self._chunks.next_expiry()
+
+
+def _key_of(command: CommandMessage) -> EntryKey:
+    data = command.message_id
+    return (to_signed(data.ledgerId), to_signed(data.entryId))
+
+
+def entry_messages_count(command: CommandMessage, data: bytes) -> int:
+    """How many messages an entry holds, as far as the broker counted them."""
+    if command.ack_set:
+        return to_bits(command.ack_set).bit_count()
+    parsed = parse(command, data, (0, 0), "")
+    return 1 if isinstance(parsed, Problem) else max(parsed.messages_count, 1)
