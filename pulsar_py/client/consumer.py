@@ -147,7 +147,7 @@ class Consumer:
             clock,
             on_negative_acks=self._on_negative_acks,
             on_ack_timeouts=self._on_ack_timeouts,
-            expire_chunks=lambda now: self._receiver.expire_chunks(now),
+            expire_chunks=self._expire_chunks,
         )
         queue = IncomingQueue(
             self._topic,
@@ -192,6 +192,9 @@ class Consumer:
             is_durable=config.is_durable,
             partition_index=self._partition_index,
         )
+
+    def _expire_chunks(self, now: float) -> float | None:
+        return self._receiver.expire_chunks(now)
 
     @classmethod
     async def open(
@@ -285,7 +288,7 @@ class Consumer:
         self._set_before_delivery()
 
     def own(self, part: Letters | ListenerRunner) -> None:
-        """Close `part` before the consumer; it serves `reconsume_later`, or the listener's pause."""
+        """Close `part` before the consumer; it serves `reconsume_later` or the listener's pause."""
         from pulsar_py.client.letters import Letters  # noqa: PLC0415 - few consumers have any
 
         if isinstance(part, Letters):
@@ -356,7 +359,7 @@ class Consumer:
         return self._interceptors.before_consume(self, message)
 
     async def _prepare(self, needs: Needs) -> None:
-        """Get the key or schema that an entry needs; without it the entry is decoded all the same."""
+        """Get the key or schema that an entry needs; without, it is decoded all the same."""
         seconds = self._context.config.operation_timeout_seconds
         try:
             if needs.is_key_needed and self._decryptor is not None:
@@ -398,13 +401,11 @@ class Consumer:
     def _acknowledge_one(self, message: Message | MessageId) -> None:
         # Hot path: consume in `make bench-client`.
         self._counters.acks_sent += 1
-        if isinstance(message, Message) or isinstance(message, ReceivedMessageId):
-            entry, batch_index = message.entry, message.batch_index
-        else:
+        if not isinstance(message, Message | ReceivedMessageId):
             self._acknowledge_foreign(message)
             return
-        if self._tracker.acknowledge(entry, batch_index):
-            self._redeliveries.entry_acknowledged(entry)
+        if self._tracker.acknowledge(message.entry, message.batch_index):
+            self._redeliveries.entry_acknowledged(message.entry)
             self._acknowledger.changed()
         elif self._is_batch_index_enabled:
             self._acknowledger.changed()
@@ -692,11 +693,14 @@ class Consumer:
     def on_message(self, message: CommandMessage, headers_and_payload: bytes) -> None:
         """An entry came."""
         # Hot path: consume in `make bench-client`; once an entry.
-        if self._epoch and message.HasField("consumer_epoch"):
-            if message.consumer_epoch < self._epoch:
-                self._receiver.drop_entry(message, headers_and_payload)
-                return
-        self._receiver.on_message(message, headers_and_payload)
+        if self._epoch and self._is_stale(message):
+            self._receiver.drop_entry(message, headers_and_payload)
+        else:
+            self._receiver.on_message(message, headers_and_payload)
+
+    def _is_stale(self, message: CommandMessage) -> bool:
+        """Whether it was sent before the queue was cleared."""
+        return message.HasField("consumer_epoch") and message.consumer_epoch < self._epoch
 
     def on_batch_end(self) -> None:
         """All that was received in one go is here."""
