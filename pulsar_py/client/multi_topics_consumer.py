@@ -72,7 +72,7 @@ class MultiTopicsConsumer:
         config: ConsumerConfig,
         *,
         policy: DeadLetterPolicy | None = None,
-        start_message_id: MessageId | None = None,
+        start_message_id: MessageId | Mapping[str, MessageId] | None = None,
     ) -> None:
         """Take in what is wanted; nothing happens before `start`.
 
@@ -82,7 +82,8 @@ class MultiTopicsConsumer:
             subscription_name: Common to all topics.
             config: Options; its queue sizes are those of the whole.
             policy: What to do with messages that are given up, `dead_letter_policy` with names.
-            start_message_id: Where a non-durable subscription begins, in all topics.
+            start_message_id: Where a non-durable subscription begins, in all topics or topic by
+                topic (full names); those left out begin with their oldest message.
 
         Raises:
             InvalidConfigurationError: `receiver_queue_size` is 0.

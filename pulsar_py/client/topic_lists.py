@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from pulsar_py.client.enums import RegexSubscriptionMode
-from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.common.errors import InvalidConfigurationError, InvalidNamespaceNameError
 from pulsar_py.common.hashing import topics_hash
 from pulsar_py.common.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 
@@ -80,7 +80,7 @@ class TopicPattern:
             self.namespace_name = NamespaceName(parts[0], parts[1])
             flags = 0 if isinstance(pattern, str) else pattern.flags
             self._compiled = re.compile("/".join(parts), flags)
-        except (re.error, ValueError) as error:
+        except (re.error, InvalidNamespaceNameError) as error:
             raise InvalidConfigurationError(f"topic pattern {text!r}: {error}") from error
         # Without the scheme, because names are matched without it.
         self.text = "/".join(parts)

@@ -1,0 +1,187 @@
+"""Receiving from many: turns, waiting, batches, nothing lost by cancelling; in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+import pytest
+
+from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
+from pulsar_py.client.merged_receiver import MergedReceiver
+from pulsar_py.client.message import Message
+from pulsar_py.common.errors import AlreadyClosedError
+from pulsar_py.testing.clock import run_virtual
+
+
+class Source:
+    """A consumer with a queue."""
+
+    def __init__(self, receiver: Receiver, name: str = "") -> None:
+        self.receiver = receiver
+        self.name = name
+        self.queue: deque[Message] = deque()
+        self.is_closed = False
+
+    def put(self, count: int, first: int = 0) -> None:
+        data = [f"{self.name}{number}".encode() for number in range(first, first + count)]
+        self.queue.extend(Message.of(each) for each in data)
+        self.receiver.on_ready(self)
+
+    def receive_nowait(self) -> Message | None:
+        if self.is_closed:
+            raise AlreadyClosedError("closed")
+        return self.queue.popleft() if self.queue else None
+
+
+Receiver = MergedReceiver[Source]
+
+
+def a_receiver() -> Receiver:
+    return MergedReceiver(lambda: None)
+
+
+def data(messages: list[Message]) -> list[bytes]:
+    return [each.data() for each in messages]
+
+
+def test_a_full_source_does_not_keep_others_out() -> None:
+    async def work() -> None:
+        receiver = a_receiver()
+        full, small = Source(receiver, "f"), Source(receiver, "s")
+        full.put(100)
+        small.put(2)
+        taken = [await receiver.receive(None) for _ in range(5)]
+        assert data(taken) == [b"f0", b"s0", b"f1", b"s1", b"f2"]
+
+    run_virtual(work())
+
+
+def test_a_closed_source_is_passed_over() -> None:
+    receiver = a_receiver()
+    closed, other = Source(receiver, "c"), Source(receiver, "o")
+    closed.put(1)
+    other.put(1)
+    closed.is_closed = True
+    message = receiver.receive_nowait()
+    assert message is not None
+    assert message.data() == b"o0"
+    assert receiver.receive_nowait() is None
+
+
+def test_all_who_wait_are_served_by_one_group() -> None:
+    async def work() -> list[bytes]:
+        receiver = a_receiver()
+        source = Source(receiver)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(receiver.receive(None)) for _ in range(3)]
+            await asyncio.sleep(1)
+            source.put(3)
+        return data([task.result() for task in tasks])
+
+    assert run_virtual(work()) == [b"0", b"1", b"2"]
+
+
+def test_receiving_ends_in_time() -> None:
+    async def work() -> None:
+        with pytest.raises(TimeoutError):
+            await a_receiver().receive(2.0)
+        assert asyncio.get_running_loop().time() == pytest.approx(2.0, abs=0.01)
+
+    run_virtual(work())
+
+
+def test_a_cancelled_receive_loses_nothing() -> None:
+    async def work() -> None:
+        receiver = a_receiver()
+        source = Source(receiver)
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(receiver.receive(None))
+            second = group.create_task(receiver.receive(None))
+            await asyncio.sleep(1)
+            source.put(1)
+            first.cancel()
+        assert second.result().data() == b"0"
+
+    run_virtual(work())
+
+
+def test_a_batch_is_full_by_count_or_bytes_or_time() -> None:
+    async def work() -> None:
+        receiver = a_receiver()
+        source = Source(receiver)
+        source.put(5)
+        by_count = ConsumerBatchReceivePolicy(2, -1, 1000)
+        assert data(await receiver.batch_receive(by_count)) == [b"0", b"1"]
+        by_bytes = ConsumerBatchReceivePolicy(-1, 2, 1000)
+        assert data(await receiver.batch_receive(by_bytes)) == [b"2", b"3"]
+        assert data(await receiver.batch_receive(by_count)) == [b"4"]
+        assert await receiver.batch_receive(by_count) == []
+        assert asyncio.get_running_loop().time() == pytest.approx(2.0, abs=0.01)
+
+    run_virtual(work())
+
+
+def test_what_does_not_fit_comes_next() -> None:
+    async def work() -> None:
+        receiver = a_receiver()
+        source = Source(receiver, "long")
+        source.put(2)
+        policy = ConsumerBatchReceivePolicy(-1, 6, 1000)
+        assert data(await receiver.batch_receive(policy)) == [b"long0"]
+        assert receiver.returned_count == 1
+        assert (await receiver.receive(None)).data() == b"long1"
+
+    run_virtual(work())
+
+
+def test_a_cancelled_batch_gives_back_what_it_took() -> None:
+    async def work() -> None:
+        receiver = a_receiver()
+        source = Source(receiver)
+        source.put(3)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await receiver.batch_receive(ConsumerBatchReceivePolicy(10, -1, 1000))
+        source.put(1, first=3)
+        assert data([await receiver.receive(None) for _ in range(4)]) == [b"0", b"1", b"2", b"3"]
+
+    run_virtual(work())
+
+
+def test_what_was_given_back_can_be_forgotten() -> None:
+    async def work() -> None:
+        receiver = a_receiver()
+        Source(receiver, "long").put(2)
+        await receiver.batch_receive(ConsumerBatchReceivePolicy(-1, 6, 1000))
+        receiver.clear_returned()
+        assert receiver.receive_nowait() is None
+
+    run_virtual(work())
+
+
+def test_closing_wakes_who_waits() -> None:
+    is_closed = False
+
+    def check_open() -> None:
+        if is_closed:
+            raise AlreadyClosedError("closed")
+
+    async def work() -> None:
+        nonlocal is_closed
+        receiver: Receiver = MergedReceiver(check_open)
+        source = Source(receiver)
+        source.put(1)
+
+        async def refused() -> None:
+            await receiver.receive(None)
+            with pytest.raises(AlreadyClosedError):
+                await receiver.receive(None)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(refused())
+            await asyncio.sleep(1)
+            is_closed = True
+            receiver.close()
+
+    run_virtual(work())
