@@ -1,8 +1,10 @@
-"""Write again what is made from the code: `make docs` calls it at the root of the checkout."""  # noqa: INP001 - a script
+"""Write again what is made from the code: `make docs` calls it at the root of the checkout."""  # noqa: INP001 - tools of the checkout, no package
 
 from __future__ import annotations
 
-from pulsar_py.server.config_reference import main
+from docs import client_api
+from pulsar_py.server import config_reference
 
 if __name__ == "__main__":
-    main()
+    config_reference.main()
+    client_api.main()

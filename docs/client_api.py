@@ -1,0 +1,307 @@
+"""The client's API reference, made from signatures and docstrings.
+
+`python -m docs.generate` (`make docs`) writes `docs/client/API.md`; a test fails when it is stale.
+Everything public is in it: the names of `pulsar_py.__all__`, in the order of a reader's questions,
+each with its methods, fields and members. Nothing is imported but what is documented.
+"""  # noqa: INP001 - tools of the checkout, no package
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import inspect
+import itertools
+import re
+import textwrap
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pulsar_py
+
+PATH = Path("docs/client/API.md")
+LINE_LENGTH = 120
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Client": ("Client", "ClientOptions", "ClientConfig"),
+    "Producing": (
+        "Producer", "ProducerConfig", "SendResult", "ProducerInterceptor", "ProducerStatistics",
+    ),
+    "Consuming": (
+        "Consumer", "MultiTopicsConsumer", "ConsumerConfig", "Message",
+        "ConsumerBatchReceivePolicy", "ConsumerDeadLetterPolicy", "ConsumerKeySharedPolicy",
+        "KeyHashRange", "RedeliveryBackoff", "MultiplierRedeliveryBackoff",
+        "ConsumerEventListener", "ConsumerInterceptor",
+        "ConsumerStatistics",
+    ),
+    "Reading": ("Reader", "ReaderConfig", "TableView"),
+    "Message ids": ("MessageId", "TopicMessageId", "MultiMessageId"),
+    "Schemas": (),
+    "Security": (
+        "Authentication", "AuthenticationToken", "AuthenticationBasic", "AuthenticationTLS",
+        "AuthenticationOauth2", "CryptoKeyReader", "EncryptionKeyInfo", "EncryptionContext",
+        "EncryptionKey",
+    ),
+    "Clusters": ("ServiceUrlProvider", "AutoClusterFailover", "ControlledClusterFailover"),
+    "Choices": (),
+    "Errors": (),
+}  # fmt: skip
+"""Where a name stands; schemas, enumerations and errors find their place by themselves."""
+
+UNEXPORTED = {
+    "ClientConfig": "pulsar_py.client.client_config",
+    "ClientOptions": "",
+    "ProducerConfig": "pulsar_py.client.producer_config",
+    "SendResult": "pulsar_py.client.send_result",
+    "ConsumerConfig": "pulsar_py.client.consumer_config",
+    "ReaderConfig": "pulsar_py.client.reader_config",
+}
+"""Documented because options stand there, though nobody has to import them; `` is left out."""
+
+NOT_OF_THE_CLIENT = {"Broker"}
+
+
+def render() -> str:
+    """The text of `docs/client/API.md`."""
+    lines = [
+        "# API of the client",
+        "",
+        "Made from the code by `make docs`. All names can be imported from `pulsar_py`, unless a",
+        "module is given. [GUIDE.md](GUIDE.md) shows how they go together.",
+    ]
+    for title, names in sections().items():
+        lines += ["", f"## {title}"]
+        if title == "Errors":
+            lines += ["", *error_table(names)]
+            continue
+        for name in names:
+            lines += ["", *describe(name)]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the file."""
+    PATH.parent.mkdir(exist_ok=True)
+    PATH.write_text(render(), encoding="utf-8")
+
+
+def sections() -> dict[str, list[str]]:
+    """Titles and names, with everything public in one of them."""
+    found = {title: [n for n in names if n not in UNEXPORTED or UNEXPORTED[n]]
+             for title, names in SECTIONS.items()}  # fmt: skip
+    placed = {name for names in found.values() for name in names} | NOT_OF_THE_CLIENT
+    for name in sorted(set(pulsar_py.__all__) - placed):
+        found[_section_of(getattr(pulsar_py, name))].append(name)
+    return found
+
+
+def _section_of(thing: Any) -> str:  # Any: whatever is public
+    if isinstance(thing, type) and issubclass(thing, BaseException):
+        return "Errors"
+    if isinstance(thing, type) and issubclass(thing, enum.Enum):
+        return "Choices"
+    if thing.__module__.startswith("pulsar_py.schema"):
+        return "Schemas"
+    raise LookupError(f"{thing.__name__}: no section has it, see SECTIONS in docs/client_api.py")
+
+
+def get(name: str) -> Any:  # Any: whatever is public
+    """The class or function."""
+    home = UNEXPORTED.get(name)
+    return getattr(import_module(home) if home else pulsar_py, name)
+
+
+def describe(name: str) -> list[str]:
+    """A class or function with all that belongs to it."""
+    thing = get(name)
+    where = f" (`{thing.__module__}`)" if name in UNEXPORTED else ""
+    lines = [f"### `{name}`{where}", ""]
+    if not isinstance(thing, type):
+        return [*lines, *code(signature(name, thing)), "", *prose(thing)]
+    is_enum = issubclass(thing, enum.Enum)
+    is_record = dataclasses.is_dataclass(thing)
+    if not is_enum and not is_record and "__init__" in vars(thing) and not takes_context(thing):
+        lines += [*code(signature(name, thing.__init__)), ""]
+    lines += prose(thing)
+    if is_enum:
+        lines += ["", *member_list(thing)]
+    elif is_record:
+        lines += ["", *field_table(thing)]
+    for method_name, method in methods(thing):
+        lines += ["", *describe_method(method_name, method)]
+    return lines
+
+
+def takes_context(thing: type) -> bool:
+    """Whether it is made by the client and not by users."""
+    return "context" in inspect.signature(thing).parameters or inspect.isabstract(thing)
+
+
+def methods(thing: type) -> list[tuple[str, Any]]:  # Any: function, property, class method
+    """Public ones with a docstring, those it inherits from our classes too, in source order."""
+    found: dict[str, Any] = {}
+    for base in reversed(thing.__mro__):
+        if not base.__module__.startswith("pulsar_py"):
+            continue
+        for name, value in vars(base).items():
+            is_one = isinstance(value, property | classmethod | staticmethod) or callable(value)
+            if not name.startswith("_") and is_one and not isinstance(value, type):
+                found[name] = value
+    return [(name, value) for name, value in found.items() if inspect.getdoc(_function(value))]
+
+
+def _function(value: Any) -> Any:  # Any: function, property, class method
+    if isinstance(value, property):
+        return value.fget
+    return getattr(value, "__func__", value)
+
+
+def describe_method(name: str, value: Any) -> list[str]:  # Any: function, property, class method
+    """One method, property or class method."""
+    function = _function(value)
+    if isinstance(value, property):
+        returned = inspect.signature(function).return_annotation
+        return [*code(f"{name}: {annotation(returned)}"), "", *prose(function)]
+    return [*code(signature(name, function)), "", *prose(function)]
+
+
+def annotation(value: Any) -> str:  # Any: an annotation, a text under `from __future__`
+    """As it is written in the source."""
+    return value if isinstance(value, str) else inspect.formatannotation(value)
+
+
+def signature(name: str, function: Any) -> str:  # Any: any callable
+    """`async def` where it is, without `self`, one line if it fits."""
+    found = inspect.signature(function)
+    parameters = [p for p in found.parameters.values() if p.name not in {"self", "cls"}]
+    parts: list[str] = []
+    for p in parameters:
+        if p.kind is p.KEYWORD_ONLY and not any(
+            part == "*" or part.startswith("*") for part in parts
+        ):
+            parts.append("*")
+        parts.append(_parameter(p))
+    is_async = inspect.iscoroutinefunction(function)
+    returns = found.return_annotation
+    end = "" if name[:1].isupper() or returns is found.empty else f" -> {annotation(returns)}"
+    head = f"{'async ' if is_async else ''}{name}("
+    line = f"{head}{', '.join(parts)}){end}"
+    if len(line) <= LINE_LENGTH - 20:
+        return line
+    return f"{head}\n" + "".join(f"    {part},\n" for part in parts) + f"){end}"
+
+
+def _parameter(p: inspect.Parameter) -> str:
+    stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+    text = stars + p.name
+    if p.annotation is not p.empty:
+        text += f": {annotation(p.annotation)}"
+    if p.default is not p.empty:
+        text += f" = {default(p.default)}"
+    return text
+
+
+def default(value: Any) -> str:  # Any: any default
+    """As it is written, and without addresses of objects."""
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    text = repr(value)
+    return f"{type(value).__name__}()" if " at 0x" in text else text
+
+
+def code(text: str) -> list[str]:
+    """A block of code."""
+    return ["```python", *text.splitlines(), "```"]
+
+
+def prose(thing: Any) -> list[str]:  # Any: class or function
+    """A docstring with its sections as lists."""
+    lines: list[str] = []
+    section = ""
+    for line in (inspect.getdoc(thing) or "").splitlines():
+        if found := re.fullmatch(r"(Args|Raises|Returns|Attributes|Yields):", line):
+            section = found[1]
+            if lines and lines[-1]:
+                lines.append("")
+            lines += [f"*{section}*", ""]
+        elif not section or not line.strip():
+            lines.append(line)
+        elif line.startswith("    ") and not line.startswith("     "):
+            name, colon, rest = line.strip().partition(": ")
+            lines.append(f"- `{name}`: {rest}" if colon else f"- {line.strip()}")
+        elif line.startswith(" "):
+            lines.append("  " + line.strip())
+        else:
+            section = ""
+            lines.append(line)
+    return lines
+
+
+def member_list(thing: type[enum.Enum]) -> list[str]:
+    """Members with what stands below each."""
+    texts = attribute_texts(thing)
+    lines = []
+    for member in thing:
+        text = f": {texts[member.name]}" if member.name in texts else ""
+        lines.append(f"- `{member.name}` = {member.value!r}{text}")
+    return lines
+
+
+def field_table(thing: Any) -> list[str]:  # Any: a dataclass
+    """Fields with type, default and what stands below each."""
+    texts = attribute_texts(thing)
+    lines = ["| field | type | default | meaning |", "| --- | --- | --- | --- |"]
+    for each in dataclasses.fields(thing):
+        if each.name.startswith("_"):
+            continue
+        shown = ""
+        if each.default is not dataclasses.MISSING:
+            shown = f"`{default(each.default)}`"
+        elif each.default_factory is not dataclasses.MISSING:
+            shown = f"`{default(each.default_factory())}`"
+        kind = annotation(each.type).replace("|", "\\|")
+        text = texts.get(each.name, "").replace("|", "\\|")
+        lines.append(f"| `{each.name}` | `{kind}` | {shown} | {text} |")
+    return lines
+
+
+@cache
+def attribute_texts(thing: type) -> dict[str, str]:
+    """The strings below assignments in a class body, also those it inherits."""
+    texts: dict[str, str] = {}
+    for base in reversed(thing.__mro__):
+        if not base.__module__.startswith("pulsar_py"):
+            continue
+        tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        assert isinstance(tree.body[0], ast.ClassDef)
+        texts |= _texts_below_assignments(tree.body[0].body)
+    return texts
+
+
+def _texts_below_assignments(body: list[ast.stmt]) -> dict[str, str]:
+    texts = {}
+    for before, node in itertools.pairwise(body):
+        target = (
+            before.targets[0] if isinstance(before, ast.Assign) else getattr(before, "target", None)
+        )
+        is_text = (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        )
+        if is_text and isinstance(target, ast.Name):
+            texts[target.id] = " ".join(inspect.cleandoc(node.value.value).split())  # type: ignore[union-attr, attr-defined]
+    return texts
+
+
+def error_table(names: list[str]) -> list[str]:
+    """Errors with what they derive from."""
+    lines = ["| error | is a | meaning |", "| --- | --- | --- |"]
+    for name in names:
+        error = getattr(pulsar_py, name)
+        bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__)
+        text = (inspect.getdoc(error) or "").partition("\n\n")[0].replace("\n", " ")
+        lines.append(f"| `{name}` | {bases} | {text} |")
+    return lines
