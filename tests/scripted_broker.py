@@ -146,9 +146,9 @@ POLITE: dict[int, Answer] = {
 }
 
 
-def simulated_client(broker: ScriptedBroker | str, **options: Any) -> Client:
-    """A client in virtual time whose chance is always the same."""
-    url = broker if isinstance(broker, str) else broker.service_url
+def simulated_client(broker: Any, **options: Any) -> Client:
+    """A client of a scripted broker, or of a URL, in virtual time; its chance never changes."""
+    url = broker.service_url if isinstance(broker, ScriptedBroker) else broker
     return Client(url, clock=VirtualClock(), chance=Random(7), **options)
 
 

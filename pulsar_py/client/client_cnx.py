@@ -125,8 +125,8 @@ class ClientCnx(asyncio.Protocol):
         # Done when CONNECTED came, or failed with what came instead; None outside `handshake`.
         self._handshake: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None  # while somebody waits in `drain`
-        # Whether there is a socket, and who waits in `wait_closed` for its end.
-        self._has_socket = False
+        # Whether there is a socket, also one of a closed connection; and who waits for its end.
+        self.has_socket = False
         self._lost: asyncio.Future[None] | None = None
 
     # --- what comes in -------------------------------------------------------------------------
@@ -442,7 +442,7 @@ class ClientCnx(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is there."""
         self._transport = cast("asyncio.Transport", transport)
-        self._has_socket = True
+        self.has_socket = True
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
         self._set_keep_alive_timer()
 
@@ -484,7 +484,7 @@ class ClientCnx(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""
-        self._has_socket = False
+        self.has_socket = False
         self._on_closed("closed by the broker" if error is None else f"lost: {error}")
         if self._lost is not None:
             self._lost.set_result(None)
@@ -492,7 +492,7 @@ class ClientCnx(asyncio.Protocol):
 
     async def wait_closed(self) -> None:
         """Return when the socket of a connection that was closed is gone."""
-        while self._has_socket:
+        while self.has_socket:
             if self._lost is None:
                 self._lost = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._lost)
@@ -502,7 +502,7 @@ class ClientCnx(asyncio.Protocol):
 
     def detach_after_fork(self) -> None:
         """In a forked child: forget the socket without touching it, which the parent uses."""
-        self._has_socket = False
+        self.has_socket = False
         self.is_connected = False
         self._closed_reason = "belongs to the parent process"
         self._transport = None

@@ -46,6 +46,8 @@ class ConnectionPool:
         self._tasks = TaskOwner("connections")
         self._connections: dict[_Key, ClientCnx] = {}
         self._attempts: SharedCalls[ClientCnx] = SharedCalls(self._tasks)
+        # Closed by us; their sockets may still be sending.
+        self._ending: list[ClientCnx] = []
         self._next_slot = 0
         # Connections that nobody used when it was last looked.
         self._idle: set[ClientCnx] = set()
@@ -145,6 +147,9 @@ class ConnectionPool:
     def close_connections(self, reason: str) -> None:
         """Close all connections; who needs one opens it again."""
         connections = self.connections
+        self._ending = [
+            cnx for cnx in (*self._ending, *self._connections.values()) if cnx.has_socket
+        ]
         self._connections.clear()
         self._idle.clear()
         for cnx in connections:
@@ -160,12 +165,11 @@ class ConnectionPool:
 
     async def close(self) -> None:
         """Close everything and wait for the sockets to end, for at most `CLOSE_SECONDS`."""
-        connections = list(self._connections.values())
         self.abandon()
         await self._tasks.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                for cnx in connections:
+                for cnx in self._ending:
                     await cnx.wait_closed()
 
     def detach_after_fork(self) -> list[int]:

@@ -21,6 +21,7 @@ from pulsar_py.common.errors import (
     ServiceError,
     TopicNotFoundError,
 )
+from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandMessage,
     CommandProducer,
@@ -205,8 +206,6 @@ async def test_a_host_that_does_not_answer_is_passed_over(broker: Broker) -> Non
 
 
 async def test_partitions_are_named(broker: Broker, client: Client) -> None:
-    from pulsar_py.common.names import TopicName
-
     await broker.service.topics.create_partitioned(TopicName.parse(TOPIC), 2)
 
     assert await client.get_topic_partitions("connections") == [
@@ -281,7 +280,7 @@ async def test_a_forked_child_is_told_and_the_parent_is_not_disturbed(client: Cl
             os._exit(7)
         finally:
             os._exit(1)
-    _, status = os.waitpid(child, 0)
+    _, status = os.waitpid(child, 0)  # noqa: ASYNC222 - it ends at once
     producer.send(b"still here", 0)
     await wait_until(lambda: producer.events)
 

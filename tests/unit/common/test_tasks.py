@@ -95,3 +95,15 @@ async def test_a_failure_nobody_awaits_is_logged(caplog: pytest.LogCaptureFixtur
     (record,) = caplog.records
     assert record.getMessage() == "task failed"
     assert record.exc_info is not None
+
+
+async def test_an_abandoned_owner_cancels_without_waiting_and_starts_nothing() -> None:
+    owner = TaskOwner("test")
+    task = owner.spawn(asyncio.sleep(1000), "long")
+
+    owner.abandon()
+
+    with pytest.raises(RuntimeError, match="closed"):
+        owner.spawn(asyncio.sleep(0), "more")
+    await owner.close()
+    assert task.cancelled()

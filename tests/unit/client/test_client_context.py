@@ -1,0 +1,93 @@
+"""What the parts of one client share."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from pulsar_py.client.client_config import ClientConfig
+from pulsar_py.client.client_context import ClientContext
+from pulsar_py.client.http_lookup import HttpLookup
+from pulsar_py.client.lookup import BinaryLookup
+from pulsar_py.client.service_url import ServiceUrl
+from pulsar_py.common.errors import (
+    AlreadyClosedError,
+    ClientError,
+    ForkedProcessError,
+    InvalidServiceUrlError,
+)
+from pulsar_py.testing.clock import VirtualClock, run_virtual
+
+
+def context_of(url: str = "pulsar://a") -> ClientContext:
+    return ClientContext(
+        ServiceUrl.parse(url), ClientConfig(), clock=VirtualClock(), chance=Random(1)
+    )
+
+
+def test_ids_are_never_given_twice() -> None:
+    context = context_of()
+
+    for new_id in (context.new_producer_id, context.new_consumer_id, context.new_request_id):
+        assert [new_id() for _ in range(3)] == [0, 1, 2]
+
+
+def test_the_scheme_says_how_topics_are_looked_up() -> None:
+    assert isinstance(context_of().lookup, BinaryLookup)
+    assert isinstance(context_of("http://a").lookup, HttpLookup)
+
+
+def test_lookups_of_another_cluster_are_made_once() -> None:
+    context = context_of()
+
+    assert context.lookup_at("pulsar://b") is context.lookup_at("pulsar://b")
+    with pytest.raises(InvalidServiceUrlError):
+        context.lookup_at("nonsense")
+
+
+def test_a_context_belongs_to_the_loop_of_its_first_use() -> None:
+    context = context_of()
+
+    async def use() -> None:
+        context.check_usable()
+
+    run_virtual(use())
+    with pytest.raises(ClientError, match="another event loop"):
+        run_virtual(use())
+
+
+def test_a_closed_context_is_of_no_use() -> None:
+    async def work() -> None:
+        context = context_of()
+        context.lookup_at("pulsar://b")
+        await context.close()
+        await context.close()
+        with pytest.raises(AlreadyClosedError):
+            context.check_usable()
+        assert len(asyncio.all_tasks()) == 1
+
+    run_virtual(work())
+
+
+def test_in_a_forked_child_it_says_why_it_is_of_no_use() -> None:
+    context = context_of()
+
+    assert context.detach_after_fork() == []
+    with pytest.raises(ForkedProcessError, match="make a new client after the fork"):
+        context.check_usable()
+
+
+def test_the_parts_are_handed_out_in_the_order_they_were_made() -> None:
+    class Part:
+        async def close(self) -> None: ...
+
+    context = context_of()
+    parts = [Part() for _ in range(3)]
+    for part in parts:
+        context.register_child(part)
+    context.unregister_child(parts[1])
+    context.unregister_child(parts[1])
+
+    assert context.children == [parts[0], parts[2]]
