@@ -18,7 +18,7 @@ from pulsar_py.client.batch_receive import BatchCollector, ConsumerBatchReceiveP
 from pulsar_py.client.message import Message
 from pulsar_py.client.rotation import Rotation
 from pulsar_py.client.wakeups import Wakeups
-from pulsar_py.common.errors import AlreadyClosedError
+from pulsar_py.common.errors import AlreadyClosedError, PulsarError
 
 __all__ = ["MergedReceiver", "MessageSource"]
 
@@ -36,9 +36,15 @@ S = TypeVar("S", bound=MessageSource)
 class MergedReceiver(Generic[S]):
     """Takes messages from many sources; owned by the consumer that they are parts of."""
 
-    def __init__(self, check_open: Callable[[], None]) -> None:
-        """`check_open` raises where nothing can be received any more."""
+    def __init__(
+        self, check_open: Callable[[], None], on_failed: Callable[[S, PulsarError], None]
+    ) -> None:
+        """`check_open` raises where nothing can be received any more.
+
+        `on_failed` is told of sources that ended for good, and may raise to whoever receives.
+        """
         self._check_open = check_open
+        self._on_failed = on_failed
         # Sources that may have messages.
         self._ready: Rotation[S] = Rotation()
         # Whoever waits for one.
@@ -81,7 +87,10 @@ class MergedReceiver(Generic[S]):
             try:
                 message = source.receive_nowait()
             except AlreadyClosedError:
-                continue  # its topic was deleted, or it is being closed
+                continue  # it is being closed
+            except PulsarError as error:
+                self._on_failed(source, error)
+                continue
             if message is not None:
                 ready.add(source)
                 return message

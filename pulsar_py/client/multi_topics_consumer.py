@@ -26,11 +26,11 @@ from pulsar_py.client.concurrently import each_result
 from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.consumer_interceptor import ConsumerInterceptors
-from pulsar_py.client.consumer_part import ConsumerPart, PartOpener
 from pulsar_py.client.dead_letter import DeadLetterPolicy
 from pulsar_py.client.merged_receiver import MergedReceiver
 from pulsar_py.client.message import Message
 from pulsar_py.client.message_listener import ListenerRunner
+from pulsar_py.client.part_opener import PartOpener
 from pulsar_py.client.statistics import ConsumerStatistics
 from pulsar_py.client.topic_message_id import (
     MultiMessageId,
@@ -48,6 +48,7 @@ from pulsar_py.common.errors import (
     ClientTimeoutError,
     InvalidConfigurationError,
     OperationNotSupportedError,
+    PulsarError,
 )
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
@@ -104,10 +105,12 @@ class MultiTopicsConsumer:
             context, subscription_name, config, policy=policy, start_message_id=start_message_id
         )
         self._opener = opener
-        self._parts: TopicParts[ConsumerPart] = TopicParts(
+        self._parts: TopicParts[Consumer] = TopicParts(
             self._open_part, self._partitions_count, on_closed=self._on_part_closed
         )
-        self._receiver: MergedReceiver[Consumer] = MergedReceiver(self._check_open)
+        self._receiver: MergedReceiver[Consumer] = MergedReceiver(
+            self._check_open, self._on_part_failed
+        )
         self._interceptors = ConsumerInterceptors(config.interceptors)
         self._listener = self._make_listener()
         self._is_closed = False
@@ -140,16 +143,20 @@ class MultiTopicsConsumer:
     async def _partitions_count(self, topic: str) -> int:
         return await self._context.partitions_count(topic)
 
-    async def _open_part(self, request: PartRequest) -> ConsumerPart:
+    async def _open_part(self, request: PartRequest) -> Consumer:
         part = await self._opener.open(request)
-        consumer = part.consumer
-        consumer.on_ready = lambda: self._receiver.on_ready(consumer)
-        self._receiver.on_ready(consumer)
+        part.on_ready = lambda: self._receiver.on_ready(part)
+        self._receiver.on_ready(part)
         return part
 
-    def _on_part_closed(self, part: ConsumerPart) -> None:
-        part.consumer.on_ready = None
-        self._receiver.discard(part.consumer)
+    def _on_part_closed(self, part: Consumer) -> None:
+        part.on_ready = None
+        self._receiver.discard(part)
+
+    def _on_part_failed(self, part: Consumer, error: PulsarError) -> None:
+        """A part ended for good: whoever receives now hears of it, once."""
+        del part
+        raise error
 
     def _make_listener(self) -> ListenerRunner | None:
         config = self._config
@@ -190,7 +197,7 @@ class MultiTopicsConsumer:
             ServiceError, ClientError: Of the first topic that refused; nothing is closed then.
         """
         self._check_open()
-        await each_result(lambda part: part.consumer.unsubscribe(force=force), self._all_parts())
+        await each_result(lambda part: part.unsubscribe(force=force), self._all_parts())
         await self.close()
 
     async def __aenter__(self) -> Self:
@@ -213,10 +220,10 @@ class MultiTopicsConsumer:
                 f"the consumer of {self._subscription_name} on {self.topic()} is closed"
             )
 
-    def _all_parts(self) -> list[ConsumerPart]:
+    def _all_parts(self) -> list[Consumer]:
         return list(self._parts.by_topic.values())
 
-    def _part_of(self, message: Message | MessageId) -> ConsumerPart | None:
+    def _part_of(self, message: Message | MessageId) -> Consumer | None:
         """Where a message came from; None where that topic is gone and nothing is left to do.
 
         Raises:
@@ -260,9 +267,7 @@ class MultiTopicsConsumer:
 
     def is_connected(self) -> bool:
         """Whether the brokers know all parts now."""
-        return not self._is_closed and all(
-            part.consumer.is_connected() for part in self._all_parts()
-        )
+        return not self._is_closed and all(part.is_connected() for part in self._all_parts())
 
     @property
     def is_closed(self) -> bool:
@@ -273,11 +278,11 @@ class MultiTopicsConsumer:
     def has_reached_end_of_topic(self) -> bool:
         """Whether all topics were terminated and everything was delivered."""
         parts = self._all_parts()
-        return bool(parts) and all(part.consumer.has_reached_end_of_topic for part in parts)
+        return bool(parts) and all(part.has_reached_end_of_topic for part in parts)
 
     def statistics(self) -> ConsumerStatistics:
         """Those of all parts, added up."""
-        return combine([part.consumer.statistics() for part in self._all_parts()])
+        return combine([part.statistics() for part in self._all_parts()])
 
     # --- receiving -----------------------------------------------------------------------------
 
@@ -336,13 +341,13 @@ class MultiTopicsConsumer:
         if isinstance(message, Message | MessageId):
             part = self._part_of(message)
             if part is not None:
-                await part.consumer.acknowledge(message)
+                await part.acknowledge(message)
             return
-        by_part: dict[ConsumerPart, list[Message | MessageId]] = {}
+        by_part: dict[Consumer, list[Message | MessageId]] = {}
         for each in message:
             if (part := self._part_of(each)) is not None:
                 by_part.setdefault(part, []).append(each)
-        await each_result(lambda item: item[0].consumer.acknowledge(item[1]), by_part.items())
+        await each_result(lambda item: item[0].acknowledge(item[1]), by_part.items())
 
     async def acknowledge_cumulative(self, message: Message | MessageId | MultiMessageId) -> None:
         """All messages up to this one are done, in its topic; of a `MultiMessageId` in each."""
@@ -351,7 +356,7 @@ class MultiTopicsConsumer:
             return
         part = self._part_of(message)
         if part is not None:
-            await part.consumer.acknowledge_cumulative(message)
+            await part.acknowledge_cumulative(message)
 
     def negative_acknowledge(self, message: Message | MessageId) -> None:
         """Deliver this message again, after the delay that was configured."""
@@ -360,7 +365,7 @@ class MultiTopicsConsumer:
             return
         if not self._config.is_shared:
             self._receiver.clear_returned()  # all that came after it is delivered again, too
-        part.consumer.negative_acknowledge(message)
+        part.negative_acknowledge(message)
 
     async def reconsume_later(
         self,
@@ -378,21 +383,15 @@ class MultiTopicsConsumer:
             PulsarError: The copy could not be published; the message stays unacknowledged.
         """
         part = self._part_of(message)
-        if part is None:
-            return
-        if part.letters is None:
-            raise OperationNotSupportedError(
-                f"subscription {self._subscription_name} on {self.topic()}: reconsume_later needs "
-                f"retry_enable"
-            )
-        await part.letters.reconsume_later(message, delay_millis, properties)
+        if part is not None:
+            await part.reconsume_later(message, delay_millis, properties)
 
     def redeliver_unacknowledged_messages(self) -> None:
         """Ask for everything again that was delivered and not acknowledged."""
         self._check_open()
         self._receiver.clear_returned()
         for part in self._all_parts():
-            part.consumer.redeliver_unacknowledged_messages()
+            part.redeliver_unacknowledged_messages()
 
     # --- positions -----------------------------------------------------------------------------
 
@@ -412,13 +411,13 @@ class MultiTopicsConsumer:
         parts = self._parts.by_topic
         targets = seek_targets(target, parts)
         self._receiver.clear_returned()
-        await each_result(lambda item: parts[item[0]].consumer.seek(item[1]), targets.items())
+        await each_result(lambda item: parts[item[0]].seek(item[1]), targets.items())
 
     async def get_last_message_ids(self) -> list[TopicMessageId]:
         """The last message of each topic or partition."""
         self._check_open()
         parts = dict(self._parts.by_topic)
-        ids = await each_result(lambda part: part.consumer.get_last_message_id(), parts.values())
+        ids = await each_result(lambda part: part.get_last_message_id(), parts.values())
         return last_of(dict(zip(parts, ids, strict=True)))
 
     async def get_last_message_id(self) -> MultiMessageId:
@@ -430,21 +429,19 @@ class MultiTopicsConsumer:
         self._check_open()
         if self._receiver.returned_count:
             return True
-        return any(
-            await each_result(lambda part: part.consumer.has_message_available(), self._all_parts())
-        )
+        return any(await each_result(lambda part: part.has_message_available(), self._all_parts()))
 
     # --- pausing -------------------------------------------------------------------------------
 
     def pause(self) -> None:
         """Ask the brokers for no more messages until `resume`."""
         for part in self._all_parts():
-            part.consumer.pause()
+            part.pause()
 
     def resume(self) -> None:
         """Ask for messages again."""
         for part in self._all_parts():
-            part.consumer.resume()
+            part.resume()
 
     def pause_message_listener(self) -> None:
         """Call the listener no more until `resume_message_listener`.

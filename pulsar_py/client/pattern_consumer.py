@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from pulsar_py.client.client_context import ClientContext
 from pulsar_py.client.concurrently import concurrently
+from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.dead_letter import DeadLetterPolicy
 from pulsar_py.client.enums import RegexSubscriptionMode
@@ -60,6 +61,8 @@ class PatternConsumer(MultiTopicsConsumer):
         # The broker's hash of what was asked for last.
         self._asked_hash: str | None = None
         self._watcher: TopicListWatcher | None = None
+        # Topics whose parts ended for good: opened again if they are listed still.
+        self._failed: set[str] = set()
         # Set when the parts may have to follow the list.
         self._news = asyncio.Event()
 
@@ -156,11 +159,18 @@ class PatternConsumer(MultiTopicsConsumer):
         while True:
             await self._news.wait()
             self._news.clear()
+            failed, self._failed = self._failed, set()
+            await self._parts.remove(failed)
             change = topics_change(frozenset(self._parts.topics), self._list.topics)
             await self._parts.remove(change.removed)
             if change.added:
                 await self._add(change.added)
             await self._update_partitions()
+
+    def _on_part_failed(self, part: Consumer, error: PulsarError) -> None:
+        logger.info("topic lost", extra={"topic": part.topic(), "error": str(error)})
+        self._failed.add(str(TopicName.parse(part.topic()).base))
+        self._news.set()
 
     async def _add(self, topics: Sequence[str]) -> None:
         """Together if they all open, else one by one: a bad one must not keep others out."""

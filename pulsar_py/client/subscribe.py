@@ -16,9 +16,9 @@ from typing import Any
 from pulsar_py.client.client_context import ClientContext
 from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.consumer_part import attach_letters, policy_of
 from pulsar_py.client.message_listener import ListenerRunner
 from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.part_opener import attach_letters, policy_of
 from pulsar_py.client.pattern_consumer import PatternConsumer
 from pulsar_py.client.topic_lists import TopicPattern
 from pulsar_py.common.errors import InvalidConfigurationError
@@ -90,7 +90,7 @@ async def _subscribe_one(
     consumer = await Consumer.open(context, topic, subscription_name, config)
     policy = policy_of(config, topic, subscription_name)
     if policy is not None:
-        consumer.own(attach_letters(consumer, context, config, policy))
+        attach_letters(consumer, context, config, policy)
     if config.message_listener is not None:
         runner = ListenerRunner(
             consumer,

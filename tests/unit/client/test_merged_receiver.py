@@ -10,7 +10,7 @@ import pytest
 from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.merged_receiver import MergedReceiver
 from pulsar_py.client.message import Message
-from pulsar_py.common.errors import AlreadyClosedError
+from pulsar_py.common.errors import AlreadyClosedError, PulsarError, TopicTerminatedError
 from pulsar_py.testing.clock import run_virtual
 
 
@@ -21,7 +21,7 @@ class Source:
         self.receiver = receiver
         self.name = name
         self.queue: deque[Message] = deque()
-        self.is_closed = False
+        self.error: PulsarError | None = None
 
     def put(self, count: int, first: int = 0) -> None:
         data = [f"{self.name}{number}".encode() for number in range(first, first + count)]
@@ -29,16 +29,20 @@ class Source:
         self.receiver.on_ready(self)
 
     def receive_nowait(self) -> Message | None:
-        if self.is_closed:
-            raise AlreadyClosedError("closed")
+        if self.error is not None:
+            raise self.error
         return self.queue.popleft() if self.queue else None
 
 
 Receiver = MergedReceiver[Source]
 
 
+def _raise(source: Source, error: PulsarError) -> None:
+    raise error
+
+
 def a_receiver() -> Receiver:
-    return MergedReceiver(lambda: None)
+    return MergedReceiver(lambda: None, _raise)
 
 
 def data(messages: list[Message]) -> list[bytes]:
@@ -62,11 +66,24 @@ def test_a_closed_source_is_passed_over() -> None:
     closed, other = Source(receiver, "c"), Source(receiver, "o")
     closed.put(1)
     other.put(1)
-    closed.is_closed = True
+    closed.error = AlreadyClosedError("closed")
     message = receiver.receive_nowait()
     assert message is not None
     assert message.data() == b"o0"
     assert receiver.receive_nowait() is None
+
+
+def test_a_source_that_failed_is_heard_of_once_and_others_go_on() -> None:
+    receiver = a_receiver()
+    failed, other = Source(receiver, "f"), Source(receiver, "o")
+    failed.error = TopicTerminatedError("f ended")
+    failed.put(1)
+    other.put(1)
+    with pytest.raises(TopicTerminatedError, match="f ended"):
+        receiver.receive_nowait()
+    message = receiver.receive_nowait()
+    assert message is not None
+    assert message.data() == b"o0"
 
 
 def test_all_who_wait_are_served_by_one_group() -> None:
@@ -169,7 +186,7 @@ def test_closing_wakes_who_waits() -> None:
 
     async def work() -> None:
         nonlocal is_closed
-        receiver: Receiver = MergedReceiver(check_open)
+        receiver: Receiver = MergedReceiver(check_open, _raise)
         source = Source(receiver)
         source.put(1)
 

@@ -1,7 +1,7 @@
-"""One part of a consumer of many topics: the consumer of one, with its letters (edge).
+"""Opening the parts of a consumer of many topics: consumers of one, all alike (edge).
 
-`PartOpener` makes them all alike: the configuration of the whole, with a share of its queue, a name
-in common, and the dead letters and retry letters where they are wanted.
+A part has the configuration of the whole, with a share of its queue, a name in common, and the dead
+letters and retry letters where they are wanted.
 """
 
 from __future__ import annotations
@@ -21,26 +21,7 @@ from pulsar_py.client.topic_lists import receiver_queue_size_per_topic
 from pulsar_py.client.topic_parts import PartRequest
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 
-__all__ = ["ConsumerPart", "PartOpener", "attach_letters", "policy_of"]
-
-
-class ConsumerPart:
-    """The consumer of one topic or partition, and its letters."""
-
-    __slots__ = ("consumer", "letters")
-
-    def __init__(self, consumer: Consumer, letters: Letters | None) -> None:
-        self.consumer = consumer
-        # None without a dead-letter policy and without retry.
-        self.letters = letters
-
-    async def close(self) -> None:
-        """Let go of both; may be called again."""
-        try:
-            if self.letters is not None:
-                await self.letters.close()
-        finally:
-            await self.consumer.close()
+__all__ = ["PartOpener", "attach_letters", "policy_of"]
 
 
 def policy_of(config: ConsumerConfig, topic: str, subscription: str) -> DeadLetterPolicy | None:
@@ -56,8 +37,8 @@ def policy_of(config: ConsumerConfig, topic: str, subscription: str) -> DeadLett
 
 def attach_letters(
     consumer: Consumer, context: ClientContext, config: ConsumerConfig, policy: DeadLetterPolicy
-) -> Letters:
-    """The letters of a consumer just opened, which gives them what is given up."""
+) -> None:
+    """Give a consumer that was just opened its letters, which get what is given up."""
     names = LetterNames(consumer.topic(), consumer.subscription_name(), consumer.consumer_name())
     producers = LetterProducers(
         partial(create_producer, context),
@@ -75,7 +56,7 @@ def attach_letters(
     )
     if config.is_shared:
         consumer.redelivery_filter = letters.take_over
-    return letters
+    consumer.own(letters)
 
 
 class PartOpener:
@@ -97,7 +78,7 @@ class PartOpener:
         self._policy = policy
         self._start_message_id = start_message_id
 
-    async def open(self, request: PartRequest) -> ConsumerPart:
+    async def open(self, request: PartRequest) -> Consumer:
         """Subscribe to one topic or partition."""
         config = self._config_of(request)
         consumer = await Consumer.open(
@@ -107,10 +88,9 @@ class PartOpener:
             config,
             start_message_id=None if config.is_durable else self._start_of(request),
         )
-        letters = None
         if self._policy is not None:
-            letters = attach_letters(consumer, self._context, config, self._policy)
-        return ConsumerPart(consumer, letters)
+            attach_letters(consumer, self._context, config, self._policy)
+        return consumer
 
     def _start_of(self, request: PartRequest) -> MessageId | None:
         start = self._start_message_id
