@@ -13,6 +13,7 @@ Source: BatchMessageContainerImpl and BatchMessageKeyBasedContainer in Pulsar's 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -48,7 +49,7 @@ def traits_of(message: OutgoingMessage) -> Traits:
 class Batch:
     """Messages that become one entry, in order; plain ones are their payload alone."""
 
-    __slots__ = ("bytes_count", "entry", "messages", "traits")
+    __slots__ = ("bytes_count", "entry", "has_own_ids", "messages", "traits")
 
     def __init__(self, entry: PendingEntry, traits: Traits) -> None:
         # How it ends, for those who wait.
@@ -57,6 +58,8 @@ class Batch:
         self.messages: list[bytes | OutgoingMessage] = []
         # What was reserved for them of the client's memory limit.
         self.bytes_count = 0
+        # Whether a message brought a sequence id of its own.
+        self.has_own_ids = False
 
 
 class Container(ABC):
@@ -89,6 +92,11 @@ class Container(ABC):
     ) -> SendResult:
         """Take a message in that fits; `size` bytes were reserved for it."""
 
+    @property
+    @abstractmethod
+    def begun_at(self) -> float:
+        """When the oldest message came; infinity while there is none."""
+
     @abstractmethod
     def take(self) -> list[Batch]:
         """All batches, in the order in which they have to go out; it is empty then."""
@@ -112,6 +120,8 @@ def _join(batch: Batch, message: OutgoingMessage, size: int) -> SendResult:
     result = SendResult(batch.entry, len(batch.messages))
     batch.messages.append(message.payload if message.is_plain else message)
     batch.bytes_count += size
+    if message.sequence_id is not None:
+        batch.has_own_ids = True
     return result
 
 
@@ -161,6 +171,11 @@ class BatchContainer(Container):
         self._count(size)
         return _join(batch, message, size)
 
+    @property
+    def begun_at(self) -> float:
+        """When the batch's first message came."""
+        return math.inf if self._batch is None else self._batch.entry.created_at
+
     def take(self) -> list[Batch]:
         """The batch, if there is one."""
         if self._batch is None:
@@ -202,6 +217,11 @@ class KeyBasedBatchContainer(Container):
             self._batches[key] = batch
         self._count(size)
         return _join(batch, message, size)
+
+    @property
+    def begun_at(self) -> float:
+        """When the first message of all came."""
+        return next((each.entry.created_at for each in self._batches.values()), math.inf)
 
     def take(self) -> list[Batch]:
         """One batch a key, in the order of the keys' first messages."""

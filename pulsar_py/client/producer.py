@@ -240,8 +240,14 @@ async def create_producer(context: ClientContext, topic: str, **options: Any) ->
         ServiceError: The broker refused.
         ClientError: No connection within the operation timeout.
     """
+    from pulsar_py.client import partitioned_producer, topic_producer  # noqa: PLC0415 - they build on this module
+    from pulsar_py.client.value_encoder import ValueEncoder, topic_schema  # noqa: PLC0415 - late
+
     context.check_usable()
     config = ProducerConfig.of(options)
     name = TopicName.parse(topic)
-    del config, name
-    raise NotImplementedError
+    values = ValueEncoder(context, name, await topic_schema(context, name, config.schema))
+    count = 0 if name.is_partition else await context.partitions_count(str(name))
+    if count:
+        return await partitioned_producer.open_partitioned(context, name, config, values, count)
+    return await topic_producer.open_single(context, name, config, values)

@@ -37,6 +37,10 @@ class SequenceIds:
             self.next_id = last_sequence_id + 1
         self._is_settled = True
 
+    def reserve(self, sequence_id: int) -> None:
+        """A message with that id of its own waits in a batch."""
+        self.last_given = max(self.last_given, sequence_id)
+
     def give(self, wanted: int | None = None) -> int:
         """The id of the next message: its own where it has one."""
         if wanted is None:

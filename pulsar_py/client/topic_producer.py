@@ -1,0 +1,633 @@
+r"""The producer of one topic or partition: admission, batching, flushing, closing (edge).
+
+    send, send_nowait --permits, memory--> deferred? --> batch --full, delay, flush--> Outbox
+                                                    \-- alone -------------------------/
+
+A message is *deferred* while the first registration is under way (lazy partition producers) or the
+version of its schema is asked for; everything behind it is, too. What always holds: messages reach
+the outbox in the order in which they were accepted; each holds one permit and its bytes of memory
+from then until its entry ends.
+
+Source: ProducerImpl in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsar_py.client.batch_container import (
+    Batch,
+    BatchContainer,
+    Container,
+    KeyBasedBatchContainer,
+)
+from pulsar_py.client.entry_encoder import EntryEncoder
+from pulsar_py.client.enums import BatchingType
+from pulsar_py.client.interceptors import ProducerInterceptors
+from pulsar_py.client.message_builder import OutgoingMessage
+from pulsar_py.client.outbox import Outbox
+from pulsar_py.client.pending_messages import PendingEntry
+from pulsar_py.client.producer import Producer
+from pulsar_py.client.producer_config import ProducerConfig
+from pulsar_py.client.producer_session import ProducerSession
+from pulsar_py.client.send_permits import SendPermits
+from pulsar_py.client.send_result import SendCompletion, SendResult
+from pulsar_py.client.sequence_ids import SequenceIds
+from pulsar_py.client.statistics import ProducerCounters, ProducerStatistics
+from pulsar_py.client.value_encoder import ValueEncoder
+from pulsar_py.common.errors import (
+    AlreadyClosedError,
+    MemoryBufferFullError,
+    MessageTooBigError,
+    ProducerQueueFullError,
+    PulsarError,
+)
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.tasks import TaskOwner
+
+if TYPE_CHECKING:
+    from pulsar_py.client.client_context import ClientContext
+
+__all__ = ["TopicProducer"]
+
+logger = logging.getLogger(__name__)
+
+_ENTRY_OVERHEAD_BYTES: Final = 1024
+_MESSAGE_OVERHEAD_BYTES: Final = 40
+
+
+class TopicProducer(Producer):
+    """Owned by who created it, or by its PartitionedProducer."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        topic: str,
+        config: ProducerConfig,
+        encoder: ValueEncoder,
+        *,
+        partition_index: int = -1,
+        shared_name: str | None = None,
+        max_pending_messages: int | None = None,
+        counters: ProducerCounters | None = None,
+    ) -> None:
+        """Take in what is wanted; `open` or `start` comes next.
+
+        Args:
+            context: The client.
+            topic: Full name, a partition's where it is one.
+            config: The options; those of the whole topic.
+            encoder: Of values; shared by all partitions.
+            partition_index: -1 for a topic of its own.
+            shared_name: The name that the broker gave to a sibling.
+            max_pending_messages: Instead of the one in `config`.
+            counters: Where to count; shared by all partitions.
+        """
+        self._context = context
+        self._clock = context.clock
+        self._topic = topic
+        self._config = config
+        self._values = encoder
+        self._partition_index = partition_index
+        self._tasks = TaskOwner(f"producer of {topic}")
+        self._memory = context.memory_limit
+        self._interceptors = ProducerInterceptors(
+            () if partition_index >= 0 else config.interceptors
+        )
+        limit = (
+            config.max_pending_messages if max_pending_messages is None else max_pending_messages
+        )
+        self._permits = SendPermits(limit)
+        self.counters = counters or ProducerCounters(self._clock.monotonic_seconds())
+        self._sequences = SequenceIds(config.initial_sequence_id)
+        self._container = _container(config)
+        # Fires when a batch has waited for long enough; may be early, as batches go out when full.
+        self._batch_timer: asyncio.TimerHandle | None = None
+        self._is_flush_due = False
+        entries = EntryEncoder(producer_id := context.new_producer_id())
+        self._outbox = Outbox(
+            config,
+            entries,
+            topic=topic,
+            clock=self._clock,
+            tasks=self._tasks,
+            on_done=self._on_done,
+        )
+        self._session = ProducerSession(
+            context,
+            topic,
+            config,
+            producer_id=producer_id,
+            encoder=entries,
+            outbox=self._outbox,
+            sequences=self._sequences,
+            schema=encoder.wire_schema,
+            shared_name=shared_name,
+            on_failed=self._on_failed,
+        )
+        # Messages that can't go on yet, with the bytes they hold and how they end.
+        self._deferred: deque[tuple[OutgoingMessage, int, SendCompletion]] = deque()
+        self._deferral: asyncio.Task[None] | None = None  # works `_deferred` off
+        # Whether messages go on at once: opened, and nothing is deferred.
+        self._is_direct = False
+        # Why nothing is accepted any more; None while it is.
+        self._refusal: Exception | None = None
+        self._opening: asyncio.Task[None] | None = None  # of `start`
+        self._closing: asyncio.Task[None] | None = None
+
+    # --- opening -------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Return when registered for the first time.
+
+        Raises:
+            ServiceError, ClientError: It is not, and everything is let go.
+        """
+        try:
+            encryptor = self._outbox.encryptor
+            if encryptor is not None:
+                await encryptor.rotate(self._clock.monotonic_seconds())
+            await self._session.connection.open()
+        except BaseException as error:
+            self._session.abandon()
+            self._on_failed(
+                error
+                if isinstance(error, Exception)
+                else AlreadyClosedError(f"{self._topic}: creating the producer was cancelled")
+            )
+            raise
+        self._fit_batches()
+        self._is_direct = not self._deferred
+
+    def _fit_batches(self) -> None:
+        """Leave room for what a batch has beside its payloads, if the broker takes little."""
+        container, most = self._container, self._outbox.max_message_size
+        if container is not None:
+            room = most - _ENTRY_OVERHEAD_BYTES - _MESSAGE_OVERHEAD_BYTES * container.messages_limit
+            container.bytes_limit = min(container.bytes_limit, max(room, most // 2))
+
+    def start(self) -> None:
+        """Begin to open; messages are accepted meanwhile, and fail if it does."""
+        self._opening = self._tasks.spawn(self._start(), "open")
+
+    async def _start(self) -> None:
+        try:
+            await self.open()
+        except PulsarError as error:
+            logger.warning("not opened", extra={"topic": self._topic, "error": str(error)})
+
+    # --- accepting -----------------------------------------------------------------------------
+
+    def _send_plain(self, content: Any) -> SendResult:  # Any: as `send_nowait`
+        # Hot path: produce in `make bench-client`.
+        if type(content) is bytes and self._values.takes_bytes and not self._interceptors:
+            return self.submit_plain(content)
+        return self._send_message(OutgoingMessage(content))
+
+    def submit_plain(self, payload: bytes) -> SendResult:
+        """Accept a message that has nothing but a payload; raises as `send_nowait`."""
+        # Hot path: produce in `make bench-client`.
+        size = len(payload)
+        if (
+            not self._is_direct
+            or self._context.closed_error is not None
+            or size > self._outbox.largest_payload
+        ):
+            return self.submit_nowait(_plain_message(payload))
+        permits = self._permits
+        if permits.used >= permits.limit > 0 and not self._config.block_if_queue_full:
+            raise self._queue_full()
+        if not self._memory.try_reserve(size):
+            raise self._memory_full(size)
+        permits.used += 1
+        container = self._container
+        if container is None:
+            return self._post_plain(payload, size)
+        result = container.add_plain(payload, size)
+        if result is None:
+            return self._post(_plain_message(payload), size)
+        if container.is_full:
+            self._send_batches()
+        return result
+
+    def _send_message(self, message: OutgoingMessage) -> SendResult:
+        message = self._prepare(message)
+        result = self.submit_nowait(message)
+        self._tell_interceptors(message, result)
+        return result
+
+    async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
+        message = self._prepare(message)
+        result = await self.submit(message)
+        self._tell_interceptors(message, result)
+        return await result
+
+    def _prepare(self, message: OutgoingMessage) -> OutgoingMessage:
+        if self._interceptors:
+            message = self._interceptors.before_send(self, message)
+        self._values.encode(message)
+        return message
+
+    def _tell_interceptors(self, message: OutgoingMessage, result: SendResult) -> None:
+        if self._interceptors:
+            result.add_done_callback(
+                lambda done: self._interceptors.on_send_acknowledgement(
+                    self, message, None if done.exception() else done.result(), done.exception()
+                )
+            )
+
+    def submit_nowait(self, message: OutgoingMessage) -> SendResult:
+        """Accept an encoded message; raises as `send_nowait`."""
+        size = self._checked_size(message)
+        permits = self._permits
+        if permits.used >= permits.limit > 0 and not self._config.block_if_queue_full:
+            raise self._queue_full()
+        if not self._memory.try_reserve(size):
+            raise self._memory_full(size)
+        permits.used += 1
+        return self._accept(message, size)
+
+    async def submit(self, message: OutgoingMessage) -> SendResult:
+        """Accept an encoded message when there is room; raises as `send`."""
+        if not self._config.block_if_queue_full:
+            result = self.submit_nowait(message)
+        else:
+            size = self._checked_size(message)
+            if self._permits.try_take():
+                if not self._memory.try_reserve(size):
+                    await self._wait_for_memory(size)
+            else:
+                self._flush_soon()
+                await self._permits.take()
+                await self._wait_for_memory(size)
+            result = self._accept(message, size)
+        self._flush_soon()
+        return result
+
+    async def _wait_for_memory(self, size: int) -> None:
+        """With a permit in hand."""
+        self._flush_soon()
+        try:
+            await self._memory.reserve(size)
+        except BaseException:
+            self._permits.give_back(1)
+            raise
+        if self._refusal is not None:
+            self._permits.give_back(1)
+            self._memory.release(size)
+            raise self._refusal
+
+    def _checked_size(self, message: OutgoingMessage) -> int:
+        if self._context.closed_error is not None:
+            raise self._context.closed_error
+        if self._refusal is not None:
+            raise self._refusal
+        size = len(message.payload)
+        if size > self._outbox.largest_payload:
+            raise MessageTooBigError(
+                f"{self._topic}: {size} bytes, the broker takes {self._outbox.max_message_size}"
+            )
+        return size + message.extra_bytes
+
+    def _queue_full(self) -> ProducerQueueFullError:
+        return ProducerQueueFullError(
+            f"{self._topic}: {self._permits.used} messages have no receipt, "
+            f"max_pending_messages is {self._permits.limit}"
+        )
+
+    def _memory_full(self, size: int) -> MemoryBufferFullError:
+        return MemoryBufferFullError(
+            f"{self._topic}: no room for {size} bytes, {self._memory.current_bytes} of "
+            f"memory_limit_bytes={self._memory.limit_bytes} are taken"
+        )
+
+    # --- deferring -----------------------------------------------------------------------------
+
+    def _accept(self, message: OutgoingMessage, size: int) -> SendResult:
+        if self._is_direct and not self._values.needs_version(message):
+            return self._post(message, size)
+        completion = SendCompletion(self._partition_index)
+        self._deferred.append((message, size, completion))
+        self._is_direct = False
+        if self._deferral is None:
+            self._deferral = self._tasks.spawn(self._work_off_deferred(), "deferred messages")
+        return SendResult(completion)
+
+    async def _work_off_deferred(self) -> None:
+        try:
+            if self._opening is not None:
+                await self._opening
+            while self._deferred:
+                message, size, completion = self._deferred[0]
+                error: Exception | None = None
+                if self._values.needs_version(message):
+                    error = await self._learn_version(message)
+                # It may have ended meanwhile: the producer was closed.
+                if self._deferred and self._deferred[0][2] is completion:
+                    self._deferred.popleft()
+                    self._go_on(message, size, completion, error)
+        finally:
+            self._deferral = None
+            self._is_direct = self._refusal is None and not self._deferred
+
+    async def _learn_version(self, message: OutgoingMessage) -> Exception | None:
+        try:
+            await self._values.learn_version(message)
+        except PulsarError as error:
+            return error
+        return None
+
+    def _go_on(
+        self,
+        message: OutgoingMessage,
+        size: int,
+        completion: SendCompletion,
+        error: Exception | None,
+    ) -> None:
+        if error is not None:
+            self._give_back(1, size)
+            self.counters.send_failures += 1
+            completion.fail(error)
+            return
+
+        def end(result: SendResult) -> None:
+            if (failure := result.exception()) is not None:
+                completion.fail(failure)
+            else:
+                completion.message_id = message_id = result.result()
+                completion.confirm(message_id.ledger_id, message_id.entry_id)
+
+        self._post(message, size).add_done_callback(end)
+
+    # --- batching and posting ------------------------------------------------------------------
+
+    def _post_plain(self, payload: bytes, size: int) -> SendResult:
+        # Hot path: produce unbatched in `make bench-client`.
+        outbox, clock = self._outbox, self._clock
+        if not outbox.is_plain or size + _ENTRY_OVERHEAD_BYTES > outbox.max_message_size:
+            return self._post(_plain_message(payload), size)
+        entry = PendingEntry(clock.monotonic_seconds(), self._partition_index)
+        entry.bytes_count = size
+        counters = self.counters
+        counters.messages_sent += 1
+        counters.bytes_sent += size
+        outbox.post_plain(entry, payload, self._sequences.give_run(1), clock.wall_time_millis())
+        return SendResult(entry)
+
+    def _post(self, message: OutgoingMessage, size: int) -> SendResult:
+        container = self._container
+        own_id = message.sequence_id
+        if (
+            container is None
+            or message.deliver_at_time is not None
+            or size > container.bytes_limit
+            or self._sequences.is_possible_duplicate(own_id)
+        ):
+            self._send_batches()
+            entry = PendingEntry(self._clock.monotonic_seconds(), self._partition_index)
+            entry.bytes_count = size
+            self._post_alone(entry, message)
+            return SendResult(entry)
+        if own_id is not None:
+            self._sequences.reserve(own_id)
+        if not container.fits(message, size):
+            self._send_batches()
+        result = container.add(
+            message, size, self._clock.monotonic_seconds(), self._partition_index
+        )
+        if container.is_full:
+            self._send_batches()
+        elif self._batch_timer is None:
+            delay = self._config.batching_max_publish_delay_ms / 1000
+            self._batch_timer = self._clock.call_later(delay, self._on_batch_timer)
+        return result
+
+    def _post_alone(self, entry: PendingEntry, message: OutgoingMessage) -> None:
+        self.counters.messages_sent += 1
+        self.counters.bytes_sent += len(message.payload)
+        draft = self._outbox.encoder.draft(
+            message, self._sequences.give(message.sequence_id), self._clock.wall_time_millis()
+        )
+        self._outbox.post_draft(entry, draft)
+
+    def _send_batches(self) -> None:
+        if self._container is not None and self._container.messages_count:
+            for batch in self._container.take():
+                self._send_batch(batch)
+
+    def _send_batch(self, batch: Batch) -> None:
+        # Hot path: produce in `make bench-client`.
+        messages, entry = batch.messages, batch.entry
+        count = entry.messages_count = len(messages)
+        entry.bytes_count = batch.bytes_count
+        if count == 1:
+            message = messages[0]
+            self._post_alone(
+                entry, _plain_message(message) if isinstance(message, bytes) else message
+            )
+            return
+        self.counters.messages_sent += count
+        self.counters.bytes_sent += batch.bytes_count
+        publish_time = self._clock.wall_time_millis()
+        if self._outbox.is_plain and not batch.has_own_ids:
+            first = self._sequences.give_run(count)
+            self._outbox.post_batch(entry, batch, first, publish_time)
+        else:
+            ids = [
+                self._sequences.give(None if isinstance(each, bytes) else each.sequence_id)
+                for each in messages
+            ]
+            draft = self._outbox.encoder.draft_batch(batch, ids, publish_time)
+            self._outbox.post_draft(entry, draft)
+
+    def _on_batch_timer(self) -> None:
+        self._batch_timer = None
+        container = self._container
+        if container is None or not container.messages_count:
+            return
+        due = container.begun_at + self._config.batching_max_publish_delay_ms / 1000
+        delay = due - self._clock.monotonic_seconds()
+        if delay <= 0:
+            self._send_batches()
+        else:
+            self._batch_timer = self._clock.call_later(delay, self._on_batch_timer)
+
+    def _flush_soon(self) -> None:
+        """Send what is batched at the end of this step of the loop."""
+        if self._container is not None and not self._is_flush_due:
+            self._is_flush_due = True
+            asyncio.get_running_loop().call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._is_flush_due = False
+        self._send_batches()
+
+    # --- ending --------------------------------------------------------------------------------
+
+    def _on_done(self, entries: Sequence[PendingEntry], is_stored: bool) -> None:  # noqa: FBT001 - a callback
+        # Hot path: produce in `make bench-client`.
+        count = size = 0
+        for entry in entries:
+            count += entry.messages_count
+            size += entry.bytes_count
+        counters = self.counters
+        if is_stored:
+            now = self._clock.monotonic_seconds()
+            record = counters.latencies.record
+            for entry in entries:
+                if entry.messages_count:
+                    record(now - entry.created_at, entry.messages_count)
+            counters.receipts_received += count
+            self._sequences.confirmed(max(entry.highest_sequence_id for entry in entries))
+        else:
+            counters.send_failures += count
+        self._give_back(count, size)
+
+    def _give_back(self, count: int, size: int) -> None:
+        self._permits.give_back(count)
+        self._memory.release(size)
+
+    def _on_failed(self, error: Exception) -> None:
+        """There will be no connection any more: everything ends."""
+        if self._refusal is None:
+            self._refusal = error
+        self._is_direct = False
+        self._permits.fail_waiters(error)
+        batched = [] if self._container is None else self._container.take()
+        for batch in batched:
+            batch.entry.messages_count = len(batch.messages)
+            batch.entry.bytes_count = batch.bytes_count
+        self._outbox.fail_all(error)
+        self._outbox.end([batch.entry for batch in batched], error)
+        deferred = list(self._deferred)
+        self._deferred.clear()
+        for _, size, completion in deferred:
+            self._give_back(1, size)
+            completion.fail(error)
+        self._outbox.close()
+        if self._batch_timer is not None:
+            self._batch_timer.cancel()
+
+    async def flush(self) -> None:
+        """As `Producer.flush`."""
+        if self._deferral is not None:
+            await asyncio.wait([self._deferral])
+        self._send_batches()
+        entries = self._outbox.outstanding
+        for entry in reversed(entries):  # the last one is done last, as a rule
+            await entry.wait()
+        for entry in entries:
+            if entry.error is not None:
+                raise entry.error.with_traceback(None)
+
+    async def close(self) -> None:
+        """As `Producer.close`."""
+        if self._closing is None:
+            if self._refusal is None:
+                self._refusal = AlreadyClosedError(f"{self._topic}: the producer is closed")
+            self._is_direct = False
+            try:
+                self._closing = self._context.tasks.spawn(self._close(), "close producer")
+            except RuntimeError:  # the client is closed: nobody is left to tell
+                self._session.abandon()
+                self._on_failed(self._refusal)
+                await self._tasks.close()
+                return
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        assert self._refusal is not None, "closing begins with refusing"
+        self._permits.fail_waiters(self._refusal)
+        try:
+            async with asyncio.timeout(self._context.config.operation_timeout_seconds):
+                try:
+                    await self.flush()
+                except PulsarError:
+                    logger.debug("flush on close failed", extra={"topic": self._topic})
+                await self._session.close()
+        except (TimeoutError, PulsarError) as error:
+            logger.warning(
+                "producer not closed cleanly", extra={"topic": self._topic, "error": str(error)}
+            )
+        finally:
+            self._session.abandon()
+            self._on_failed(self._refusal)
+            self._interceptors.close()
+            self._context.statistics.unregister(self)
+            self._context.unregister_child(self)
+            await self._session.connection.close()
+            await self._tasks.close()
+
+    # --- what it is ----------------------------------------------------------------------------
+
+    def topic(self) -> str:
+        """As `Producer.topic`."""
+        return self._topic
+
+    def producer_name(self) -> str:
+        """As `Producer.producer_name`; empty before the first registration."""
+        return self._session.producer_name or ""
+
+    def last_sequence_id(self) -> int:
+        """As `Producer.last_sequence_id`."""
+        return self._sequences.last_confirmed
+
+    def is_connected(self) -> bool:
+        """As `Producer.is_connected`."""
+        return self._session.connection.is_connected
+
+    def partitions_count(self) -> int:
+        """As `Producer.partitions_count`."""
+        return 0
+
+    def pending_count(self) -> int:
+        """Messages that hold a permit."""
+        return self._permits.used
+
+    def set_max_pending_messages(self, limit: int) -> None:
+        """Allow so many from now on; 0 for no limit."""
+        self._permits.set_limit(limit)
+
+    def statistics(self) -> ProducerStatistics:
+        """As `Producer.statistics`."""
+        now = self._clock.monotonic_seconds()
+        return self.counters.peek(now, pending_queue_size=self._permits.used)
+
+    def take_statistics(self, now: float) -> ProducerStatistics:
+        """The interval ends."""
+        return self.counters.take(now, pending_queue_size=self._permits.used)
+
+    def statistics_fields(self) -> dict[str, str]:
+        """What tells it from others in the log."""
+        return {"topic": self._topic, "producer": self.producer_name()}
+
+
+def _plain_message(payload: bytes) -> OutgoingMessage:
+    message = OutgoingMessage(payload)
+    message.payload = payload
+    return message
+
+
+def _container(config: ProducerConfig) -> Container | None:
+    if not config.batching_enabled:
+        return None
+    kind = (
+        KeyBasedBatchContainer if config.batching_type is BatchingType.KeyBased else BatchContainer
+    )
+    return kind(config.batching_max_messages, config.batching_max_allowed_size_in_bytes)
+
+
+async def open_single(
+    context: ClientContext, name: TopicName, config: ProducerConfig, values: ValueEncoder
+) -> TopicProducer:
+    """The producer of a topic without partitions, or of a single one, open."""
+    producer = TopicProducer(context, str(name), config, values)
+    await producer.open()
+    context.register_child(producer)
+    context.statistics.register(producer)
+    return producer
