@@ -66,9 +66,10 @@ class ScriptedBroker:
         self._host = host
         self._server: asyncio.AbstractServer | None = None
 
-    async def start(self) -> ScriptedBroker:
+    async def start(self, *, ssl: object = None) -> ScriptedBroker:
+        """Listen; with an SSL context on a real loop only, with `host` a real one, too."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: BrokerEnd(self), self._host, 0)
+        self._server = await loop.create_server(lambda: BrokerEnd(self), self._host, 0, ssl=ssl)
         self.address = f"{self._host}:{self._server.sockets[0].getsockname()[1]}"
         return self
 
@@ -120,7 +121,7 @@ def lookup_answer(command: BaseCommand, address: str, **options: bool) -> bytes:
     return commands.lookup_response(
         command.lookupTopic.request_id,
         broker_service_url=f"pulsar://{address}",
-        broker_service_url_tls=None,
+        broker_service_url_tls=f"pulsar+ssl://{address}",
         **flags,
     )
 
