@@ -372,6 +372,11 @@ class ClientCnx(asyncio.Protocol):
             self._is_flush_due = True
             asyncio.get_running_loop().call_soon(self._flush)
 
+    def flush(self) -> None:
+        """Write what is queued now; for what the broker should have before this turn ends."""
+        if self._out:
+            self._flush()
+
     def _flush(self) -> None:
         self._is_flush_due = False
         if self._transport is not None and self._out:
