@@ -177,10 +177,6 @@ async def _exchange(
         for event in (head, h11.Data(data=request.body), h11.EndOfMessage()):
             writer.write(machine.send(event) or b"")
         return await _receive(machine, reader, request.url, body_limit_bytes)
-    except h11.RemoteProtocolError as error:
-        if machine.their_state is h11.ERROR and reader.at_eof():
-            raise ConnectionClosedError(f"{request.url}: {error}") from error
-        raise RemoteProtocolError(f"{request.url}: {error}") from error
     except h11.LocalProtocolError as error:
         raise InvalidServiceUrlError(f"{request.url}: {error}") from error
 
@@ -192,10 +188,18 @@ async def _receive(
 
     status, headers = 0, {}
     body = bytearray()
+    has_ended = False
     while True:
-        event = machine.next_event()
+        try:
+            event = machine.next_event()
+        except h11.RemoteProtocolError as error:
+            if has_ended:
+                raise ConnectionClosedError(f"{url}: {error}") from error
+            raise RemoteProtocolError(f"{url}: {error}") from error
         if event is h11.NEED_DATA:
-            machine.receive_data(await reader.read(_READ_BYTES))
+            data = await reader.read(_READ_BYTES)
+            has_ended = not data
+            machine.receive_data(data)
         elif isinstance(event, h11.Response):
             status = event.status_code
             headers = {name.decode(): value.decode("latin-1") for name, value in event.headers}
