@@ -16,17 +16,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from pulsar_py.client.authentication import Authentication
 from pulsar_py.client.client_config import ClientConfig
 from pulsar_py.client.client_context import ClientContext, Closable
 from pulsar_py.client.fork_safety import watch
+from pulsar_py.client.options import (
+    ClientOptions,
+    ConsumerOptions,
+    ProducerOptions,
+    ReaderOptions,
+    TableViewOptions,
+    check_names,
+)
 from pulsar_py.client.service_url import ServiceUrl, ServiceUrlProvider
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationError
@@ -34,36 +41,15 @@ from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 
 if TYPE_CHECKING:
+    from pulsar_py.client.consumer import Consumer
+    from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+    from pulsar_py.client.producer import Producer
     from pulsar_py.client.reader import Reader
     from pulsar_py.client.table_view import TableView
 
-__all__ = ["Client", "ClientOptions"]
+__all__ = ["Client"]
 
 logger = logging.getLogger(__name__)
-
-
-class ClientOptions(TypedDict, total=False):
-    """The keyword arguments of `Client`; `ClientConfig` says what each is, and its default."""
-
-    operation_timeout_seconds: float
-    connection_timeout_ms: int
-    connections_per_broker: int
-    concurrent_lookup_requests: int
-    max_lookup_redirects: int
-    keep_alive_interval_seconds: float
-    connection_max_idle_seconds: float
-    initial_backoff_interval_ms: int
-    max_backoff_interval_ms: int
-    memory_limit_bytes: int
-    stats_interval_in_seconds: float
-    listener_name: str | None
-    message_listener_threads: int
-    tls_trust_certs_file_path: str | None
-    tls_allow_insecure_connection: bool
-    tls_validate_hostname: bool
-    tls_certificate_file_path: str | None
-    tls_private_key_file_path: str | None
-    tls_ciphers: str | None
 
 
 class Client:
@@ -94,7 +80,7 @@ class Client:
         """
         self._provider = None if isinstance(service_url, str) else service_url
         text = service_url if isinstance(service_url, str) else service_url.initial_service_url()
-        _check_names(options)
+        check_names(options, ClientOptions, "Client")
         if authentication is not None and not isinstance(authentication, Authentication):
             raise InvalidConfigurationError(
                 f"authentication: an Authentication, not {type(authentication).__name__}"
@@ -134,11 +120,7 @@ class Client:
             self._is_provider_started = True
             await self._provider.start(self, self._context)
 
-    async def create_producer(
-        self,
-        topic: str,
-        **options: Any,  # Any: the fields of ProducerConfig, checked there
-    ) -> Any:  # Any: see producer.create_producer
+    async def create_producer(self, topic: str, **options: Unpack[ProducerOptions]) -> Producer:
         """A producer, open; of all partitions if the topic has several.
 
         Raises:
@@ -147,6 +129,7 @@ class Client:
         """
         from pulsar_py.client.producer import create_producer  # noqa: PLC0415 - late
 
+        check_names(options, ProducerOptions, "create_producer")
         await self._start()
         return await create_producer(self._context, topic, **options)
 
@@ -154,8 +137,8 @@ class Client:
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
-        **options: Any,  # Any: the fields of ConsumerConfig, checked there
-    ) -> Any:  # Any: see subscribe.subscribe
+        **options: Unpack[ConsumerOptions],
+    ) -> Consumer | MultiTopicsConsumer:
         """A consumer, open: of a topic, of all its partitions, of several topics, or of a pattern.
 
         Raises:
@@ -164,16 +147,20 @@ class Client:
         """
         from pulsar_py.client.subscribe import subscribe  # noqa: PLC0415 - late
 
+        check_names(options, ConsumerOptions, "subscribe")
         await self._start()
         return await subscribe(self._context, topic, subscription_name, **options)
 
     async def create_reader(
         self,
         topic: str,
-        start_message_id: MessageId,
-        **options: Any,  # Any: the fields of ReaderConfig, checked there
+        start_message_id: MessageId | Mapping[str, MessageId] | None = None,
+        **options: Unpack[ReaderOptions],
     ) -> Reader:
         """A reader, open, that begins after `start_message_id` (or at it, if inclusive).
+
+        Of a partitioned topic it may be an id of each partition by its full name. None: a time
+        among the options says where, or it begins with what is published from now on.
 
         Raises:
             InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
@@ -181,13 +168,15 @@ class Client:
         """
         from pulsar_py.client.reader import create_reader  # noqa: PLC0415 - late
 
+        check_names(options, ReaderOptions, "create_reader")
         await self._start()
         return await create_reader(self._context, topic, start_message_id, **options)
 
     async def create_table_view(
         self,
         topic: str,
-        **options: Any,  # Any: the options of table_view.create_table_view
+        subscription_name: str | None = None,
+        **options: Unpack[TableViewOptions],
     ) -> TableView:
         """The newest value of each key, kept up to date; returns when it has caught up.
 
@@ -197,8 +186,9 @@ class Client:
         """
         from pulsar_py.client.table_view import create_table_view  # noqa: PLC0415 - late
 
+        check_names(options, TableViewOptions, "create_table_view")
         await self._start()
-        return await create_table_view(self._context, topic, **options)
+        return await create_table_view(self._context, topic, subscription_name, **options)
 
     async def get_topic_partitions(self, topic: str) -> list[str]:
         """The full names of a topic's partitions; its own name where it has none.
@@ -293,14 +283,3 @@ async def _close_child(child: Closable) -> None:
         await child.close()
     except Exception as error:  # noqa: BLE001 - one that can't be closed must not keep the others open
         logger.warning("not closed cleanly", extra={"who": repr(child), "error": str(error)})
-
-
-def _check_names(options: ClientOptions) -> None:
-    known = {each.name for each in fields(ClientConfig)} - {"authentication"}
-    for name in options:
-        if name not in known:
-            from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
-
-            near = get_close_matches(name, known, n=1)
-            hint = f", did you mean {near[0]}?" if near else ""
-            raise InvalidConfigurationError(f"{name} is no option of Client{hint}")

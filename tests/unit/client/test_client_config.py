@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 
-from pulsar_py.client.client import ClientOptions
 from pulsar_py.client.client_config import ClientConfig
 from pulsar_py.common.errors import InvalidConfigurationError
 
@@ -54,9 +51,3 @@ def test_the_options_of_tls_stand_together() -> None:
     assert tls.tls_trust_certs_file_path == "ca.pem"
     assert tls.tls_validate_hostname
     assert not tls.tls_allow_insecure_connection
-
-
-def test_the_keyword_arguments_of_the_client_are_these_options() -> None:
-    names = {each.name for each in fields(ClientConfig)}
-
-    assert set(ClientOptions.__annotations__) == names - {"authentication"}

@@ -1,0 +1,208 @@
+"""The keyword arguments of the client's methods, for type checkers and editors.
+
+Each stands for the fields of a configuration, which says what they mean, their defaults and bounds;
+a test keeps names and types alike. `check_names` refuses what is no option, with the nearest name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from pulsar_py.common.errors import InvalidConfigurationError
+
+if TYPE_CHECKING:
+    from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
+    from pulsar_py.client.consumer_events import ConsumerEventListener
+    from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
+    from pulsar_py.client.crypto_keys import CryptoKeyReader
+    from pulsar_py.client.enums import (
+        BatchingType,
+        CompressionType,
+        ConsumerCryptoFailureAction,
+        ConsumerType,
+        HashingScheme,
+        InitialPosition,
+        PartitionsRoutingMode,
+        ProducerAccessMode,
+        ProducerCryptoFailureAction,
+        RegexSubscriptionMode,
+        SubscriptionMode,
+    )
+    from pulsar_py.client.interceptors import ProducerInterceptor
+    from pulsar_py.client.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
+    from pulsar_py.client.message import Message
+    from pulsar_py.client.producer_config import MessageRouterFunction
+    from pulsar_py.client.reader import Reader
+    from pulsar_py.client.redelivery_backoff import RedeliveryBackoff
+
+__all__ = [
+    "ClientOptions",
+    "ConsumerOptions",
+    "ProducerOptions",
+    "ReaderOptions",
+    "TableViewOptions",
+    "check_names",
+]
+
+
+class ClientOptions(TypedDict, total=False):
+    """Of `Client`: `ClientConfig`, without the authentication."""
+
+    operation_timeout_seconds: float
+    connection_timeout_ms: int
+    connections_per_broker: int
+    concurrent_lookup_requests: int
+    max_lookup_redirects: int
+    keep_alive_interval_seconds: float
+    connection_max_idle_seconds: float
+    initial_backoff_interval_ms: int
+    max_backoff_interval_ms: int
+    memory_limit_bytes: int
+    stats_interval_in_seconds: float
+    listener_name: str | None
+    message_listener_threads: int
+    tls_trust_certs_file_path: str | None
+    tls_allow_insecure_connection: bool
+    tls_validate_hostname: bool
+    tls_certificate_file_path: str | None
+    tls_private_key_file_path: str | None
+    tls_ciphers: str | None
+
+
+class ProducerOptions(TypedDict, total=False):
+    """Of `Client.create_producer`: `ProducerConfig`."""
+
+    producer_name: str | None
+    schema: Any  # Any: as there
+    initial_sequence_id: int | None
+    send_timeout_millis: int
+    compression_type: CompressionType
+    compress_min_msg_body_size: int
+    max_pending_messages: int
+    max_pending_messages_across_partitions: int
+    block_if_queue_full: bool
+    batching_enabled: bool
+    batching_max_messages: int
+    batching_max_allowed_size_in_bytes: int
+    batching_max_publish_delay_ms: float
+    batching_type: BatchingType
+    batching_partition_switch_frequency_by_publish_delay: int
+    chunking_enabled: bool
+    chunk_max_message_size: int
+    message_routing_mode: PartitionsRoutingMode
+    message_router: MessageRouterFunction | None
+    hashing_scheme: HashingScheme
+    lazy_start_partitioned_producers: bool
+    auto_update_partitions: bool
+    auto_update_partitions_interval_seconds: float
+    properties: Mapping[str, str]
+    encryption_key: str | Sequence[str] | None
+    crypto_key_reader: CryptoKeyReader | None
+    crypto_failure_action: ProducerCryptoFailureAction
+    access_mode: ProducerAccessMode
+    interceptors: Sequence[ProducerInterceptor]
+    initial_subscription_name: str | None
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """Of `Client.subscribe`: `ConsumerConfig`."""
+
+    consumer_type: ConsumerType
+    schema: Any  # Any: as there
+    message_listener: Callable[[Any, Any], Any] | None  # Any: as there
+    receiver_queue_size: int
+    max_total_receiver_queue_size_across_partitions: int
+    consumer_name: str | None
+    unacked_messages_timeout_ms: int | None
+    broker_consumer_stats_cache_time_ms: int
+    negative_ack_redelivery_delay_ms: int
+    is_read_compacted: bool
+    properties: Mapping[str, str]
+    pattern_auto_discovery_period: int
+    initial_position: InitialPosition
+    crypto_key_reader: Any  # Any: as there
+    replicate_subscription_state_enabled: bool
+    max_pending_chunked_message: int
+    auto_ack_oldest_chunked_message_on_queue_full: bool
+    start_message_id_inclusive: bool
+    batch_receive_policy: ConsumerBatchReceivePolicy
+    key_shared_policy: ConsumerKeySharedPolicy | None
+    batch_index_ack_enabled: bool
+    regex_subscription_mode: RegexSubscriptionMode
+    dead_letter_policy: Any  # Any: as there
+    crypto_failure_action: ConsumerCryptoFailureAction
+    retry_enable: bool
+    listener_concurrency: int
+    ack_grouping_time_ms: int
+    ack_grouping_max_size: int
+    ack_receipt_enabled: bool
+    unacked_messages_tick_ms: int
+    ack_timeout_redelivery_backoff: RedeliveryBackoff | None
+    negative_ack_redelivery_backoff: RedeliveryBackoff | None
+    expire_time_of_incomplete_chunked_message_ms: int
+    priority_level: int
+    subscription_mode: SubscriptionMode
+    subscription_properties: Mapping[str, str]
+    start_message_rollback_duration_seconds: int
+    force_topic_creation: bool
+    interceptors: Sequence[ConsumerInterceptor]
+    consumer_event_listener: ConsumerEventListener | None
+    start_paused: bool
+    auto_update_partitions: bool
+    auto_update_partitions_interval_seconds: float
+    max_uncompressed_message_bytes: int | None
+
+
+class ReaderOptions(TypedDict, total=False):
+    """Of `Client.create_reader`: `ReaderConfig`."""
+
+    schema: Any  # Any: as there
+    reader_listener: Callable[[Reader, Message], Awaitable[None] | None] | None
+    receiver_queue_size: int
+    max_total_receiver_queue_size_across_partitions: int
+    reader_name: str | None
+    subscription_role_prefix: str | None
+    is_read_compacted: bool
+    crypto_key_reader: Any  # Any: as there
+    start_message_id_inclusive: bool
+    crypto_failure_action: ConsumerCryptoFailureAction
+    subscription_name: str | None
+    key_hash_ranges: Sequence[tuple[int, int] | KeyHashRange] | None
+    start_message_from_rollback_duration_seconds: int
+    start_message_from_timestamp_millis: int | None
+    max_pending_chunked_message: int
+    auto_ack_oldest_chunked_message_on_queue_full: bool
+    expire_time_of_incomplete_chunked_message_ms: int
+    interceptors: Sequence[ConsumerInterceptor]
+    properties: Mapping[str, str]
+    auto_update_partitions: bool
+    auto_update_partitions_interval_seconds: float
+
+
+class TableViewOptions(TypedDict, total=False):
+    """Of `Client.create_table_view`: what a table view leaves to decide of its reader."""
+
+    schema: Any  # Any: as there
+    receiver_queue_size: int
+    is_read_compacted: bool
+    crypto_key_reader: Any  # Any: as there
+    crypto_failure_action: ConsumerCryptoFailureAction
+    auto_update_partitions: bool
+    auto_update_partitions_interval_seconds: float
+
+
+def check_names(options: Iterable[str], kind: type, method: str) -> None:
+    """Refuse what is no option of `kind`, one of the above, before anything is done with it.
+
+    Raises:
+        InvalidConfigurationError: It names the option, the method, and the nearest option there is.
+    """
+    known = kind.__annotations__
+    for name in options:
+        if name not in known:
+            from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
+
+            near = get_close_matches(name, known, n=1)
+            hint = f", did you mean {near[0]}?" if near else ""
+            raise InvalidConfigurationError(f"{name} is no option of {method}{hint}")

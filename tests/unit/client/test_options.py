@@ -1,0 +1,48 @@
+"""What type checkers know of the keyword arguments is what the configurations have."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from pulsar_py.client import options
+from pulsar_py.client.client_config import ClientConfig
+from pulsar_py.client.consumer_config import ConsumerConfig
+from pulsar_py.client.producer_config import ProducerConfig
+from pulsar_py.client.reader_config import ReaderConfig
+from pulsar_py.common.errors import InvalidConfigurationError
+
+PAIRS = [
+    (options.ClientOptions, ClientConfig),
+    (options.ProducerOptions, ProducerConfig),
+    (options.ConsumerOptions, ConsumerConfig),
+    (options.ReaderOptions, ReaderConfig),
+]
+
+
+@pytest.mark.parametrize(("typed", "config"), PAIRS)
+def test_names_and_types_are_those_of_the_configuration(typed: type, config: type) -> None:
+    ours = {name: each.__forward_arg__ for name, each in typed.__annotations__.items()}
+    theirs = {each.name: each.type for each in fields(config)}
+    if config is ClientConfig:
+        del theirs["authentication"]
+
+    assert ours == theirs
+
+
+def test_a_table_views_options_are_some_of_its_readers() -> None:
+    ours = options.TableViewOptions.__annotations__
+
+    assert ours.items() <= options.ReaderOptions.__annotations__.items()
+
+
+def test_what_is_no_option_is_refused_with_the_nearest() -> None:
+    options.check_names(["schema"], options.ConsumerOptions, "subscribe")
+    with pytest.raises(
+        InvalidConfigurationError,
+        match=r"reciever_queue_size is no option of subscribe, did you mean receiver_queue_size\?",
+    ):
+        options.check_names(["reciever_queue_size"], options.ConsumerOptions, "subscribe")
+    with pytest.raises(InvalidConfigurationError, match=r"zzz is no option of Client$"):
+        options.check_names(["zzz"], options.ClientOptions, "Client")
