@@ -264,19 +264,15 @@ class HttpLookup:
 
 def _topic_path(topic: str) -> str:
     name = TopicName.parse(topic)
-    return quote(f"{name.domain}/{name.tenant}/{name.namespace_name}/") + _local_part(name)
+    return f"{name.domain}/{_below_domain(name)}"
 
 
 def _schema_path(topic: str) -> str:
-    name = TopicName.parse(topic).base
-    return (
-        f"/admin/v2/schemas/{quote(f'{name.tenant}/{name.namespace_name}/')}"
-        f"{_local_part(name)}/schema"
-    )
+    return f"/admin/v2/schemas/{_below_domain(TopicName.parse(topic).base)}/schema"
 
 
-def _local_part(name: TopicName) -> str:
-    return quote(name.local_name, safe="")
+def _below_domain(name: TopicName) -> str:
+    return f"{quote(str(name.namespace_name))}/{quote(name.local_name, safe='')}"
 
 
 def _successful(answer: HttpResponse) -> HttpResponse:
