@@ -40,7 +40,7 @@ from pulsar_py.client.consumer_statistics import BrokerConsumerStatistics
 from pulsar_py.client.enums import ConsumerType
 from pulsar_py.client.flow_permits import FlowPermits
 from pulsar_py.client.incoming_queue import IncomingQueue, Needs
-from pulsar_py.client.message import EntryKey, Message, ReceivedMessageId
+from pulsar_py.client.message import EntryKey, Message, ReceivedEntry, ReceivedMessageId
 from pulsar_py.client.positions import Positions
 from pulsar_py.client.receiver import Receiver
 from pulsar_py.client.redeliveries import Redeliveries
@@ -125,6 +125,10 @@ class Consumer:
         self._broker_statistics: tuple[float, BrokerConsumerStatistics] | None = None
         # Done when `close` is; None before it began.
         self._closing: asyncio.Future[None] | None = None
+        # Whether acknowledging takes nothing but the tracker; False once closing.
+        self._is_acknowledging_plainly = not (config.ack_receipt_enabled or self._interceptors)
+        # One look-up less a message.
+        self._take = self._receiver.take
         # Takes a message over (dead letters); see `redelivery_filter`.
         self._redelivery_filter: Callable[[Message], bool] | None = None
         self._set_before_delivery()
@@ -307,7 +311,7 @@ class Consumer:
             ServiceError, ClientError: The consumer ended for good, and why.
         """
         # Hot path: consume in `make bench-client`.
-        message = self._receiver.take()
+        message = self._take()
         if message is not None:
             return message
         return await self._receiver.receive(
@@ -320,7 +324,7 @@ class Consumer:
         With a receiver queue of 0 there never is one without somebody in `receive`. Raises as
         `receive`.
         """
-        return self._receiver.take()
+        return self._take()
 
     async def batch_receive(self) -> list[Message]:
         """Several messages, by `batch_receive_policy`; empty if its time passed without any.
@@ -337,7 +341,7 @@ class Consumer:
         """The next message."""
         # Hot path: consume in `make bench-client`.
         try:
-            message = self._receiver.take()
+            message = self._take()
             return message if message is not None else await self._receiver.receive(None)
         except AlreadyClosedError:
             raise StopAsyncIteration from None
@@ -386,6 +390,12 @@ class Consumer:
             ServiceError, ClientError: With receipts: the broker did not confirm, and why.
         """
         # Hot path: consume in `make bench-client`.
+        if message.__class__ is Message and self._is_acknowledging_plainly:
+            if self._tracker.acknowledge(message.entry, message.batch_index):
+                self._entry_acknowledged(message.entry)
+            elif self._is_batch_index_enabled:
+                self._acknowledger.changed()
+            return
         if self._closing is not None:
             raise self._closed_error()
         if isinstance(message, Message | MessageId):
@@ -399,21 +409,26 @@ class Consumer:
             self._tell_acknowledged(message, None, is_cumulative=False)
 
     def _acknowledge_one(self, message: Message | MessageId) -> None:
-        # Hot path: consume in `make bench-client`.
-        self._counters.acks_sent += 1
         if not isinstance(message, Message | ReceivedMessageId):
             self._acknowledge_foreign(message)
             return
         if self._tracker.acknowledge(message.entry, message.batch_index):
-            self._redeliveries.entry_acknowledged(message.entry)
-            self._acknowledger.changed()
+            self._entry_acknowledged(message.entry)
         elif self._is_batch_index_enabled:
             self._acknowledger.changed()
+
+    def _entry_acknowledged(self, entry: ReceivedEntry) -> None:
+        """The last message of an entry is done."""
+        self._counters.acks_sent += entry.batch_size or 1
+        if self._redeliveries.is_watching:
+            self._redeliveries.entry_acknowledged(entry)
+        self._acknowledger.changed()
 
     def _acknowledge_foreign(self, message_id: MessageId) -> None:
         if not isinstance(message_id, MessageId):
             raise InvalidMessageError(f"{self._subject}: {message_id!r} is no message, nor its id")
         if self._tracker.acknowledge_id(message_id):
+            self._counters.acks_sent += message_id.batch_size or 1
             self._redeliveries.acknowledged((message_id.ledger_id, message_id.entry_id))
         self._acknowledger.changed()
 
@@ -607,6 +622,7 @@ class Consumer:
 
     def statistics(self) -> ConsumerStatistics:
         """Figures of the interval so far, and totals."""
+        self._receiver.count()
         return self._counters.peek(
             self._context.clock.monotonic_seconds(),
             receiver_queue_size=self._receiver.queue.messages_count(),
@@ -615,6 +631,7 @@ class Consumer:
 
     def take_statistics(self, now: float) -> ConsumerStatistics:
         """End the interval; for the client's reporter."""
+        self._receiver.count()
         return self._counters.take(
             now,
             receiver_queue_size=self._receiver.queue.messages_count(),
@@ -784,6 +801,7 @@ class Consumer:
             await asyncio.shield(self._closing)
             return
         self._closing = asyncio.get_running_loop().create_future()
+        self._is_acknowledging_plainly = False
         self._receiver.close(self._closed_error())
         try:
             for part in (self._listener, self._letters):

@@ -59,6 +59,11 @@ _MAX_COMPACTED_BATCH: Final = 1_000_000
 """Messages that a batch may have had before it was compacted; a set is made of them."""
 _WRONG: Final = ChecksumStatus.WRONG
 
+_LIKENESS_MISSES: Final = 4
+"""Messages unlike the one before, after which a batch is not worth the look."""
+_PAYLOAD_SIZE_TAG: Final = SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER << 3
+_COMPACTED_OUT_TAG: Final = SingleMessageMetadata.COMPACTED_OUT_FIELD_NUMBER << 3
+
 _parse_metadata = MessageMetadata.FromString
 _parse_single = SingleMessageMetadata.FromString
 
@@ -191,33 +196,68 @@ def messages_of(
         start: Where it begins.
         wanted_bits: Bit i is set where message i is wanted.
     """
-    # Hot path: consume in `make bench-client`.
+    # Hot path: consume in `make bench-client`. Messages alike in a row (see `_likeness`) are not
+    # parsed before somebody asks: 0.7 instead of 0.9 us each.
     metadata = entry.metadata
     indexes = metadata.compacted_batch_indexes or range(entry.batch_size)
     length = len(body)
+    likeness: bytes | None = None
+    misses_left = _LIKENESS_MISSES
+    metadata_size = payload_size = 0
+    single: SingleMessageMetadata | bytes
     messages: list[Message] = []
     add = messages.append
     unpack = _SIZE.unpack_from
-    bits = 0
     position = start
     try:
         for index in indexes:
-            split = position + 4 + unpack(body, position)[0]
-            single = _parse_single(body[position + 4 : split])
-            position = split + single.payload_size
-            if position > length or position < split:
+            if likeness is not None and body.startswith(likeness, position):
+                split = position + 4 + metadata_size
+                single = body[position + 4 : split]
+            else:
+                metadata_size = unpack(body, position)[0]
+                split = position + 4 + metadata_size
+                single = _parse_single(body[position + 4 : split])
+                payload_size = single.payload_size
+                if misses_left:
+                    misses_left -= 1
+                    likeness = _likeness(body, position, metadata_size)
+                if single.compacted_out:
+                    wanted_bits &= ~(1 << index)
+            end = split + payload_size
+            if end > length or end < split:
                 return _undecodable(
                     entry.topic,
                     entry.key,
-                    f"message {index} of {entry.batch_size} needs {single.payload_size} bytes at "
+                    f"message {index} of {entry.batch_size} needs {payload_size} bytes at "
                     f"{split - start}, the batch has {length - start}",
                     entry.batch_size,
                 )
-            if wanted_bits >> index & 1 and not single.compacted_out:
-                add(Message(entry, index, single, body[split:position]))
-                bits |= 1 << index
-    except (DecodeError, ValueError, struct.error) as error:
+            if wanted_bits >> index & 1:
+                add(Message(entry, index, single, body[split:end]))
+            position = end
+    except (DecodeError, ValueError, IndexError, struct.error) as error:
         text = f"message {index} of {entry.batch_size} at {position - start}: {error}"
         return _undecodable(entry.topic, entry.key, text, entry.batch_size)
-    entry.unacked_bits = bits
+    if len(messages) != wanted_bits.bit_count():
+        wanted_bits = sum(1 << each.batch_index for each in messages)
+    entry.unacked_bits = wanted_bits
     return messages
+
+
+def _likeness(body: bytes, position: int, metadata_size: int) -> bytes | None:
+    """How a message begins that has the same sizes as this one; None where that does not show.
+
+    That is the size, `payload_size` as the first field, and the tag of the next one, which must
+    come after `compacted_out`: serializers write fields in the order of their numbers.
+    """
+    start = position + 4
+    if body[start] != _PAYLOAD_SIZE_TAG:
+        return None
+    after = start + 1
+    while body[after] & 0x80:
+        after += 1
+    after += 1
+    if after >= start + metadata_size or body[after] <= _COMPACTED_OUT_TAG:
+        return None
+    return body[position : after + 1]

@@ -115,6 +115,9 @@ class IncomingQueue:
         self.start: StartPosition | None = None
         # What an entry may inflate to.
         self.max_message_bytes = 5 * 1024 * 1024
+        # Messages that were made, and their bytes (in batches with their metadata); statistics.
+        self.decoded_count = 0
+        self.decoded_bytes = 0
         # Receiver queue of 0 only: permits that the decoded entries took.
         self.is_counting_permits = False
         self.permits_used = 0
@@ -273,7 +276,7 @@ class IncomingQueue:
         """As one message, whatever it holds."""
         entry = self._entry(parsed, 0, 1, context, ())
         self._effects.dropped_count += self._permits_of(parsed) - 1
-        self._put([Message(entry, NOT_BATCHED, None, payload)])
+        self._put([Message(entry, NOT_BATCHED, None, payload)], len(payload))
 
     def _take_chunk(
         self,
@@ -344,7 +347,7 @@ class IncomingQueue:
             self._effects.dropped_count += 1
             return
         entry = self._entry(parsed, 0, 1, context, chunk_ids)
-        self._put([Message(entry, NOT_BATCHED, None, data)])
+        self._put([Message(entry, NOT_BATCHED, None, data)], len(data))
 
     def _split(
         self, parsed: ParsedEntry, body: bytes, start: int, context: EncryptionContext | None
@@ -367,7 +370,7 @@ class IncomingQueue:
             return
         if permits != len(messages):
             self._effects.dropped_count += permits - len(messages)
-        self._put(messages)
+        self._put(messages, len(body) - start)
 
     def _after_start(self, key: EntryKey, bits: int, batch_size: int) -> int:
         assert self.start is not None
@@ -398,8 +401,10 @@ class IncomingQueue:
             encryption_context=context,
         )
 
-    def _put(self, messages: list[Message]) -> None:
+    def _put(self, messages: list[Message], size_bytes: int) -> None:
         self.ready.extend(messages)
+        self.decoded_count += len(messages)
+        self.decoded_bytes += size_bytes
 
     def put_back(self, messages: list[Message]) -> None:
         """Messages that were taken and not handed out after all; they come next again."""

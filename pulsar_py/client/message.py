@@ -150,22 +150,30 @@ class Message:
     `data` and `value` give its content; see the class of the same name in the official client.
     """
 
-    __slots__ = ("_data", "batch_index", "entry", "single")
+    __slots__ = ("_data", "_single", "batch_index", "entry")
 
     def __init__(
         self,
         entry: ReceivedEntry,
         batch_index: int,
-        single: SingleMessageMetadata | None,
+        single: SingleMessageMetadata | bytes | None,
         data: bytes,
     ) -> None:
         # What it shares with the other messages of its batch.
         self.entry = entry
         # -1: not part of a batch.
         self.batch_index = batch_index
-        # Its own metadata; None where it is no part of a batch.
-        self.single = single
+        # Its own metadata, perhaps not parsed yet; None where it is no part of a batch.
+        self._single = single
         self._data = data
+
+    @property
+    def single(self) -> SingleMessageMetadata | None:
+        """Its own metadata; None where it is no part of a batch."""
+        single = self._single
+        if isinstance(single, bytes):
+            self._single = single = SingleMessageMetadata.FromString(single)
+        return single
 
     def data(self) -> bytes:
         """The payload; empty for a null value."""
@@ -194,7 +202,8 @@ class Message:
 
     def _fields(self) -> MessageMetadata | SingleMessageMetadata:
         """The metadata that has key, properties and event time of this message."""
-        return self.entry.metadata if self.single is None else self.single
+        single = self.single
+        return self.entry.metadata if single is None else single
 
     def properties(self) -> dict[str, str]:
         """What the application attached."""

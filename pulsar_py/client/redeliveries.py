@@ -47,6 +47,11 @@ class Redeliveries:
         self._timer_at = 0.0
         self._chunks_expire_at: float | None = None
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether an acknowledgement matters here."""
+        return self.unacked is not None or len(self.negative_acks) > 0
+
     def refuse_entry(self, entry: ReceivedEntry) -> None:
         """Ask for this entry again after the delay; of a chunked message for all of them."""
         for key in entry.chunk_ids or (entry.key,):
