@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from pulsar_py.client.authentication_oauth2 import AuthenticationOauth2
     from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
     from pulsar_py.client.client import Client
-    from pulsar_py.client.cluster_failover import AutoClusterFailover, ControlledClusterFailover
+    from pulsar_py.client.cluster_failover import (
+        AutoClusterFailover,
+        ControlledClusterFailover,
+        ServiceInfo,
+    )
     from pulsar_py.client.consumer import Consumer
     from pulsar_py.client.consumer_events import ConsumerEventListener
     from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
     from pulsar_py.client.message import Message
     from pulsar_py.client.message_crypto import EncryptionContext, EncryptionKey
     from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+    from pulsar_py.client.partitioned_producer import PartitionedProducer
+    from pulsar_py.client.pattern_consumer import PatternConsumer
     from pulsar_py.client.producer import Producer
     from pulsar_py.client.reader import Reader
     from pulsar_py.client.redelivery_backoff import MultiplierRedeliveryBackoff, RedeliveryBackoff
@@ -106,6 +112,8 @@ if TYPE_CHECKING:
         UnsupportedVersionError,
     )
     from pulsar_py.common.message_id import MessageId
+    from pulsar_py.schema.schema import Schema
+    from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
     from pulsar_py.standalone import Broker
 
 __all__ = [
@@ -169,7 +177,9 @@ __all__ = [
     "MultiplierRedeliveryBackoff",
     "NotAllowedError",
     "OperationNotSupportedError",
+    "PartitionedProducer",
     "PartitionsRoutingMode",
+    "PatternConsumer",
     "PersistenceError",
     "Producer",
     "ProducerAccessMode",
@@ -187,8 +197,12 @@ __all__ = [
     "RedeliveryBackoff",
     "RegexSubscriptionMode",
     "RemoteProtocolError",
+    "Schema",
+    "SchemaInfo",
     "SchemaSerializationError",
+    "SchemaType",
     "ServiceError",
+    "ServiceInfo",
     "ServiceMetadataError",
     "ServiceNotReadyError",
     "ServiceUrlProvider",
@@ -267,7 +281,9 @@ _HOMES = {
     "MultiplierRedeliveryBackoff": "pulsar_py.client.redelivery_backoff",
     "NotAllowedError": "pulsar_py.common.errors",
     "OperationNotSupportedError": "pulsar_py.common.errors",
+    "PartitionedProducer": "pulsar_py.client.partitioned_producer",
     "PartitionsRoutingMode": "pulsar_py.client.enums",
+    "PatternConsumer": "pulsar_py.client.pattern_consumer",
     "PersistenceError": "pulsar_py.common.errors",
     "Producer": "pulsar_py.client.producer",
     "ProducerAccessMode": "pulsar_py.client.enums",
@@ -285,8 +301,12 @@ _HOMES = {
     "RedeliveryBackoff": "pulsar_py.client.redelivery_backoff",
     "RegexSubscriptionMode": "pulsar_py.client.enums",
     "RemoteProtocolError": "pulsar_py.common.errors",
+    "Schema": "pulsar_py.schema.schema",
+    "SchemaInfo": "pulsar_py.schema.schema_info",
     "SchemaSerializationError": "pulsar_py.common.errors",
+    "SchemaType": "pulsar_py.schema.schema_info",
     "ServiceError": "pulsar_py.common.errors",
+    "ServiceInfo": "pulsar_py.client.cluster_failover",
     "ServiceMetadataError": "pulsar_py.common.errors",
     "ServiceNotReadyError": "pulsar_py.common.errors",
     "ServiceUrlProvider": "pulsar_py.client.service_url",

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from pulsar_py.client.authentication_oauth2 import AuthenticationOauth2
     from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
     from pulsar_py.client.client import Client
-    from pulsar_py.client.cluster_failover import AutoClusterFailover, ControlledClusterFailover
+    from pulsar_py.client.cluster_failover import (
+        AutoClusterFailover,
+        ControlledClusterFailover,
+        ServiceInfo,
+    )
     from pulsar_py.client.consumer import Consumer
     from pulsar_py.client.consumer_events import ConsumerEventListener
     from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
@@ -46,6 +50,8 @@ if TYPE_CHECKING:
     from pulsar_py.client.message import Message
     from pulsar_py.client.message_crypto import EncryptionContext, EncryptionKey
     from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+    from pulsar_py.client.partitioned_producer import PartitionedProducer
+    from pulsar_py.client.pattern_consumer import PatternConsumer
     from pulsar_py.client.producer import Producer
     from pulsar_py.client.reader import Reader
     from pulsar_py.client.redelivery_backoff import MultiplierRedeliveryBackoff, RedeliveryBackoff
@@ -105,6 +111,8 @@ if TYPE_CHECKING:
         UnsupportedVersionError,
     )
     from pulsar_py.common.message_id import MessageId
+    from pulsar_py.schema.schema import Schema
+    from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
 
 __all__ = [
     "AlreadyClosedError",
@@ -166,7 +174,9 @@ __all__ = [
     "MultiplierRedeliveryBackoff",
     "NotAllowedError",
     "OperationNotSupportedError",
+    "PartitionedProducer",
     "PartitionsRoutingMode",
+    "PatternConsumer",
     "PersistenceError",
     "Producer",
     "ProducerAccessMode",
@@ -184,8 +194,12 @@ __all__ = [
     "RedeliveryBackoff",
     "RegexSubscriptionMode",
     "RemoteProtocolError",
+    "Schema",
+    "SchemaInfo",
     "SchemaSerializationError",
+    "SchemaType",
     "ServiceError",
+    "ServiceInfo",
     "ServiceMetadataError",
     "ServiceNotReadyError",
     "ServiceUrlProvider",

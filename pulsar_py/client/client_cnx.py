@@ -34,6 +34,7 @@ from pulsar_py.common.errors import (
     service_error,
 )
 from pulsar_py.common.message_id import to_signed
+from pulsar_py.common.position import MAX_LONG
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, FeatureFlags
 from pulsar_py.wire import client_commands, commands
@@ -169,15 +170,13 @@ class ClientCnx(asyncio.Protocol):
                 producer = producers.get(receipt.producer_id)
                 if producer is not None:
                     message_id = receipt.message_id
+                    ledger_id, entry_id = message_id.ledgerId, message_id.entryId
+                    highest = receipt.highest_sequence_id
+                    if ledger_id > MAX_LONG or highest > MAX_LONG:
+                        ledger_id, entry_id = to_signed(ledger_id), to_signed(entry_id)
+                        highest = to_signed(highest)
                     touched[producer] = None
-                    producer.on_send_receipt(
-                        receipt.sequence_id,
-                        to_signed(receipt.highest_sequence_id),
-                        to_signed(message_id.ledgerId),
-                        to_signed(message_id.entryId),
-                    )
-            elif kind in ANSWERS:
-                self._on_answer(command)
+                    producer.on_send_receipt(receipt.sequence_id, highest, ledger_id, entry_id)
             else:
                 self._on_rest(command, touched)
             if self._closed_reason is not None:
@@ -199,9 +198,11 @@ class ClientCnx(asyncio.Protocol):
         self.close(f"broker said: {command.error.message}")
 
     def _on_rest(self, command: BaseCommand, touched: Touched) -> None:
-        """Whatever belongs to no request and is not hot."""
+        """Whatever is not hot."""
         kind = command.type
-        if kind == BaseCommand.PING:
+        if kind in ANSWERS:
+            self._on_answer(command)
+        elif kind == BaseCommand.PING:
             self.send(commands.pong())
         elif kind == BaseCommand.CONNECTED:
             self._on_connected(command)

@@ -118,8 +118,8 @@ class ConnectionHandler:
         self._is_round_void = False
         # Where a broker told us to go; None: look the topic up.
         self._assigned: tuple[str | None, str | None] | None = None
-        # After a migration: lookups of the other cluster.
-        self._lookup: LookupService | None = None
+        # After a migration: the other cluster, and the service URL for which that was said.
+        self._migrated: tuple[str, ServiceUrl] | None = None
         self._was_proxied_by: str | None = None
         # Why it FAILED or is CLOSED.
         self._error: Exception | None = None
@@ -222,10 +222,15 @@ class ConnectionHandler:
         if assigned is not None and (address := self._assigned_address(*assigned)) is not None:
             with suppress(PulsarError):
                 return await self._context.pool.get(address, self._slot)
-        lookup = self._lookup or self._context.lookup
-        address = await lookup.lookup(self.topic)
+        address = await self._lookup().lookup(self.topic)
         self._was_proxied_by = address.physical if address.is_proxied else None
         return await self._context.pool.get(address, self._slot)
+
+    def _lookup(self) -> LookupService:
+        """Of the cluster that the topic migrated to, unless the service URL was changed since."""
+        if self._migrated is not None and self._migrated[1] is self._context.service_url:
+            return self._context.lookup_at(self._migrated[0])
+        return self._context.lookup
 
     def _assigned_address(self, url: str | None, url_tls: str | None) -> BrokerAddress | None:
         is_tls = self._context.service_url.is_tls
@@ -273,10 +278,11 @@ class ConnectionHandler:
         if not text:
             return
         try:
-            self._lookup = self._context.lookup_at(text)
+            self._context.lookup_at(text)
         except InvalidServiceUrlError:
             logger.warning("migrated to no URL", extra={"who": self.description, "url": text})
             return
+        self._migrated = (text, self._context.service_url)
         logger.info("topic migrated", extra={"who": self.description, "service_url": text})
 
     def _begin_anew(self) -> None:

@@ -278,6 +278,7 @@ async def test_news_of_one_piece_of_data_comes_in_order_and_then_its_end(
             + commands.MessageEncoder(2).encode(7, 9, len(entry))
             + entry
             + encoder.encode(1, 11, -1, -1, 15)
+            + encoder.encode(1, 12, 7, 9, 2**64 - 1)
             + encoder.encode(99, 11, 7, 9)
             + commands.send_error(1, 12, ServerError.ChecksumError, "sum")
         )
@@ -286,6 +287,7 @@ async def test_news_of_one_piece_of_data_comes_in_order_and_then_its_end(
     assert producer.news == [
         ("receipt", 10, 0, 7, 8),
         ("receipt", 11, 15, -1, -1),
+        ("receipt", 12, -1, 7, 9),
         ("send error", 12, ServerError.ChecksumError, "sum"),
         ("batch end",),
         ("connection closed",),

@@ -237,6 +237,21 @@ async def test_a_migrated_topic_is_looked_up_in_its_new_cluster(broker: Scripted
 
 
 @simulated
+async def test_another_service_url_goes_before_an_older_migration(broker: ScriptedBroker) -> None:
+    other = await ScriptedBroker(host="other").start()
+    async with simulated_client(broker) as client:
+        owner = Owner(client)
+        await owner.handler.open()
+        owner.handler.topic_migrated(other.service_url, None)
+        await client.update_service_url(broker.service_url)
+        owner.handler.connection_closed(owner.cnxs[0])
+        cnx = await owner.handler.wait_connected()
+        assert cnx.remote_address == broker.address
+        await owner.handler.close()
+    other.close()
+
+
+@simulated
 async def test_a_migration_to_no_url_is_ignored(broker: ScriptedBroker) -> None:
     async with simulated_client(broker) as client:
         owner = Owner(client)
