@@ -167,7 +167,6 @@ class Consumer:
             decoder=self._schema.decoder,
             is_version_missing=self._schema.is_version_missing,
         )
-        queue.is_counting_permits = config.receiver_queue_size == 0
         self._receiver = Receiver(
             queue,
             FlowPermits(config.receiver_queue_size, is_paused=config.start_paused),

@@ -86,6 +86,7 @@ class ParsedEntry:
         "command",
         "data",
         "is_batch",
+        "is_plain",
         "key",
         "messages_count",
         "metadata",
@@ -109,6 +110,13 @@ class ParsedEntry:
         self.payload_start = payload_start
         self.broker_metadata = broker_metadata
         self.is_batch = metadata.HasField("num_messages_in_batch")
+        # Whether the payload is one message as it came.
+        self.is_plain = not (
+            self.is_batch
+            or metadata.compression
+            or metadata.num_chunks_from_msg
+            or metadata.encryption_keys
+        )
         # Messages before any are left out.
         self.messages_count = metadata.num_messages_in_batch if self.is_batch else 1
 
@@ -121,6 +129,7 @@ class ParsedEntry:
 def parse(command: CommandMessage, data: bytes, key: EntryKey, topic: str) -> ParsedEntry | Problem:
     """Check an entry and read its metadata."""
     # Hot path: consume in `make bench-client`, unbatched.
+    broker_metadata = None
     try:
         if verify_checksum(data) is _WRONG:
             return _problem(
@@ -130,7 +139,6 @@ def parse(command: CommandMessage, data: bytes, key: EntryKey, topic: str) -> Pa
         metadata = _parse_metadata(data[start:end])
         if not metadata.IsInitialized():
             return _undecodable(topic, key, "the metadata lack a required field")
-        broker_metadata = None
         if data[:2] == MAGIC_BROKER_ENTRY_METADATA:
             broker_metadata = parse_broker_entry_metadata(data)
     except (PayloadError, DecodeError) as error:

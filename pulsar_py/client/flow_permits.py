@@ -23,10 +23,12 @@ class FlowPermits:
     the queue is not 0.
     """
 
-    __slots__ = ("_broker_has", "_is_paused", "_queue_size", "refill_at", "to_give")
+    __slots__ = ("_broker_has", "_is_paused", "_queue_size", "is_on_demand", "refill_at", "to_give")
 
     def __init__(self, queue_size: int, *, is_paused: bool = False) -> None:
         self._queue_size = queue_size
+        # Whether permits are given only for receivers that wait.
+        self.is_on_demand: Final = queue_size == 0
         # The `to_give` at which something is due; hot paths compare by themselves.
         self.refill_at: Final = max(queue_size // 2, 1) if queue_size else sys.maxsize
         self._is_paused = is_paused

@@ -39,6 +39,7 @@ from pulsar_py.client.start_position import StartPosition
 from pulsar_py.common.ack_set import full_bits, to_bits
 from pulsar_py.common.errors import CryptoError
 from pulsar_py.common.message_id import to_signed
+from pulsar_py.common.position import MAX_LONG
 from pulsar_py.proto.PulsarApi_pb2 import CommandAck, CommandMessage
 
 if TYPE_CHECKING:
@@ -118,8 +119,7 @@ class IncomingQueue:
         # Messages that were made, and their bytes (in batches with their metadata); statistics.
         self.decoded_count = 0
         self.decoded_bytes = 0
-        # Receiver queue of 0 only: permits that the decoded entries took.
-        self.is_counting_permits = False
+        # Permits that the decoded entries took.
         self.permits_used = 0
 
     def push(self, command: CommandMessage, data: bytes) -> None:
@@ -171,6 +171,9 @@ class IncomingQueue:
             if isinstance(parsed, Problem):
                 self.permits_used += 1
                 self._report(key, parsed)
+            elif parsed.is_plain and self._is_version_missing is None:
+                self.permits_used += 1
+                self._single(parsed, data[parsed.payload_start :], None, ())
             elif (needs := self._needs_of(parsed)) is not None:
                 self.needs = needs
             else:
@@ -214,8 +217,7 @@ class IncomingQueue:
 
     def _decode(self, parsed: ParsedEntry, now: float, wall_time_millis: int) -> None:
         metadata = parsed.metadata
-        if self.is_counting_permits:
-            self.permits_used += self._permits_of(parsed)
+        self.permits_used += self._permits_of(parsed)
         context = None
         payload: bytes | None = None  # None: as it came
         if metadata.encryption_keys:
@@ -391,14 +393,14 @@ class IncomingQueue:
             parsed.key,
             self._topic,
             parsed.metadata,
-            partition_index=self._partition_index,
-            redelivery_count=parsed.command.redelivery_count,
-            batch_size=batch_size,
-            unacked_bits=bits,
-            decoder=self._decoder,
-            broker_metadata=parsed.broker_metadata,
-            chunk_ids=chunk_ids,
-            encryption_context=context,
+            self._partition_index,
+            parsed.command.redelivery_count,
+            batch_size,
+            bits,
+            self._decoder,
+            parsed.broker_metadata,
+            chunk_ids,
+            context,
         )
 
     def _put(self, messages: list[Message], size_bytes: int) -> None:
@@ -422,7 +424,10 @@ class IncomingQueue:
 
 def _key_of(command: CommandMessage) -> EntryKey:
     data = command.message_id
-    return (to_signed(data.ledgerId), to_signed(data.entryId))
+    ledger_id, entry_id = data.ledgerId, data.entryId
+    if ledger_id > MAX_LONG or entry_id > MAX_LONG:
+        return (to_signed(ledger_id), to_signed(entry_id))
+    return (ledger_id, entry_id)
 
 
 def entry_messages_count(command: CommandMessage, data: bytes) -> int:

@@ -77,12 +77,11 @@ class ReceivedEntry:
         "unacked_bits",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - made once an entry, where keywords cost
         self,
         key: EntryKey,
         topic: str,
         metadata: MessageMetadata,
-        *,
         partition_index: int = -1,
         redelivery_count: int = 0,
         batch_size: int = 0,

@@ -201,7 +201,7 @@ class Receiver:
         is_filled = queue.fill(clock.monotonic_seconds(), clock.wall_time_millis())
         if queue.effects is not None:
             self._apply_effects()
-        if queue.is_counting_permits:
+        if self.permits.is_on_demand:
             self.permits.arrived(queue.permits_used)
             queue.permits_used = 0
         if queue.needs is not None and not queue.is_preparing:
