@@ -74,3 +74,30 @@ def test_no_sticky_slot_is_zero() -> None:
 def test_java_hashes_utf_16_units() -> None:
     assert hashing.java_string_hash("ä") == 228
     assert hashing.java_string_hash("😀") == (0xD83D * 31 + 0xDE00) & 0x7FFFFFFF
+
+
+@pytest.mark.parametrize(
+    ("key", "partition"),
+    [
+        ("a", 639),
+        ("b", 922),
+        ("ab", 591),
+        ("abc", 599),
+        ("abcd", 925),
+        ("key-1", 719),
+        ("key-22", 975),
+        ("abcdefg", 858),
+        ("abcdefgh", 932),
+        ("abcdefghi", 603),
+        ("hello world 1234567890", 110),
+        ("ä", 145),
+        ("日本語", 400),
+    ],
+)
+def test_boost_hashes_as_the_official_python_client_does(key: str, partition: int) -> None:
+    """Where pulsar-client 3.13 sent each key on a topic of 997 partitions."""
+    assert hashing.boost_string_hash(key.encode()) % 997 == partition
+
+
+def test_boost_hashes_nothing_too() -> None:
+    assert 0 <= hashing.boost_string_hash(b"") < 2**31
