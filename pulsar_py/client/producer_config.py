@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_py.client.enums import (
@@ -45,6 +46,15 @@ _MINIMA: Final[dict[str, float]] = {
     "chunk_max_message_size": -1,
     "compress_min_msg_body_size": 0,
     "auto_update_partitions_interval_seconds": 0.001,
+}
+
+_ENUMS: Final[dict[str, type[IntEnum]]] = {
+    "access_mode": ProducerAccessMode,
+    "batching_type": BatchingType,
+    "compression_type": CompressionType,
+    "crypto_failure_action": ProducerCryptoFailureAction,
+    "hashing_scheme": HashingScheme,
+    "message_routing_mode": PartitionsRoutingMode,
 }
 
 
@@ -121,6 +131,11 @@ class ProducerConfig:
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise InvalidConfigurationError(f"a producer has no option {name}{hint}")
         given = {name: value for name, value in options.items() if value is not None}
+        if not given.get("producer_name", True):
+            del given["producer_name"]
+        for name, kind in _ENUMS.items():
+            if name in given:
+                given[name] = _choice(name, kind, given[name])
         return cls(**given)
 
     @property
@@ -172,3 +187,12 @@ class ProducerConfig:
                 raise InvalidConfigurationError(f"{name}={value!r} is no number")
             if not value >= minimum:
                 raise InvalidConfigurationError(f"{name}={value!r}: at least {minimum}")
+
+
+def _choice(name: str, kind: type[IntEnum], value: Any) -> IntEnum:  # Any: whatever was given
+    """The member that `value` is, or is the number of; so the official client's do, too."""
+    try:
+        return kind(int(value))
+    except (TypeError, ValueError):
+        members = ", ".join(each.name for each in kind)
+        raise InvalidConfigurationError(f"{name}={value!r}: one of {members}") from None
