@@ -182,10 +182,9 @@ class ReadOptions:
             )
         if reads.ending is not None and reads.ending.default is Edge.EARLIEST:
             raise ConfigurationError("endingOffsets: 'earliest' would make the batch empty")
-        if reads.max_bytes_per_trigger is not None and reads.client.admin_url is None:
-            raise ConfigurationError(
-                "maxBytesPerTrigger needs admin.url: it asks for sizes of ledgers"
-            )
+        for name in ("maxBytesPerTrigger", "maxEntriesPerTrigger"):
+            if reads.client.admin_url is None and given.limit(name) is not None:
+                raise ConfigurationError(f"{name} needs admin.url: it asks for sizes of ledgers")
         given.refuse_unknown()
         return reads
 

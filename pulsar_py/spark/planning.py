@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from pulsar_py.common.position import Position
+from pulsar_py.common.position import EARLIEST, Position
 
 
 class LedgerExtent(NamedTuple):
@@ -72,6 +72,8 @@ class TopicLayout:
 
     topic: str
     ledgers: Sequence[LedgerExtent]
+    # Where the topic ends, if its ledgers are not known: the others are empty then.
+    known_end: Position | None = None
 
     def __post_init__(self) -> None:
         """Ledgers must be in order: everything else relies on it."""
@@ -80,7 +82,9 @@ class TopicLayout:
 
     @property
     def start(self) -> Position:
-        """The first entry, or where it will be."""
+        """The first entry, or where it will be; `EARLIEST` if the ledgers are not known."""
+        if self.known_end is not None:
+            return EARLIEST
         filled = (each for each in self.ledgers if each.entries_count)
         first = next(filled, self.ledgers[-1] if self.ledgers else None)
         return Position(0, 0) if first is None else Position(first.ledger_id, 0)
@@ -88,13 +92,20 @@ class TopicLayout:
     @property
     def end(self) -> Position:
         """One past the last entry."""
+        if self.known_end is not None:
+            return self.known_end
         for ledger in reversed(self.ledgers):
             if ledger.entries_count:
                 return Position(ledger.ledger_id, ledger.entries_count)
         return self.start
 
     def normalize(self, position: Position) -> Position:
-        """Where reading goes on from `position`: an entry that exists, or the end."""
+        """Where reading goes on from `position`: an entry that exists, or the end.
+
+        A position of a topic whose ledgers are not known stays as it is.
+        """
+        if self.known_end is not None:
+            return position
         for ledger in self.ledgers:
             if ledger.ledger_id < position.ledger_id or not ledger.entries_count:
                 continue

@@ -45,7 +45,16 @@ def test_defaults_are_those_of_the_jvm_connector() -> None:
 
 
 def test_kafka_s_names_are_aliases() -> None:
-    options = read(subscribe="a, b", maxOffsetsPerTrigger="7", startingTimestamp="5")
+    options = ReadOptions.parse(
+        {
+            "service.url": URL,
+            "admin.url": "http://localhost:8080",
+            "subscribe": "a, b",
+            "maxoffsetspertrigger": "7",
+            "startingtimestamp": "5",
+        },
+        is_streaming=True,
+    )
     assert options.topics == Topics(names=("a", "b"))
     assert options.max_entries_per_trigger == 7
     assert options.starting_time_millis == {"": 5}
@@ -97,6 +106,7 @@ def test_writing_to_one_topic_exactly_once() -> None:
         ({"startingTime": "5", "startingOffsets": "earliest"}, "startingTime and startingOffsets"),
         ({"startingTime": "soon"}, "startingTime: 'soon' is neither milliseconds"),
         ({"maxBytesPerTrigger": "5"}, "maxBytesPerTrigger needs admin.url"),
+        ({"maxOffsetsPerTrigger": "5"}, "maxEntriesPerTrigger needs admin.url"),
         ({"maxEntriesPerTrigger": "-1"}, "maxEntriesPerTrigger: -1, allowed is at least 0"),
         ({"minPartitions": "many"}, "minPartitions: 'many' is no integer"),
         ({"failOnDataLoss": "perhaps"}, "failOnDataLoss: 'perhaps' is neither true nor false"),

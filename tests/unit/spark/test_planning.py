@@ -112,7 +112,10 @@ def test_a_deleted_ledger_is_reported_with_both_positions() -> None:
 
 
 def test_an_unknown_layout_is_one_piece() -> None:
-    pieces = split(TopicLayout("t", []), Position(0, 0), Position(4, 2), max_bytes=1)
+    layout = TopicLayout("t", [], known_end=Position(4, 2))
+    assert (layout.start, layout.end) == (EARLIEST, Position(4, 2))
+    assert layout.normalize(Position(3, 9)) == Position(3, 9)
+    pieces = split(layout, Position(0, 0), layout.end, max_bytes=1)
     assert [(piece.start, piece.end) for piece in pieces] == [(Position(0, 0), Position(4, 2))]
 
 

@@ -1,0 +1,133 @@
+"""What there is to read: topics and their partitions, where they begin and end (edge).
+
+Ledgers come from the REST API if `admin.url` is given. Without it a topic's end comes from its
+last message id, and its ledgers stay unknown: it is read in one piece then, and a micro-batch takes
+all there is. Positions by publish time are found by a seek of a consumer that lives in the broker's
+memory only; no subscription is left behind.
+
+Source: spec section 8.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from pulsar_py.client import Client
+from pulsar_py.client.consumer import Consumer
+from pulsar_py.client.consumer_config import ConsumerConfig
+from pulsar_py.client.enums import RegexSubscriptionMode, SubscriptionMode
+from pulsar_py.client.http_lookup import HttpLookup
+from pulsar_py.client.service_url import ServiceUrl
+from pulsar_py.client.topic_lists import TopicList, TopicPattern
+from pulsar_py.common.errors import ClientTimeoutError, TopicNotFoundError
+from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
+from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.spark.offsets import Edge, Place
+from pulsar_py.spark.options import ReadOptions, Topics
+from pulsar_py.spark.planning import TopicLayout
+from pulsar_py.spark.topic_layouts import layout_of
+
+WAIT_FOR_TOPICS_SECONDS: Final = 5.0
+_SUBSCRIPTION: Final = "spark-pulsar-lookup"
+
+
+class TopicCatalog:
+    """Asks the cluster what a read has to know. Lives as long as one plan, or one stream."""
+
+    def __init__(self, client: Client, options: ReadOptions) -> None:
+        """Nothing is asked yet."""
+        self._client = client
+        self._options = options
+        self._rest: HttpLookup | None = None
+        if options.client.admin_url is not None:
+            self._rest = HttpLookup(client.context, ServiceUrl.parse(options.client.admin_url))
+
+    async def close(self) -> None:
+        """Let go of what it needed; the client stays open."""
+        if self._rest is not None:
+            await self._rest.close()
+
+    async def partitions(self) -> list[str]:
+        """The full names of all topics and partitions that are read, in order.
+
+        Raises:
+            TopicNotFoundError: There is none, and the read does not wait for any.
+        """
+        while True:
+            names = await self._find_topics(self._options.topics)
+            found = [
+                each for name in names for each in await self._client.get_topic_partitions(name)
+            ]
+            if found or not self._options.waits_for_topics:
+                break
+            await self._client.context.clock.sleep(WAIT_FOR_TOPICS_SECONDS)
+        if not found:
+            raise TopicNotFoundError(f"{_described(self._options.topics)}: there is no such topic")
+        return sorted(set(found))
+
+    async def _find_topics(self, topics: Topics) -> Sequence[str]:
+        if topics.pattern is None:
+            return topics.names
+        pattern = TopicPattern(topics.pattern, RegexSubscriptionMode.PersistentOnly)
+        listed = await self._client.context.lookup.topics_of_namespace(
+            str(pattern.namespace_name), pattern.mode, pattern=pattern.broker_text
+        )
+        matching = TopicList(pattern)
+        matching.on_listed(listed.topics)
+        return sorted(matching.topics)
+
+    async def layout(self, topic: str) -> TopicLayout:
+        """What a topic partition consists of now."""
+        if self._rest is not None:
+            return layout_of(topic, await self._rest.internal_stats(topic))
+        async with self._consumer(topic, EARLIEST_MESSAGE_ID) as consumer:
+            last = await consumer.get_last_message_id()
+        is_empty = last.entry_id < 0
+        end = Position(max(last.ledger_id, 0), 0 if is_empty else last.entry_id + 1)
+        return TopicLayout(topic, [], known_end=end)
+
+    async def position_of(self, layout: TopicLayout, place: Place, *, is_end: bool) -> Position:
+        """Where a range begins or ends that a user bounded by `place`."""
+        if place is Edge.EARLIEST:
+            return layout.start
+        if place is Edge.LATEST:
+            return layout.end
+        assert not isinstance(place, Edge), "there are two edges"
+        return place.end if is_end else place.start
+
+    async def position_at(self, layout: TopicLayout, publish_millis: int) -> Position:
+        """The first entry published at that time or later; the end if there is none."""
+        async with self._consumer(layout.topic, EARLIEST_MESSAGE_ID) as consumer:
+            await consumer.seek(publish_millis)
+            if not await consumer.has_message_available():
+                return layout.end
+            try:
+                message = await consumer.receive(self._options.poll_timeout_millis)
+            except ClientTimeoutError:
+                return layout.end
+        entry = message.entry
+        first = entry.chunk_ids[0] if entry.chunk_ids else entry.key
+        return max(Position(*first), EARLIEST)
+
+    @asynccontextmanager
+    async def _consumer(self, topic: str, start: MessageId) -> AsyncIterator[Consumer]:
+        config = ConsumerConfig(
+            subscription_mode=SubscriptionMode.NonDurable,
+            receiver_queue_size=1,
+            force_topic_creation=False,
+            start_message_id_inclusive=True,
+        )
+        prefix = self._options.subscription_prefix or _SUBSCRIPTION
+        consumer = await Consumer.open(
+            self._client.context, topic, f"{prefix}-{id(self):x}", config, start_message_id=start
+        )
+        try:
+            yield consumer
+        finally:
+            await consumer.close()
+
+
+def _described(topics: Topics) -> str:
+    return f"topicsPattern {topics.pattern!r}" if topics.pattern else ", ".join(topics.names)

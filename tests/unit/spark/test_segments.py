@@ -1,0 +1,134 @@
+"""Pieces of real topics, read through a broker in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from pulsar_py import Broker
+from pulsar_py.client import Client
+from pulsar_py.client.message import Message
+from pulsar_py.common.errors import ClientTimeoutError
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import Position
+from pulsar_py.spark.planning import Piece
+from pulsar_py.spark.segments import BrokerEntrySource, QueueSize
+from tests.unit.spark.message_parts import plain
+
+TOPIC = "persistent://public/default/pieces"
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    async with Broker(
+        config={
+            "managedLedgerMaxEntriesPerLedger": 10,
+            "managedLedgerMinLedgerRolloverTimeMinutes": 0,
+            "defaultRetentionSizeInMB": 100,
+            "defaultRetentionTimeInMinutes": 100,
+        }
+    ) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def client(broker: Broker) -> AsyncIterator[Client]:
+    async with Client(broker.service_url) as client:
+        yield client
+
+
+async def publish(client: Client, count: int, **options: object) -> list[Position]:
+    async with await client.create_producer(TOPIC, **options) as producer:
+        sent = [producer.send_nowait(b"%d" % index) for index in range(count)]
+        return [(await each).position for each in sent]
+
+
+def source(client: Client, **options: object) -> BrokerEntrySource:
+    return BrokerEntrySource(
+        client, **({"poll_timeout_millis": 2000, "fail_on_data_loss": True} | options)
+    )
+
+
+async def read(source: BrokerEntrySource, start: Position, end: Position) -> list[Message]:
+    return [message async for run in source.read(Piece(TOPIC, start, end)) for message in run]
+
+
+async def test_pieces_give_exactly_their_entries(client: Client) -> None:
+    positions = await publish(client, 25)
+    first = await read(source(client), positions[0], positions[12])
+    rest = await read(
+        source(client), positions[12], Position(positions[-1].ledger_id, positions[-1].entry_id + 1)
+    )
+    assert [int(message.data()) for message in first] == list(range(12))
+    assert [int(message.data()) for message in rest] == list(range(12, 25))
+
+
+async def test_batches_are_never_divided(client: Client) -> None:
+    positions = await publish(client, 20, batching_enabled=True, batching_max_messages=10)
+    assert len(set(positions)) == 2
+    messages = await read(source(client), positions[10], Position(positions[10].ledger_id, 99))
+    assert [int(message.data()) for message in messages] == list(range(10, 20))
+
+
+async def test_an_end_that_does_not_exist_yet_ends_with_the_topic(client: Client) -> None:
+    positions = await publish(client, 3)
+    messages = await read(source(client), positions[0], Position(positions[0].ledger_id + 50, 0))
+    assert len(messages) == 3
+
+
+async def test_an_empty_piece_asks_nobody(client: Client) -> None:
+    assert await read(source(client), Position(5, 0), Position(5, 0)) == []
+
+
+async def test_large_messages_shrink_the_queue_and_nothing_is_read_twice(client: Client) -> None:
+    positions = await publish(client, 25)
+    small_queue = source(client, queue_bytes=6)
+    messages = await read(small_queue, positions[0], Position(positions[-1].ledger_id, 99))
+    assert [int(message.data()) for message in messages] == list(range(25))
+
+
+async def test_no_subscription_is_left_behind(broker: Broker, client: Client) -> None:
+    positions = await publish(client, 3)
+    await read(source(client), positions[0], Position(positions[-1].ledger_id, 99))
+    topic = await broker.service.topics.get_or_load(TopicName.parse(TOPIC), create_if_missing=False)
+    assert not topic.subscriptions
+
+
+def test_the_queue_is_made_for_the_messages_size() -> None:
+    size = QueueSize(10_000)
+    assert size.messages_count == QueueSize.PROBE
+    assert size.observe([plain(b"x" * 1000)])
+    assert size.messages_count == 10
+    assert not size.observe([plain(b"x" * 1500)])
+    assert size.observe([plain(b"x" * 100_000)])
+    assert size.messages_count == QueueSize.MINIMUM
+
+
+def test_small_messages_make_it_larger_once() -> None:
+    size = QueueSize(1 << 20)
+    assert size.observe([plain(b"x" * 100)])
+    assert size.messages_count == QueueSize.MAXIMUM
+    assert not size.observe([plain(b"x" * 100)])
+
+
+class _Silent(BrokerEntrySource):
+    """Its broker says that there is more, and sends nothing."""
+
+    async def _is_more_to_come(self, *_: object) -> bool:
+        return True
+
+
+async def test_entries_that_don_t_come_are_an_error_with_topic_and_positions(
+    client: Client,
+) -> None:
+    positions = await publish(client, 2)
+    silent = _Silent(client, poll_timeout_millis=1000, fail_on_data_loss=True)
+    with pytest.raises(ClientTimeoutError, match=rf"{TOPIC}: no message for 1000 ms at"):
+        await read(silent, positions[0], Position(positions[0].ledger_id, 9))
+
+
+async def test_entries_that_don_t_come_may_be_left_out(client: Client) -> None:
+    positions = await publish(client, 2)
+    silent = _Silent(client, poll_timeout_millis=1000, fail_on_data_loss=False)
+    assert len(await read(silent, positions[0], Position(positions[0].ledger_id, 9))) == 2
