@@ -291,6 +291,9 @@ class Outbox:
             RemoteProtocolError: It was not sent yet.
         """
         # Hot path: produce in `make bench-client`.
+        if ledger_id < 0:
+            self._confirmed += self._pending.take_duplicate(sequence_id)
+            return
         try:
             entry = self._pending.take_confirmed(sequence_id, highest_sequence_id)
         except RemoteProtocolError as error:

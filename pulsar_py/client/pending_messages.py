@@ -69,7 +69,8 @@ class PendingEntry(SendCompletion):
             own = MessageId(ledger_id, entry_id, partition_index=self.partition_index)
             if self.chunked.first_chunk is None:
                 self.chunked.first_chunk = own
-            if self.is_last_chunk:
+            # A duplicate's place is not told, and that of its first chunk came before this one's.
+            if self.is_last_chunk and ledger_id >= 0:
                 self.message_id = MessageId(
                     ledger_id,
                     entry_id,
@@ -136,6 +137,16 @@ class PendingMessages:
             )
         entries.popleft()
         return entry
+
+    def take_duplicate(self, sequence_id: int) -> list[PendingEntry]:
+        """The entry that the broker has from before, with all chunks of its message.
+
+        Brokers answer a duplicate at once, and so perhaps before what was sent ahead of it: of a
+        chunked message only the last chunk is known as one, the others are stored again first.
+        """
+        return self._take(
+            next((each for each in self._entries if each.sequence_id == sequence_id), None)
+        )
 
     def take_refused(self, sequence_id: int) -> list[PendingEntry]:
         """The entry of that sequence id, and what it takes with it: the other chunks."""
