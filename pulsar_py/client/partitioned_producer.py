@@ -238,18 +238,25 @@ class PartitionedProducer(Producer):
             try:
                 self._closing = self._context.tasks.spawn(self._close(), "close producer")
             except RuntimeError:  # the client is closed: nobody is left to tell
-                await self._close()
+                self.abandon()
                 return
-        await asyncio.shield(self._closing)
+            # The client may drop the task before its first step.
+            self._closing.add_done_callback(lambda _: self.abandon())
+        await asyncio.wait([self._closing])
+
+    def abandon(self) -> None:
+        """End at once, without waiting for anybody. May be called again."""
+        for producer in self._started:
+            producer.abandon()
+        self._tasks.abandon()
+        self._context.statistics.unregister(self)
+        self._context.unregister_child(self)
+        interceptors, self._interceptors = self._interceptors, ProducerInterceptors(())
+        interceptors.close()
 
     async def _close(self) -> None:
-        try:
-            await self._tasks.close()
-            await concurrently(TopicProducer.close, self._started)
-        finally:
-            self._interceptors.close()
-            self._context.statistics.unregister(self)
-            self._context.unregister_child(self)
+        await self._tasks.close()
+        await concurrently(TopicProducer.close, self._started)
 
     # --- what it is ----------------------------------------------------------------------------
 

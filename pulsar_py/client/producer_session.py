@@ -241,9 +241,13 @@ class ProducerSession:
         self.connection.topic_migrated(service_url, service_url_tls)
 
     def on_connection_closed(self, cnx: ClientCnx) -> None:
-        """The connection is gone: come back."""
+        """The connection is gone: come back, unless the client is closed."""
         self._outbox.detach()
-        self.connection.connection_closed(cnx)
+        if self._context.closed_error is not None:
+            self.connection.abandon()
+            self._on_failed(self._context.closed_error)
+        else:
+            self.connection.connection_closed(cnx)
 
     def abandon(self) -> None:
         """Tell the broker without waiting for its answer; no more connection."""

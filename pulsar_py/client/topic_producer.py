@@ -512,6 +512,8 @@ class TopicProducer(Producer):
         self._outbox.close()
         if self._batch_timer is not None:
             self._batch_timer.cancel()
+        if self._context.closed_error is not None:
+            self._let_go()
 
     async def flush(self) -> None:
         """As `Producer.flush`."""
@@ -534,11 +536,26 @@ class TopicProducer(Producer):
             try:
                 self._closing = self._context.tasks.spawn(self._close(), "close producer")
             except RuntimeError:  # the client is closed: nobody is left to tell
-                self._session.abandon()
-                self._on_failed(self._refusal)
-                await self._tasks.close()
+                self.abandon()
                 return
-        await asyncio.shield(self._closing)
+            # The client may drop the task before its first step.
+            self._closing.add_done_callback(lambda _: self.abandon())
+        await asyncio.wait([self._closing])
+
+    def abandon(self) -> None:
+        """End at once, without waiting for anybody. May be called again."""
+        self._session.abandon()
+        self._on_failed(
+            self._refusal or AlreadyClosedError(f"{self._topic}: the producer is closed")
+        )
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._tasks.abandon()
+        self._context.statistics.unregister(self)
+        self._context.unregister_child(self)
+        interceptors, self._interceptors = self._interceptors, ProducerInterceptors(())
+        interceptors.close()
 
     async def _close(self) -> None:
         assert self._refusal is not None, "closing begins with refusing"
@@ -555,11 +572,7 @@ class TopicProducer(Producer):
                 "producer not closed cleanly", extra={"topic": self._topic, "error": str(error)}
             )
         finally:
-            self._session.abandon()
-            self._on_failed(self._refusal)
-            self._interceptors.close()
-            self._context.statistics.unregister(self)
-            self._context.unregister_child(self)
+            self.abandon()
             await self._session.connection.close()
             await self._tasks.close()
 
