@@ -24,7 +24,7 @@ from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.storage import compaction
 from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_log import EntryLogReaders, EntryLogWriter, log_path
-from pulsar_py.storage.entry_log_format import Buffer, cut_runs, decode_run, encode_run
+from pulsar_py.storage.entry_log_format import Buffer, cut_runs, encode_run
 from pulsar_py.storage.index import Index, merge_tables, write_table
 from pulsar_py.storage.index_format import Item, Location, record_key, run_key
 from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
@@ -33,6 +33,7 @@ from pulsar_py.storage.ledger_record import LedgerRecord
 from pulsar_py.storage.manifest import PATH as MANIFEST_PATH
 from pulsar_py.storage.manifest import LogState, Manifest
 from pulsar_py.storage.read_cache import ReadCache
+from pulsar_py.storage.run_reader import RunReader
 from pulsar_py.storage.settings import BookieSettings
 from pulsar_py.storage.write_cache import Generation
 
@@ -44,8 +45,6 @@ SLICE_RUNS_COUNT = 200
 
 SLICE_LEDGERS_COUNT = 50
 """Ledgers looked up between two breaths of the loop: about 2 ms if no page has to be read."""
-
-READ_ATTEMPTS_COUNT = 3
 
 
 class RunWriter:
@@ -156,6 +155,7 @@ class LedgerStorage:
         self.index = Index(disk, settings.index_cache_bytes)
         self.read_cache = ReadCache(settings.read_cache_bytes)
         self.readers = EntryLogReaders(disk, settings.open_files_count)
+        self._runs = RunReader(self.index, self.readers, self.read_cache, settings)
         self._writer = RunWriter(self)
         self._publishing = asyncio.Lock()
         self._next_log_id = manifest.next_log_id
@@ -314,43 +314,10 @@ class LedgerStorage:
     ) -> tuple[list[bytes], int]:
         """Entries of which one is `entry_id`, and its place; read-ahead goes to the read cache.
 
-        # Hot path: benchmarks/micro_storage.py, catch-up
-
         Raises:
             CorruptDataError: The run is damaged or missing.
         """
-        path = ""
-        for _ in range(READ_ATTEMPTS_COUNT):
-            runs = await self.index.find_runs(ledger_id, entry_id, ahead_bytes)
-            if not runs:
-                raise CorruptDataError(f"ledger {ledger_id}: entry {entry_id} is not in the index")
-            path = log_path(runs[0][1].log_id)
-            first = runs[0][1]
-            length = sum(location.length for _, location in runs)
-            try:
-                data = await self.readers.read(first.log_id, first.offset, length)
-            except FileNotFoundError:
-                continue  # Compacted since the index was asked; it knows the new place.
-            return self._decode(ledger_id, entry_id, runs, data)
-        raise CorruptDataError(f"{path}: missing; it has entry {entry_id} of ledger {ledger_id}")
-
-    def _decode(
-        self, ledger_id: int, entry_id: int, runs: list[tuple[int, Location]], data: bytes
-    ) -> tuple[list[bytes], int]:
-        start = runs[0][1].offset
-        chosen: list[bytes] = []
-        for first_entry_id, location in runs:
-            at = location.offset - start
-            path = log_path(location.log_id)
-            run = decode_run(data[at : at + location.length], path, location.offset)
-            if (run.ledger_id, run.first_entry_id) != (ledger_id, first_entry_id):
-                raise CorruptDataError(
-                    f"{path}: offset {location.offset}: a run of ledger {run.ledger_id} "
-                    f"where the index has ledger {ledger_id}"
-                )
-            self.read_cache.put(ledger_id, first_entry_id, run.entries)
-            chosen = chosen or run.entries
-        return chosen, entry_id - runs[0][0]
+        return await self._runs.load(ledger_id, entry_id, ahead_bytes)
 
     async def record(self, ledger_id: int) -> LedgerRecord | None:
         """A ledger's record as of the last flush; None if it was deleted or never there."""
@@ -432,6 +399,7 @@ class LedgerStorage:
 
     async def close(self) -> None:
         """Release all files."""
+        await self._runs.close()
         await self._writer.close()
         await self.readers.close()
         for table in self.index.tables:

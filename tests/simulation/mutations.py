@@ -23,11 +23,12 @@ from pulsar_py.managed_ledger.cursor_store import CursorStore
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.storage import ledger_storage
+from pulsar_py.storage import run_reader
 from pulsar_py.storage.entry_log_format import decode_run
 from pulsar_py.storage.housekeeper import Housekeeper
 from pulsar_py.storage.journal import Journal, journal_path
 from pulsar_py.storage.ledger_storage import LedgerStorage
+from pulsar_py.storage.run_reader import RunReader
 
 Mutation = Callable[[], Any]
 """A context manager."""
@@ -95,22 +96,23 @@ def mark_moved_before_the_flush() -> Iterator[None]:
 
 @contextmanager
 def checksum_skipped() -> Iterator[None]:
-    def mutated(data: bytes, path: str, offset: int) -> Any:
-        return decode_run(data[:4] + struct.pack(">I", crc32c(data[8:])) + data[8:], path, offset)
+    def mutated(data: bytes, path: str, offset: int, *, start: int, length: int) -> Any:
+        run = data[start : start + length]
+        return decode_run(run[:4] + struct.pack(">I", crc32c(run[8:])) + run[8:], path, offset)
 
-    with patch.object(ledger_storage, "decode_run", mutated):
+    with patch.object(run_reader, "decode_run", mutated):
         yield
 
 
 @contextmanager
 def wrong_entry_of_a_run() -> Iterator[None]:
-    original = LedgerStorage._decode
+    original = RunReader.load
 
-    def mutated(self: Any, ledger_id: int, entry_id: int, runs: Any, data: bytes) -> Any:
-        entries, place = original(self, ledger_id, entry_id, runs, data)
+    async def mutated(self: Any, ledger_id: int, entry_id: int, ahead_bytes: int) -> Any:
+        entries, place = await original(self, ledger_id, entry_id, ahead_bytes)
         return entries, min(place + 1, len(entries) - 1)
 
-    with patch.object(LedgerStorage, "_decode", mutated):
+    with patch.object(RunReader, "load", mutated):
         yield
 
 

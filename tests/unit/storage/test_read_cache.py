@@ -64,3 +64,28 @@ def test_a_forgotten_ledger_leaves_nothing() -> None:
 
     assert cache.find(1, 0) is None
     assert cache.size_bytes == other
+
+
+def test_the_first_who_finds_a_marked_run_is_reported() -> None:
+    cache, reported = ReadCache(100_000), []
+    cache.on_mark = lambda *news: reported.append(news)
+    cache.put(1, 0, run())
+    cache.mark(1, 0, 40, is_unread=True)
+    cache.mark(1, 99, 40, is_unread=True)
+
+    assert cache.has(1, 5)
+    assert not cache.has(1, 10)
+    assert (cache.unread_count, reported) == (1, [])
+    cache.find(1, 5)
+    cache.find(1, 6)
+    assert (cache.unread_count, reported) == (0, [(1, 40)])
+
+
+def test_a_mark_goes_with_its_run() -> None:
+    cache = ReadCache(11_500)
+    cache.put(1, 0, run())
+    cache.mark(1, 0, 40, is_unread=True)
+    cache.put(1, 10, run())
+
+    assert cache.unread_count == 0
+    assert cache.find(1, 0) is None

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pulsar_py.common.disk import ReadFile
+from pulsar_py.common.errors import CorruptDataError, StorageError
+from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.storage.entry_log import LOG_HEADER_BYTES, EntryLogReaders, EntryLogWriter
+from pulsar_py.storage.entry_log_format import encode_run
+from pulsar_py.storage.index import Index, write_table
+from pulsar_py.storage.index_format import run_key
+from pulsar_py.storage.index_table import IndexTable
+from pulsar_py.storage.read_cache import ReadCache
+from pulsar_py.storage.run_reader import RunReader
+from pulsar_py.storage.settings import BookieSettings
+from tests.unit.storage.support import entry
+
+RUN_ENTRIES, RUNS = 10, 40
+SETTINGS = BookieSettings(read_ahead_bytes=3_500, fetch_ahead_bytes=6_500, read_cache_bytes=100_000)
+
+
+class GatedDisk(MemoryDisk):
+    """Reads of entry logs fail or wait while the test wants it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.reads: list[tuple[int, int]] = []
+        self.error: StorageError | None = None
+
+    async def open_read(self, path: str) -> ReadFile:
+        file = await super().open_read(path)
+        return GatedFile(self, file) if path.startswith("entries/") else file
+
+
+class GatedFile(ReadFile):
+    def __init__(self, disk: GatedDisk, file: ReadFile) -> None:
+        self.path = file.path
+        self._disk = disk
+        self._file = file
+
+    @property
+    def size_bytes(self) -> int:
+        return self._file.size_bytes
+
+    async def read_at(self, offset: int, length: int) -> bytes:
+        self._disk.reads.append((offset, length))
+        await self._disk.gate.wait()
+        if self._disk.error is not None:
+            raise self._disk.error
+        return await self._file.read_at(offset, length)
+
+    async def close(self) -> None:
+        await self._file.close()
+
+
+class Logs:
+    """Ledgers of 40 runs of 10 entries each, one log, and a reader of them."""
+
+    def __init__(self, settings: BookieSettings) -> None:
+        self.disk = GatedDisk()
+        self.settings = settings
+        self.cache = ReadCache(settings.read_cache_bytes)
+        index = Index(self.disk, 100_000)
+        self._index = index
+        readers = EntryLogReaders(self.disk, 4)
+        self.reader = RunReader(index, readers, self.cache, settings)
+
+    @classmethod
+    async def filled(cls, ledgers: int = 1, settings: BookieSettings = SETTINGS) -> Logs:
+        logs = cls(settings)
+        for directory in ("entries", "index"):
+            await logs.disk.make_directory(directory)
+        writer = await EntryLogWriter.create(logs.disk, 1)
+        items = []
+        for ledger_id in range(1, ledgers + 1):
+            for first in range(0, RUN_ENTRIES * RUNS, RUN_ENTRIES):
+                entries = [entry(entry_id) for entry_id in range(first, first + RUN_ENTRIES)]
+                location = writer.add(encode_run(ledger_id, first, entries), RUN_ENTRIES)
+                items.append((run_key(ledger_id, first), location.encode()))
+        await writer.sync()
+        await writer.close()
+        await write_table(logs.disk, 1, items)
+        logs._index.tables.append(await IndexTable.open(logs.disk, 1, logs._index.cache))
+        return logs
+
+    async def read(self, entry_id: int, ledger_id: int = 1) -> bool:
+        """Read one entry as a handle does; whether it was in memory."""
+        found = self.cache.find(ledger_id, entry_id)
+        is_cached = found is not None
+        if found is None:
+            found = await self.reader.load(ledger_id, entry_id, self.settings.read_ahead_bytes)
+        entries, place = found
+        assert entries[place] == entry(entry_id)
+        return is_cached
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_a_miss_loads_its_run_and_the_neighbours_behind_it() -> None:
+    logs = await Logs.filled()
+
+    assert not await logs.read(15)
+    assert len(logs.disk.reads) == 1
+    assert [await logs.read(entry_id) for entry_id in (12, 25)] == [True, True]
+    assert logs.cache.find(1, 9) is None
+
+
+async def test_whoever_reads_in_order_misses_once() -> None:
+    logs = await Logs.filled()
+    hits = []
+    for entry_id in range(RUN_ENTRIES * RUNS):
+        hits.append(await logs.read(entry_id))
+        await turns()
+
+    assert hits.count(False) == 1
+    ends = [offset + length for offset, length in logs.disk.reads]
+    assert [offset for offset, _ in logs.disk.reads] == [LOG_HEADER_BYTES, *ends[:-1]]
+    await logs.reader.close()
+
+
+async def test_nothing_is_fetched_ahead_of_single_reads() -> None:
+    logs = await Logs.filled()
+    for entry_id in (5, 105, 205):
+        await logs.read(entry_id)
+        await turns()
+
+    assert len(logs.disk.reads) == 3
+
+
+async def test_a_reader_that_catches_up_with_a_fetch_waits_for_it() -> None:
+    logs = await Logs.filled()
+    await logs.read(0)
+    logs.disk.gate.clear()
+    await logs.read(RUN_ENTRIES * 2)
+    await turns()
+    reads = len(logs.disk.reads)
+    waiting = TaskOwner("test").spawn(logs.reader.load(1, RUN_ENTRIES * 3, 3_500), "load")
+    await turns()
+
+    assert not waiting.done()
+    logs.disk.gate.set()
+    entries, place = await waiting
+    assert entries[place] == entry(RUN_ENTRIES * 3)
+    await turns()
+    offsets = [offset for offset, _ in logs.disk.reads]
+    assert reads == 2
+    assert len(set(offsets)) == len(offsets)
+    await logs.reader.close()
+
+
+async def test_a_fetch_that_fails_is_nobodys_concern_but_who_needs_it() -> None:
+    logs = await Logs.filled()
+    await logs.read(0)
+    logs.disk.error = StorageError("no")
+    await logs.read(RUN_ENTRIES * 2)
+    await turns()
+
+    with pytest.raises(StorageError, match="no"):
+        await logs.read(RUN_ENTRIES * 3)
+    logs.disk.error = None
+    assert not await logs.read(RUN_ENTRIES * 3)
+
+
+async def test_what_nobody_reads_does_not_fill_the_cache() -> None:
+    logs = await Logs.filled(ledgers=20)
+    for ledger_id in range(1, 21):
+        await logs.read(0, ledger_id)
+        await logs.read(RUN_ENTRIES * 2, ledger_id)
+        await turns()
+
+    limit = SETTINGS.read_cache_bytes // (2 * SETTINGS.fetch_ahead_bytes)
+    assert 2 < logs.cache.unread_count <= limit
+    assert logs.cache.size_bytes <= SETTINGS.read_cache_bytes
+
+
+async def test_the_end_of_a_ledger_ends_it() -> None:
+    logs = await Logs.filled()
+    for entry_id in range(RUN_ENTRIES * (RUNS - 3), RUN_ENTRIES * RUNS, RUN_ENTRIES):
+        await logs.read(entry_id)
+        await turns()
+
+    assert len(logs.disk.reads) == 1
+    with pytest.raises(CorruptDataError, match="ledger 1: entry 400 is not in the index"):
+        await logs.reader.load(1, RUN_ENTRIES * RUNS, 0)
+
+
+async def test_closing_waits_for_what_is_under_way_and_begins_nothing() -> None:
+    logs = await Logs.filled()
+    await logs.read(0)
+    logs.disk.gate.clear()
+    await logs.read(RUN_ENTRIES * 2)
+    await turns()
+    closing = TaskOwner("test").spawn(logs.reader.close(), "close")
+    await turns()
+    assert not closing.done()
+    logs.disk.gate.set()
+    await closing
+
+    await logs.read(RUN_ENTRIES * 3)
+    await turns()
+    assert len(logs.disk.reads) == 2
