@@ -170,6 +170,11 @@ class SendReceiptEncoder:
 
 # The second byte tells it from a checksum's magic; every entry that is delivered has one.
 _BROKER_BLOCK_MAGIC_END = MAGIC_BROKER_ENTRY_METADATA[1]
+_FIRST_BYTES: Final = tuple(bytes((value,)) for value in range(256))
+
+JOIN_BELOW_BYTES: Final = 4096
+"""Runs of entries smaller than this on average go out as one buffer: a copy of 1 KB costs 0.04 µs,
+two buffers more for the socket about 0.3."""
 
 
 class StoredEntry(Protocol):
@@ -223,28 +228,52 @@ class MessageEncoder:
         self, entries: Iterable[StoredEntry], *, strips_broker_entry_metadata: bool
     ) -> tuple[list[bytes | bytearray | memoryview], int]:
         """MESSAGE frames of entries without anything special, and how many bytes of entries."""
-        # Hot path: tailing and catch-up in `make bench`. One call a run, not one an entry.
-        message_id = self._message_id
-        serialize = self._message.SerializeToString
-        heads, heads_count, pack_sizes = _MESSAGE_HEADS, len(_MESSAGE_HEADS), _pack_sizes
-        buffers: list[bytes | bytearray | memoryview] = []
-        append = buffers.append
-        bytes_count = 0
+        # Hot path: tailing and catch-up in `make bench`. One call a run, not one an entry: of the
+        # frames in it only entry ids and lengths differ, and small ones are joined for the socket.
+        pack_sizes, first_bytes = _pack_sizes, _FIRST_BYTES
+        parts: list[bytes | bytearray | memoryview] = []
+        entries_count = bytes_count = 0
+        ledger_id = block = size = -1
+        command_size = continues = 0
+        sizes = before = after = b""
         for entry in entries:
             payload = entry.data
-            if payload[1] == _BROKER_BLOCK_MAGIC_END and strips_broker_entry_metadata:
+            if strips_broker_entry_metadata and payload[1] == _BROKER_BLOCK_MAGIC_END:
                 payload = strip_broker_entry_metadata(payload)
-            message_id.ledgerId = entry.ledger_id
-            message_id.entryId = entry.entry_id
-            data = serialize()
-            size = len(data)
-            head = heads[size] if size < heads_count else _message_head(size)
-            command_size = len(head) + size
-            length = len(payload)
-            append(pack_sizes(command_size + 4 + length, command_size) + head + data)
-            append(payload)
-            bytes_count += length
+            entry_id = entry.entry_id
+            if entry_id >> 7 != block or entry.ledger_id != ledger_id:
+                ledger_id, block, size = entry.ledger_id, entry_id >> 7, -1
+                continues = 0x80 if block else 0
+                before, after = self._around_entry_id(ledger_id, entry_id)
+                command_size = len(before) + 1 + len(after)
+            if len(payload) != size:
+                size = len(payload)
+                sizes = pack_sizes(command_size + 4 + size, command_size) + before
+            parts += (sizes, first_bytes[entry_id & 0x7F | continues], after, payload)
+            entries_count += 1
+            bytes_count += size
+        if bytes_count <= JOIN_BELOW_BYTES * entries_count:
+            return [b"".join(parts)], bytes_count
+        buffers: list[bytes | bytearray | memoryview] = []
+        for at in range(0, len(parts), 4):
+            buffers += (b"".join(parts[at : at + 3]), parts[at + 3])
         return buffers, bytes_count
+
+    def _around_entry_id(self, ledger_id: int, entry_id: int) -> tuple[bytes, bytes]:
+        """The command before and after the first byte of its entry id, the last 7 bits of that.
+
+        Entry ids that differ in those alone have the same.
+        """
+        message_id = self._message_id
+        message_id.ledgerId = ledger_id
+        message_id.entryId = entry_id
+        data = self._message.SerializeToString()
+        data = _message_head(len(data)) + data
+        at = len(data) - len(_varint(entry_id))
+        if message_id.HasField("partition"):
+            at -= 1 + len(_varint(message_id.partition))
+        assert data[at] & 0x7F == entry_id & 0x7F
+        return data[:at], data[at + 1 :]
 
     def _serialize_rare(
         self, redelivery_count: int, ack_set: Sequence[int] | None, consumer_epoch: int | None

@@ -192,10 +192,28 @@ class PlainSummary(EntrySummary):
         return len(self._data) - metadata_bounds(self._data)[1]
 
 
+class PlainMark:
+    """Stands for the summary of a plain entry until somebody asks for more than this."""
+
+    __slots__ = ()
+
+    is_plain = True
+    messages_count = 1
+
+
+PLAIN: Final = PlainMark()
+
+
 # Where producer_name's length stands in an entry with a checksum, and what precedes it: its tag.
 _NAME_LENGTH_AT = CHECKSUM_BLOCK_SIZE + 5
 _NAME_TAG = 0x0A
 _ONE_BYTE_VARINT_END = 0x80
+_CHECKSUM_AT = 2
+_SIZE_AT = CHECKSUM_BLOCK_SIZE
+
+_NEW_SHAPE_EVERY = 32
+"""Plain entries of other shapes until the next one is learnt: where producers take turns, learning
+each time would cost more than it saves."""
 
 # sequence_id and publish_time, and nothing behind them.
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
@@ -205,19 +223,65 @@ _is_plain_tail = re.compile(rb"\x10" + _VARINT + rb"\x18" + _VARINT).fullmatch
 def summarize_entry(data: bytes) -> EntrySummary:
     """Read the headers of a stored entry; never fails."""
     # Hot path: summarize_entry in benchmarks/micro.
+    return PlainSummary(data) if _plain_headers_end(data) else summarize_parsed(data)
+
+
+def _plain_headers_end(data: bytes) -> int:
+    """Where the headers of a plain entry end; 0 if it is another."""
     try:
         magic, _, size = _unpack_headers(data)
         if (
             magic == CHECKSUM_MAGIC_NUMBER
             and data[_NAME_LENGTH_AT - 1] == _NAME_TAG
             and (length := data[_NAME_LENGTH_AT]) < _ONE_BYTE_VARINT_END
-            and (end := _HEADERS_SIZE + size) <= len(data)
+            and (end := _HEADERS_SIZE + int(size)) <= len(data)
             and _is_plain_tail(data, _NAME_LENGTH_AT + 1 + length, end)
         ):
-            return PlainSummary(data)
+            return end
     except (struct.error, IndexError):
         pass
-    return summarize_parsed(data)
+    return 0
+
+
+class PlainShape:
+    """The headers that plain entries of one producer share, as one comparison of large numbers.
+
+    They differ in checksum, sequence id and time alone, and of these numbers only the bits that say
+    how long they are have to agree. Entries of another shape are looked at in full, and now and
+    then one of those becomes the new shape.
+
+    Invariant: a `data` with `int.from_bytes(data[:end]) & mask == pattern` is a plain entry.
+    """
+
+    __slots__ = ("_others_count", "end", "mask", "pattern")
+
+    def __init__(self) -> None:
+        self.end = 0
+        self.mask = 0
+        self.pattern = 1  # nothing has this shape
+        self._others_count = 0  # plain entries of other shapes
+
+    def is_plain(self, data: bytes) -> bool:
+        """Whether it is a plain entry, of this shape or another."""
+        if int.from_bytes(data[: self.end], "big") & self.mask == self.pattern:
+            return True
+        end = _plain_headers_end(data)
+        if end and self._others_count % _NEW_SHAPE_EVERY == 0:
+            self._learn(data[:end])
+        self._others_count += end > 0
+        return end > 0
+
+    def _learn(self, headers: bytes) -> None:
+        mask, tail_at = bytearray(headers), _NAME_LENGTH_AT + 1 + headers[_NAME_LENGTH_AT]
+        mask[:tail_at] = b"\xff" * tail_at
+        mask[_CHECKSUM_AT:_SIZE_AT] = bytes(_SIZE_AT - _CHECKSUM_AT)
+        is_tag = True
+        for at in range(tail_at, len(headers)):
+            mask[at] = 0xFF if is_tag else 0x80
+            is_tag = not is_tag and headers[at] < _ONE_BYTE_VARINT_END
+        self.end = len(headers)
+        self.mask = int.from_bytes(mask, "big")
+        self.pattern = int.from_bytes(headers, "big") & self.mask
 
 
 def summarize_parsed(data: bytes) -> FullSummary:

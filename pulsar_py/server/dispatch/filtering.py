@@ -22,7 +22,14 @@ from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.server.dispatch.pending_acks import PositionKey
-from pulsar_py.wire.entry_summary import EntrySummary, summarize_entry
+from pulsar_py.wire.entry_summary import (
+    PLAIN,
+    EntrySummary,
+    PlainShape,
+    PlainSummary,
+    summarize_entry,
+    summarize_parsed,
+)
 
 
 class Verdict(Enum):
@@ -106,16 +113,25 @@ class EntryFilters:
         self.judges_plain_entries = False  # set by whoever adds a filter for users' entries
         self._batch_ack_set = batch_ack_set
         self._acknowledge = acknowledge
+        self._shape = PlainShape()
 
     def apply(self, entries: Sequence[Entry]) -> FilteredEntries:
         """Judge a run of entries."""
         # Hot path: tailing consume.
         messages_count = 0
         is_plain = not self.judges_plain_entries
+        shape = self._shape
+        end, mask, pattern = shape.end, shape.mask, shape.pattern
         for entry in entries:
             summary = entry.summary
             if summary is None:
-                summary = entry.summary = summarize_entry(entry.data)
+                data = entry.data
+                if int.from_bytes(data[:end], "big") & mask == pattern:
+                    entry.summary = PLAIN
+                    messages_count += 1
+                    continue
+                summary = entry.summary = PLAIN if shape.is_plain(data) else summarize_parsed(data)
+                end, mask, pattern = shape.end, shape.mask, shape.pattern
             messages_count += summary.messages_count  # type: ignore[attr-defined]
             if not summary.is_plain:  # type: ignore[attr-defined]
                 is_plain = False
@@ -162,4 +178,6 @@ def summary_of(entry: Entry) -> EntrySummary:
     summary = entry.summary
     if summary is None:
         summary = entry.summary = summarize_entry(entry.data)
+    elif summary is PLAIN:
+        summary = entry.summary = PlainSummary(entry.data)
     return cast("EntrySummary", summary)

@@ -175,3 +175,32 @@ def test_a_run_is_framed_as_its_entries_one_by_one(strips: bool, partition: int)
     )
     assert b"".join(buffers) == expected
     assert bytes_count == sum(map(len, sent))
+
+
+@pytest.mark.parametrize("partition", [-1, 0, 200])
+@pytest.mark.parametrize("sizes", [[300] * 9, [0, 300, 300, 5, 5, 5, 70_000, 1, 2]])
+def test_a_run_across_lengths_of_entry_ids_is_framed_the_same(
+    partition: int, sizes: list[int]
+) -> None:
+    ids = [0, 126, 127, 128, 255, 256, 2**14 - 1, 2**14, 2**35]
+    entries = [Stored(3, *each) for each in zip(ids, map(bytes, sizes), strict=True)]
+
+    buffers, _ = MessageEncoder(9, partition).encode_run(
+        entries, strips_broker_entry_metadata=False
+    )
+
+    encode = MessageEncoder(9, partition).encode
+    assert b"".join(buffers) == b"".join(
+        encode(3, each.entry_id, len(each.data)) + each.data for each in entries
+    )
+
+
+def test_small_entries_are_joined_and_large_ones_are_not_copied() -> None:
+    small, large = (
+        [Stored(3, entry_id, bytes(size)) for entry_id in range(5)] for size in (9, 9999)
+    )
+    encode_run = MessageEncoder(9).encode_run
+
+    assert len(encode_run(small, strips_broker_entry_metadata=False)[0]) == 1
+    buffers, _ = encode_run(large, strips_broker_entry_metadata=False)
+    assert all(buffers[2 * place + 1] is each.data for place, each in enumerate(large))

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pulsar_py.common.hashing import sticky_slot
 from pulsar_py.proto.PulsarApi_pb2 import (
@@ -16,7 +18,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     MessageMetadata,
 )
 from pulsar_py.wire import entry_summary, payload
-from pulsar_py.wire.entry_summary import FullSummary, PlainSummary, summarize_entry
+from pulsar_py.wire.entry_summary import FullSummary, PlainShape, PlainSummary, summarize_entry
 
 TABLES: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "recordings" / "vectors.json").read_text()
@@ -97,6 +99,67 @@ def test_an_entry_with_anything_more_is_parsed(fields: dict[str, Any]) -> None:
     data = payload.encode_entry(metadata(**fields), b"")
 
     assert isinstance(summarize_entry(data), FullSummary)
+
+
+names = st.text(st.sampled_from("ab"), max_size=130)
+numbers = st.sampled_from([0, 1, 127, 128, 2**14, 2**40, 2**41 + 7, 2**64 - 1])
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda name, sequence_id, time, key, body: payload.encode_entry(
+                MessageMetadata(
+                    producer_name=name,
+                    sequence_id=sequence_id,
+                    publish_time=time,
+                    partition_key=key,
+                ),
+                body,
+            ),
+            names,
+            numbers,
+            numbers,
+            st.sampled_from([None, None, "k"]),
+            st.binary(max_size=3),
+        ),
+        max_size=8,
+    ),
+    st.integers(0, 40),
+)
+def test_a_shape_takes_exactly_the_plain_entries(entries: list[bytes], cut: int) -> None:
+    shape = PlainShape()
+    for data in [each for entry in entries for each in (entry, entry[:cut], entry[1:], entry)]:
+        assert shape.is_plain(data) == isinstance(summarize_entry(data), PlainSummary)
+
+
+def test_a_flipped_bit_of_headers_is_told_by_the_shape_as_by_parsing() -> None:
+    shape = PlainShape()
+    assert shape.is_plain(PLAIN)
+    for at in range(shape.end):
+        for bit in range(8):
+            data = bytearray(PLAIN)
+            data[at] ^= 1 << bit
+            learnt = PlainShape()
+            learnt.is_plain(PLAIN)
+            expected = isinstance(summarize_entry(bytes(data)), PlainSummary)
+            assert learnt.is_plain(bytes(data)) == expected
+
+
+def test_producers_that_take_turns_do_not_have_their_shapes_learnt_each_time() -> None:
+    shape = PlainShape()
+    one, two = (
+        payload.encode_entry(
+            MessageMetadata(producer_name=name, sequence_id=1, publish_time=2), b"hello"
+        )
+        for name in ("p", "other")
+    )
+    patterns = set()
+    for _ in range(10):
+        assert shape.is_plain(one)
+        assert shape.is_plain(two)
+        patterns.add(shape.pattern)
+    assert len(patterns) == 1
 
 
 def test_metadata_longer_than_the_entry_is_not_plain() -> None:

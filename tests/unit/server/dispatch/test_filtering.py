@@ -11,7 +11,7 @@ from pulsar_py.server.dispatch.filtering import (
     Verdict,
     summary_of,
 )
-from pulsar_py.wire.entry_summary import EntrySummary
+from pulsar_py.wire.entry_summary import PLAIN, EntrySummary
 from tests.dispatch_parts import message
 
 
@@ -40,6 +40,14 @@ def test_plain_entries_pass_as_they_are() -> None:
     filtered = Chain(MarkerFilter()).filters.apply(run)
     assert filtered.entries is run
     assert (filtered.ack_sets, filtered.messages_count) == (None, 2)
+
+
+def test_a_plain_entry_gets_its_summary_when_somebody_asks() -> None:
+    run = entries(message(), message())
+    Chain(MarkerFilter()).filters.apply(run)
+    assert {entry.summary for entry in run} == {PLAIN}
+    assert summary_of(run[1]).producer_name == "p"
+    assert summary_of(run[1]) is run[1].summary
 
 
 def test_batches_count_their_messages() -> None:
