@@ -1,8 +1,8 @@
 """What turns values into payloads and payloads into values.
 
 A `Schema` is given to a producer, consumer or reader. Producers call `encode` (and `encode_key` of
-key-value schemas whose key goes apart); consumers call `decode_with`, which gets the definition
-that the message was written with as far as `reads_versions` asks for it. Nothing here does I/O: the
+key-value schemas whose key goes apart); consumers call what `decoder_for` makes of the definition
+that a message was written with, as far as `reads_versions` asks for it. Nothing here does I/O: the
 versions are fetched by `client.schema_reader` before a message is handed out, and a schema that
 depends on the topic (auto-consume, auto-produce) is told it by `with_topic_schema`.
 
@@ -14,13 +14,17 @@ Source: Schema in Pulsar's Java client; `pulsar.schema.Schema` of the official P
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from pulsar_py.schema.schema_info import SchemaInfo
 
-__all__ = ["Schema", "SchemaInfo", "T"]
+__all__ = ["Decoder", "Schema", "SchemaInfo", "T"]
 
 T = TypeVar("T")
+
+Decoder = Callable[[bytes | None, bytes | None], T | None]
+"""Makes a value of payload and key."""
 
 
 class Schema(ABC, Generic[T]):
@@ -46,29 +50,33 @@ class Schema(ABC, Generic[T]):
             SchemaSerializationError: The bytes don't fit.
         """
 
-    def decode_with(
-        self,
-        writer: SchemaInfo | None,
-        data: bytes | None,
-        key: bytes | None = None,
-    ) -> T | None:
-        """The value of a message.
+    def decoder_for(self, writer: SchemaInfo | None) -> Decoder[T]:
+        """What decodes the messages of one version: made once a version, called once a message.
 
         Args:
-            writer: The definition it was written with; None where the message names no version, or
-                it is not known, or the schema doesn't ask for it.
-            data: The payload; None for a null value.
-            key: The message's key, for `has_separate_key`.
+            writer: The definition they were written with; None where they name no version, or it
+                is not known, or the schema doesn't ask for it.
+
+        Returns:
+            A function of payload (None for a null value) and key (for `has_separate_key`; None for
+            a null key). It raises SchemaSerializationError where the bytes don't fit.
 
         Raises:
-            SchemaSerializationError: The bytes don't fit.
+            SchemaSerializationError: This schema can't read what that one wrote.
         """
-        del writer, key
-        return None if data is None else self.decode(data)
+        del writer
+        decode = self.decode
+        return lambda data, _key: None if data is None else decode(data)
+
+    def decode_with(
+        self, writer: SchemaInfo | None, data: bytes | None, key: bytes | None = None
+    ) -> T | None:
+        """The value of one message; see `decoder_for`."""
+        return self.decoder_for(writer)(data, key)
 
     @property
     def reads_versions(self) -> bool:
-        """Whether `decode_with` wants the definition of each version that it meets."""
+        """Whether `decoder_for` wants the definition of each version that it meets."""
         return False
 
     @property

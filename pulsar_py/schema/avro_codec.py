@@ -1,0 +1,155 @@
+"""Avro's binary encoding, by fastavro: one writer for each schema, one reader for each pair.
+
+fastavro is imported when the first codec is made. Payloads may come from anybody:
+
+- An array of values without bytes (`null`, a record without fields) may claim any count of them, so
+  definitions that have one are not read.
+- A record that contains itself may be as deep as the payload has bytes. The compiled reader would
+  end the process there; such records are read by fastavro's reader in Python, which raises.
+
+Names of the two outermost records may differ, as Java's Avro has it: what they are called there
+depends on packages.
+
+Source: the Avro 1.11 specification, schema resolution; DatumReader in Avro's Java.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
+from pulsar_py.schema.avro_definition import (
+    has_uncountable_arrays,
+    is_recursive,
+    parse_definition,
+    types_of,
+)
+from pulsar_py.schema.value_types import AvroJson
+
+__all__ = ["AvroReader", "AvroWriter", "reader_of"]
+
+# What fastavro raises where values or bytes don't fit, beside errors of its own that are these.
+_ERRORS: Final = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    RecursionError,
+    MemoryError,
+)
+
+
+class AvroWriter:
+    """Writes plain values as one definition says."""
+
+    def __init__(self, definition: AvroJson) -> None:
+        """Raises InvalidConfigurationError where fastavro can't use the definition."""
+        from fastavro import schemaless_writer  # noqa: PLC0415 - only those who use it pay for it
+
+        self._schema = _compiled(definition)
+        self._write = schemaless_writer
+
+    def write(self, plain: Any) -> bytes:  # Any: what the definition says
+        """The bytes of a value that `ValueType.to_avro` made.
+
+        Raises:
+            SchemaSerializationError: fastavro finds it doesn't fit.
+        """
+        buffer = io.BytesIO()
+        try:
+            self._write(buffer, self._schema, plain)
+        except _ERRORS as error:
+            raise SchemaSerializationError(f"value does not fit its schema: {error}") from error
+        return buffer.getvalue()
+
+
+class AvroReader:
+    """Reads what one definition wrote as another one says."""
+
+    def __init__(self, writer: AvroJson, reader: AvroJson | None = None) -> None:
+        """Without `reader`, values come as they were written.
+
+        Raises:
+            InvalidConfigurationError: A definition can't be used.
+        """
+        types = types_of(writer)
+        if has_uncountable_arrays(types):
+            raise InvalidConfigurationError(
+                "an array of values that take no bytes: a payload could claim any count of them"
+            )
+        self._writer = _compiled(writer)
+        self._reader = None if reader is None else _compiled(_with_alias(reader, writer))
+        self._read = _reading(may_be_deep=is_recursive(types))
+
+    def read(self, data: bytes) -> Any:  # Any: what the definitions say
+        """The plain value of bytes; named types of unions come as pairs with their name.
+
+        Raises:
+            SchemaSerializationError: The bytes don't fit, or the definitions don't go together.
+        """
+        buffer = io.BytesIO(data)
+        try:
+            return self._read(buffer, self._writer, self._reader, return_named_type=True)
+        except _ERRORS as error:
+            text = str(error) or type(error).__name__
+            raise SchemaSerializationError(
+                f"{len(data)} bytes do not fit their schema: {text:.300}"
+            ) from error
+
+
+def _reading(*, may_be_deep: bool) -> Callable[..., Any]:  # Any: fastavro has no types
+    if may_be_deep:
+        from fastavro._read_py import schemaless_reader  # noqa: PLC0415 - see above
+    else:
+        from fastavro import schemaless_reader  # noqa: PLC0415 - as above
+    return schemaless_reader
+
+
+def _compiled(definition: AvroJson) -> Any:  # Any: fastavro's form
+    from fastavro import parse_schema  # noqa: PLC0415 - only those who use it pay for it
+
+    try:
+        return parse_schema(_supported(definition))
+    except (*_ERRORS, LookupError) as error:
+        raise InvalidConfigurationError(f"no Avro definition: {error!r:.300}") from error
+
+
+def _supported(definition: AvroJson) -> AvroJson:
+    """Without logical types that values here don't have: those of `fixed`."""
+    if isinstance(definition, list):
+        return [_supported(each) for each in definition]
+    if not isinstance(definition, Mapping):
+        return definition
+    is_fixed = definition.get("type") == "fixed"
+    return {
+        key: value if key == "default" else _supported(value)
+        for key, value in definition.items()
+        if not (is_fixed and key == "logicalType")
+    }
+
+
+def _with_alias(reader: AvroJson, writer: AvroJson) -> AvroJson:
+    if not isinstance(reader, Mapping) or not isinstance(writer, Mapping):
+        return reader
+    if reader.get("type") != "record" or writer.get("type") != "record":
+        return reader
+    name, namespace = writer["name"], writer.get("namespace")
+    alias = name if "." in name or not namespace else f"{namespace}.{name}"
+    return {**reader, "aliases": [*reader.get("aliases", ()), alias]}
+
+
+def reader_of(data: bytes, reader: AvroJson) -> AvroReader:
+    """For values of a schema that the broker told us.
+
+    Raises:
+        SchemaSerializationError: They can't be read.
+    """
+    try:
+        return AvroReader(parse_definition(data), reader)
+    except InvalidConfigurationError as error:
+        raise SchemaSerializationError(f"the writer's schema: {error}") from error

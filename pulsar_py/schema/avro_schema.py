@@ -1,0 +1,138 @@
+"""Records in Avro's binary encoding.
+
+Values are dataclasses, `Record` classes, or dicts by an Avro definition. A payload has no header:
+it is read as the version that the message names has it, and resolved into this schema as the Avro
+specification says, so that fields may have come and gone. A message without a version is read as
+one of this very schema. Pure.
+
+Source: AvroSchema in Pulsar's Java client and in the official Python client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
+from pulsar_py.schema.avro_codec import AvroReader, AvroWriter, reader_of
+from pulsar_py.schema.avro_definition import definition_text, parse_definition, types_of
+from pulsar_py.schema.dataclass_types import record_of
+from pulsar_py.schema.schema import Decoder, Schema, T
+from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
+from pulsar_py.schema.value_types import AvroJson, MisfitError, Names, ValueType
+
+__all__ = ["AvroDefined", "AvroSchema", "Definition"]
+
+Definition = str | bytes | Mapping[str, Any]
+"""An Avro definition, as text or as the JSON of it."""
+
+
+class AvroDefined(Schema[T]):
+    """What schemas have in common that are defined in Avro: JSON has that, too."""
+
+    schema_type: SchemaType
+
+    def __init__(
+        self,
+        record_cls: type[T] | None = None,
+        schema_definition: Definition | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """A schema of a class or of a definition.
+
+        Args:
+            record_cls: A dataclass or `Record` class; None for dicts.
+            schema_definition: An Avro definition, where there is no class.
+            properties: What the broker stores with the schema.
+
+        Raises:
+            InvalidConfigurationError: Neither or both are given, or they make no Avro schema.
+        """
+        if (record_cls is None) == (schema_definition is None):
+            raise InvalidConfigurationError("give a class, or an Avro definition; not both")
+        self.types: ValueType
+        self.definition: AvroJson
+        if schema_definition is None:
+            assert record_cls is not None  # see above
+            self.types = record_of(record_cls)
+            self.definition = self.types.definition(Names())
+            data = definition_text(self.definition)
+        else:
+            self.definition = parse_definition(schema_definition)
+            self.types = types_of(self.definition)
+            self.types.definition(Names())  # names them
+            data = _text_of(schema_definition, self.definition)
+        self._info = SchemaInfo(self.schema_type, self.schema_type.name, data, properties or {})
+
+    def schema_info(self) -> SchemaInfo:
+        """See `Schema`."""
+        return self._info
+
+    def misfit(self, error: Exception) -> SchemaSerializationError:
+        """The error for a value that doesn't fit."""
+        return SchemaSerializationError(f"{self.types.branch}: {error}")
+
+
+def _text_of(given: Definition, definition: AvroJson) -> bytes:
+    """A text is left as it is: brokers compare them."""
+    if isinstance(given, str):
+        return given.encode()
+    return given if isinstance(given, bytes) else definition_text(definition)
+
+
+class AvroSchema(AvroDefined[T]):
+    """Dataclasses, records or dicts in Avro."""
+
+    schema_type = SchemaType.AVRO
+
+    def __init__(
+        self,
+        record_cls: type[T] | None = None,
+        schema_definition: Definition | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """See `AvroDefined`."""
+        super().__init__(record_cls, schema_definition, properties=properties)
+        self._writer = AvroWriter(self.definition)
+        # Reads what this schema wrote; made when it is needed.
+        self._own_reader: AvroReader | None = None
+
+    def encode(self, value: T) -> bytes:
+        """See `Schema`."""
+        try:
+            plain = self.types.to_avro(value)
+        except (MisfitError, RecursionError) as error:
+            raise self.misfit(error) from None
+        return self._writer.write(plain)
+
+    def decode(self, data: bytes) -> T:
+        """See `Schema`."""
+        if self._own_reader is None:
+            self._own_reader = AvroReader(self.definition)
+        return self._value(self._own_reader, data)
+
+    @property
+    def reads_versions(self) -> bool:
+        """See `Schema`."""
+        return True
+
+    def decoder_for(self, writer: SchemaInfo | None) -> Decoder[T]:
+        """See `Schema`."""
+        if writer is None or writer.data == self._info.data:
+            return super().decoder_for(None)
+        if not writer.type.has_definition_in_avro:
+            raise SchemaSerializationError(
+                f"{self.types.branch}: a schema of type {writer.type.name} wrote this, not AVRO"
+            )
+        reader = reader_of(writer.data, self.definition)
+        return lambda data, _key: None if data is None else self._value(reader, data)
+
+    def _value(self, reader: AvroReader, data: bytes) -> T:
+        plain = reader.read(data)
+        try:
+            value: T = self.types.from_avro(plain)
+        except (MisfitError, RecursionError) as error:
+            raise self.misfit(error) from None
+        return value

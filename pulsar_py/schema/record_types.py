@@ -1,0 +1,318 @@
+"""Unions and records: see `value_types`.
+
+A union of one type and None is the usual case and passes values straight on. In larger ones a value
+goes to the first branch that accepts it, and is handed to fastavro with that branch's name; what
+comes back is a pair of name and value for named types, or just a value. JSON says nothing of
+branches: the first that can read it does.
+
+How a record's Python values are taken apart and put together again is a subclass's matter. A field
+that JSON leaves out gets its default, or None where None fits. Pure.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_py.schema.value_types import (
+    AvroJson,
+    MisfitError,
+    NamedType,
+    Names,
+    NullType,
+    ValueType,
+    takes,
+)
+
+__all__ = ["NO_DEFAULT", "MappingType", "ObjectType", "RecordField", "RecordType", "UnionType"]
+
+
+class UnionType(ValueType):
+    """One of several types."""
+
+    branch = "union"
+
+    def __init__(self, branches: Sequence[ValueType]) -> None:
+        self.branches = tuple(branches)
+        others = [each for each in branches if not isinstance(each, NullType)]
+        self.takes_none = len(others) < len(branches)
+        # The one type beside None, where there is just one.
+        self._only = others[0] if self.takes_none and len(others) == 1 else None
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        return [each.definition(names) for each in self.branches]
+
+    @property
+    def children(self) -> Iterable[ValueType]:
+        """See `ValueType`."""
+        return self.branches
+
+    def _branch_of(self, value: Any) -> ValueType:
+        for branch in self.branches:
+            if branch.accepts(value):
+                return branch
+        raise takes(" or ".join(each.branch for each in self.branches), value)
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        if value is None and self.takes_none:
+            return None
+        if self._only is not None:
+            return self._only.to_avro(value)
+        branch = self._branch_of(value)
+        return (branch.branch, branch.to_avro(value))
+
+    def from_avro(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        if plain is None:
+            return None
+        if type(plain) is tuple:
+            name, plain = plain
+            for branch in self.branches:
+                if branch.branch == name:
+                    return branch.from_avro(plain)
+        if self._only is not None:
+            return self._only.from_avro(plain)
+        for branch in self.branches:
+            if _looks_like(branch, plain):
+                return branch.from_avro(plain)
+        return plain
+
+    def to_json(self, value: Any) -> Any:
+        """See `ValueType`."""
+        if value is None and self.takes_none:
+            return None
+        return (self._only or self._branch_of(value)).to_json(value)
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        if plain is None and self.takes_none:
+            return None
+        if self._only is not None:
+            return self._only.from_json(plain)
+        for branch in self.branches:
+            try:
+                return branch.from_json(plain)
+            except MisfitError:
+                continue
+        raise takes(" or ".join(each.branch for each in self.branches), plain)
+
+    def to_default(self, value: Any) -> AvroJson:
+        """See `ValueType`; Avro wants defaults to be of the first branch."""
+        return None if value is None else self._branch_of(value).to_default(value)
+
+    def accepts(self, value: Any) -> bool:
+        """See `ValueType`."""
+        return any(branch.accepts(value) for branch in self.branches)
+
+
+def _looks_like(branch: ValueType, plain: Any) -> bool:
+    """Whether fastavro may have read this for that branch, where it says no name."""
+    if isinstance(plain, dict):
+        return isinstance(branch, RecordType) or branch.branch == "map"
+    if isinstance(plain, list):
+        return branch.branch == "array"
+    if isinstance(plain, float):
+        return branch.branch in {"float", "double"}
+    return branch.accepts(plain)
+
+
+class _NoDefault:
+    """The type of `NO_DEFAULT`."""
+
+    def __repr__(self) -> str:
+        return "NO_DEFAULT"
+
+
+NO_DEFAULT: Final = _NoDefault()
+"""What stands for a default that isn't there; None may be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField:
+    """One field."""
+
+    name: str
+    type: ValueType
+    default: Any = NO_DEFAULT
+    """The default as definitions write it."""
+    may_be_absent: bool = False
+    """Whether a record can be made without it: its class has a default."""
+    default_stands_first: bool = False
+    """Where the default stands in the text: before the type, as the official Python client has it.
+    """
+
+    def definition(self, names: Names) -> dict[str, AvroJson]:
+        """The field's part of the record's definition."""
+        text: dict[str, AvroJson] = {"name": self.name}
+        if self.default is not NO_DEFAULT and self.default_stands_first:
+            text["default"] = self.default
+        text["type"] = self.type.definition(names)
+        if self.default is not NO_DEFAULT:
+            text["default"] = self.default
+        return text
+
+
+class RecordType(NamedType):
+    """Values with named fields."""
+
+    kind = "record"
+
+    def __init__(self, name: str, namespace: str | None, identity: object) -> None:
+        super().__init__(name, namespace, identity)
+        # Set once all are known: a record may contain itself.
+        self.fields: tuple[RecordField, ...] = ()
+
+    @abstractmethod
+    def take_apart(self, value: Any) -> Sequence[Any]:
+        """The values of all fields, in order; raises MisfitError."""
+
+    @abstractmethod
+    def put_together(self, values: dict[str, Any]) -> Any:
+        """The record of these values; those that may be absent may be; raises MisfitError."""
+
+    def details(self, names: Names) -> dict[str, AvroJson]:
+        """See `NamedType`."""
+        return {"fields": [each.definition(names) for each in self.fields]}
+
+    @property
+    def children(self) -> Iterable[ValueType]:
+        """See `ValueType`."""
+        return (each.type for each in self.fields)
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        plain = {}
+        for field, item in zip(self.fields, self.take_apart(value), strict=True):
+            try:
+                plain[field.name] = field.type.to_avro(item)
+            except MisfitError as error:
+                raise error.inside(field.name) from None
+        return plain
+
+    def from_avro(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        values = {}
+        for field in self.fields:
+            try:
+                values[field.name] = field.type.from_avro(plain[field.name])
+            except MisfitError as error:
+                raise error.inside(field.name) from None
+        return self.put_together(values)
+
+    def to_json(self, value: Any) -> Any:
+        """See `ValueType`."""
+        plain = {}
+        for field, item in zip(self.fields, self.take_apart(value), strict=True):
+            try:
+                plain[field.name] = field.type.to_json(item)
+            except MisfitError as error:
+                raise error.inside(field.name) from None
+        return plain
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`; what there is beyond the fields is left out."""
+        if not isinstance(plain, dict):
+            raise takes("objects", plain)
+        values = {}
+        for field in self.fields:
+            try:
+                if field.name in plain:
+                    values[field.name] = field.type.from_json(plain[field.name])
+                elif not field.may_be_absent:
+                    values[field.name] = _absent(field)
+            except MisfitError as error:
+                raise error.inside(field.name) from None
+        return self.put_together(values)
+
+    def to_default(self, value: Any) -> AvroJson:
+        """See `ValueType`."""
+        items = zip(self.fields, self.take_apart(value), strict=True)
+        return {field.name: field.type.to_default(item) for field, item in items}
+
+    @property
+    def is_sizeless(self) -> bool:
+        """See `ValueType`."""
+        return _is_sizeless(self, frozenset())
+
+
+def _absent(field: RecordField) -> Any:
+    if field.default is not NO_DEFAULT:
+        return field.type.from_avro(field.default)
+    if isinstance(field.type, UnionType) and field.type.takes_none:
+        return None
+    raise MisfitError("is missing, and there is no default")
+
+
+def _is_sizeless(record: RecordType, inside: frozenset[int]) -> bool:
+    """A record within itself is never read to its end, unless a union or array is between."""
+    if id(record) in inside:
+        return True
+    inside |= {id(record)}
+    return all(
+        _is_sizeless(field.type, inside)
+        if isinstance(field.type, RecordType)
+        else field.type.is_sizeless
+        for field in record.fields
+    )
+
+
+class ObjectType(RecordType):
+    """Objects of a class, whose constructor takes the fields as keywords."""
+
+    def __init__(self, name: str, namespace: str | None, owner: type) -> None:
+        super().__init__(name, namespace, owner)
+        self._owner = owner
+
+    def take_apart(self, value: Any) -> Sequence[Any]:
+        """See `RecordType`."""
+        if not isinstance(value, self._owner):
+            raise takes(self._owner.__name__, value)
+        return [getattr(value, each.name) for each in self.fields]
+
+    def put_together(self, values: dict[str, Any]) -> Any:
+        """See `RecordType`."""
+        try:
+            return self._owner(**values)
+        except (TypeError, ValueError) as error:
+            raise MisfitError(f"{self._owner.__name__} refuses: {error}") from error
+
+    def accepts(self, value: Any) -> bool:
+        """See `ValueType`."""
+        return isinstance(value, self._owner)
+
+
+class MappingType(RecordType):
+    """Dicts, or another mapping made of them."""
+
+    def __init__(
+        self, name: str, namespace: str | None, make: Callable[[dict[str, Any]], Any] | None = None
+    ) -> None:
+        super().__init__(name, namespace, object())
+        self._make = make
+
+    def take_apart(self, value: Any) -> Sequence[Any]:
+        """See `RecordType`."""
+        if not isinstance(value, Mapping):
+            raise takes("mappings", value)
+        known = {field.name for field in self.fields}
+        for name in value:
+            if name not in known:
+                raise MisfitError(f"{self.name} has no field {name!r}")
+        return [_item(value, field) for field in self.fields]
+
+    def put_together(self, values: dict[str, Any]) -> Any:
+        """See `RecordType`."""
+        return values if self._make is None else self._make(values)
+
+
+def _item(value: Mapping[str, Any], field: RecordField) -> Any:
+    if field.name in value:
+        return value[field.name]
+    try:
+        return _absent(field)
+    except MisfitError as error:
+        raise error.inside(field.name) from None

@@ -1,0 +1,555 @@
+"""Types of values in records: a tree that dataclasses, `Record` classes and Avro texts become.
+
+A node knows its Avro definition, and turns Python values into what fastavro writes and what JSON
+holds, and back. It checks on the way out, because fastavro takes numbers that no Avro reader could
+take back; what comes in may have been written by anybody.
+
+    Python value  --to_avro-->  what fastavro writes    --from_avro-->  Python value
+    Python value  --to_json-->  what json.dumps writes  --from_json-->  Python value
+
+What doesn't fit raises `MisfitError`, to which each record, array and map around adds where; the
+schema makes a SchemaSerializationError of it. Nodes belong to one schema: `definition` tells them
+their full names. Pure.
+
+This module has primitive types, enumerations, arrays and maps; `logical_types` has times, decimals
+and UUIDs, `record_types` unions and records.
+
+Source: the Avro 1.11 specification; JSON as Jackson writes it in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any, Final
+
+from pulsar_py.common.errors import InvalidConfigurationError
+
+__all__ = [
+    "ArrayType",
+    "AvroJson",
+    "BooleanType",
+    "BytesType",
+    "EnumType",
+    "FixedType",
+    "FloatingType",
+    "IntegerType",
+    "MapType",
+    "MisfitError",
+    "NamedType",
+    "Names",
+    "NullType",
+    "StringType",
+    "ValueType",
+    "full_name",
+]
+
+AvroJson = Any  # Any: what JSON can hold
+"""An Avro definition: text, list or object."""
+
+
+class MisfitError(Exception):
+    """A value doesn't fit its type; never leaves this package."""
+
+    def __init__(self, text: str, where: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+        self.where = where
+
+    def inside(self, step: str) -> MisfitError:
+        """The same, seen from one level further out."""
+        separator = "." if self.where and not self.where.startswith("[") else ""
+        return MisfitError(self.text, f"{step}{separator}{self.where}")
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}" if self.where else self.text
+
+
+def takes(wanted: str, value: object) -> MisfitError:
+    """The error for a value of a wrong type."""
+    return MisfitError(f"takes {wanted}, not {type(value).__name__} {value!r:.100}")
+
+
+def full_name(name: str, namespace: str | None) -> str:
+    """A name with its namespace, which a dotted name brings along."""
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+class Names:
+    """Which named types a definition has defined so far, and the namespace it is in."""
+
+    def __init__(self) -> None:
+        self.defined: dict[str, NamedType] = {}
+        self.namespace: str | None = None
+
+    def reference(self, name: str) -> str:
+        """How a type that is defined already is called here: as short as possible."""
+        namespace, _, short = name.rpartition(".")
+        return short if namespace == (self.namespace or "") else name
+
+
+class ValueType(ABC):
+    """One type. The defaults suit those whose Python values are what Avro and JSON hold, too."""
+
+    branch: str
+    """What fastavro calls it among the branches of a union."""
+
+    @abstractmethod
+    def definition(self, names: Names) -> AvroJson:
+        """The Avro definition, at its place in the text that `names` follows."""
+
+    @abstractmethod
+    def to_avro(self, value: Any) -> Any:
+        """What fastavro writes; raises MisfitError."""
+
+    def from_avro(self, plain: Any) -> Any:
+        """The value of what fastavro read, or of a default."""
+        return plain
+
+    def to_json(self, value: Any) -> Any:
+        """What JSON holds; raises MisfitError."""
+        return self.to_avro(value)
+
+    def from_json(self, plain: Any) -> Any:
+        """The value of what JSON holds; raises MisfitError."""
+        return self.to_avro(plain)
+
+    def to_default(self, value: Any) -> AvroJson:
+        """A default, as Avro definitions write it."""
+        return self.to_json(value)
+
+    def accepts(self, value: Any) -> bool:
+        """Whether a value is of this branch of a union."""
+        try:
+            self.to_avro(value)
+        except MisfitError:
+            return False
+        return True
+
+    @property
+    def children(self) -> Iterable[ValueType]:
+        """What it is made of."""
+        return ()
+
+    @property
+    def is_sizeless(self) -> bool:
+        """Whether values may take no byte at all, so that a payload says nothing of their count."""
+        return False
+
+
+class NullType(ValueType):
+    """None."""
+
+    branch = "null"
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        del names
+        return "null"
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        if value is not None:
+            raise takes("None", value)
+
+    @property
+    def is_sizeless(self) -> bool:
+        """See `ValueType`."""
+        return True
+
+
+class BooleanType(ValueType):
+    """True and False."""
+
+    branch = "boolean"
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        del names
+        return "boolean"
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        if value is True or value is False:
+            return value
+        raise takes("True or False", value)
+
+
+class IntegerType(ValueType):
+    """Avro's `int` of 32 bits, and `long` of 64."""
+
+    def __init__(self, branch: str) -> None:
+        self.branch = branch
+        self._limit = 1 << (31 if branch == "int" else 63)
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        del names
+        return self.branch
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        if type(value) is not int and (not isinstance(value, int) or isinstance(value, bool)):
+            raise takes("integers", value)
+        if -self._limit <= value < self._limit:
+            return value
+        raise MisfitError(f"{value} is no {self.branch}: below {self._limit}")
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`; 7.0 is 7, as some write it."""
+        if isinstance(plain, float) and plain.is_integer():
+            plain = int(plain)
+        return self.to_avro(plain)
+
+
+_FLOAT_MAX: Final = 3.4028235677973366e38
+"""Where rounding to 32 bits gives infinity: half a step above the largest float."""
+_NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class FloatingType(ValueType):
+    """Avro's `float` of 32 bits, and `double` of 64. What is not finite is text in JSON."""
+
+    def __init__(self, branch: str) -> None:
+        self.branch = branch
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        del names
+        return self.branch
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        if not isinstance(value, float | int) or isinstance(value, bool):
+            raise takes("numbers", value)
+        try:
+            number = float(value)
+        except OverflowError:
+            raise MisfitError(f"{value!r:.100} is no {self.branch}: too large") from None
+        if self.branch == "float" and math.isfinite(number) and abs(number) >= _FLOAT_MAX:
+            raise MisfitError(f"{value!r} is no float: it has 32 bits")
+        return number
+
+    def to_json(self, value: Any) -> Any:
+        """See `ValueType`."""
+        number = self.to_avro(value)
+        if math.isfinite(number):
+            return number
+        if math.isnan(number):
+            return "NaN"
+        return "Infinity" if number > 0 else "-Infinity"
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        if isinstance(plain, str) and plain in _NOT_FINITE:
+            return _NOT_FINITE[plain]
+        return self.to_avro(plain)
+
+
+class StringType(ValueType):
+    """Text."""
+
+    branch = "string"
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        del names
+        return "string"
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        if isinstance(value, str):
+            return value
+        raise takes("text", value)
+
+
+class BytesType(ValueType):
+    """Bytes; Base64 in JSON, characters up to 255 in defaults."""
+
+    branch = "bytes"
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        del names
+        return "bytes"
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        if isinstance(value, bytes):
+            return value
+        if isinstance(value, bytearray | memoryview):
+            return bytes(value)
+        raise takes("bytes", value)
+
+    def from_avro(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        return plain.encode("latin-1") if isinstance(plain, str) else plain
+
+    def to_json(self, value: Any) -> Any:
+        """See `ValueType`."""
+        return base64.b64encode(self.to_avro(value)).decode()
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        if not isinstance(plain, str):
+            raise takes("Base64", plain)
+        try:
+            return self.to_avro(base64.b64decode(plain, validate=True))
+        except (ValueError, binascii.Error) as error:
+            raise MisfitError(f"{plain!r:.100} is no Base64: {error}") from None
+
+    def to_default(self, value: Any) -> AvroJson:
+        """See `ValueType`."""
+        return self.to_avro(value).decode("latin-1")
+
+
+class NamedType(ValueType):
+    """A type with a name, whose definition stands once in a text."""
+
+    kind: str
+
+    def __init__(self, name: str, namespace: str | None, identity: object) -> None:
+        self.name = name
+        # None: that of what is around it.
+        self.namespace = namespace
+        # What two nodes of the same type have in common.
+        self.identity = identity
+
+    @property
+    def branch(self) -> str:  # type: ignore[override] # known once it is defined
+        """Its full name."""
+        return self._full_name
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        name = full_name(self.name, self.namespace or names.namespace)
+        self._full_name = name
+        if (known := names.defined.get(name)) is not None:
+            if known.identity != self.identity:
+                raise InvalidConfigurationError(
+                    f"Avro name {name}: {known.identity} and {self.identity} would share it"
+                )
+            return names.reference(name)
+        names.defined[name] = self
+        outer = names.namespace
+        names.namespace = name.rpartition(".")[0] or None
+        try:
+            text: dict[str, Any] = {"type": self.kind, "name": self.name}
+            if self.namespace:
+                text["namespace"] = self.namespace
+            return text | self.details(names)
+        finally:
+            names.namespace = outer
+
+    @abstractmethod
+    def details(self, names: Names) -> dict[str, AvroJson]:
+        """What its definition has beside kind and name."""
+
+
+class FixedType(NamedType):
+    """A certain count of bytes."""
+
+    kind = "fixed"
+
+    def __init__(self, name: str, namespace: str | None, size: int) -> None:
+        super().__init__(name, namespace, ("fixed", size))
+        self.size = size
+        self._bytes = BytesType()
+
+    def details(self, names: Names) -> dict[str, AvroJson]:
+        """See `NamedType`."""
+        del names
+        return {"size": self.size}
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        data = self._bytes.to_avro(value)
+        if len(data) != self.size:
+            raise MisfitError(f"takes {self.size} bytes, not {len(data)}")
+        return data
+
+    def from_avro(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        return self._bytes.from_avro(plain)
+
+    def to_json(self, value: Any) -> Any:
+        """See `ValueType`."""
+        return self._bytes.to_json(self.to_avro(value))
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        return self.to_avro(self._bytes.from_json(plain))
+
+    def to_default(self, value: Any) -> AvroJson:
+        """See `ValueType`."""
+        return self._bytes.to_default(value)
+
+    @property
+    def is_sizeless(self) -> bool:
+        """See `ValueType`."""
+        return self.size == 0
+
+
+class EnumType(NamedType):
+    """A Python enumeration by its members' names, or just symbols."""
+
+    kind = "enum"
+
+    def __init__(
+        self,
+        name: str,
+        namespace: str | None,
+        symbols: Iterable[str],
+        members: type[Enum] | None = None,
+        default: str | None = None,
+    ) -> None:
+        self.symbols = tuple(symbols)
+        super().__init__(name, namespace, members or self.symbols)
+        self._members = members
+        self._default = default
+
+    def details(self, names: Names) -> dict[str, AvroJson]:
+        """See `NamedType`."""
+        del names
+        text: dict[str, AvroJson] = {"symbols": [*self.symbols]}
+        return text if self._default is None else text | {"default": self._default}
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`; a symbol's text is fine, too."""
+        if isinstance(value, Enum) and (self._members is None or isinstance(value, self._members)):
+            value = value.name
+        if isinstance(value, str) and value in self.symbols:
+            return value
+        raise takes(f"one of {', '.join(self.symbols)}", value)
+
+    def from_avro(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        return plain if self._members is None else self._members[plain]
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`; the official Python client writes a member's value."""
+        if isinstance(plain, str) and plain in self.symbols:
+            return self.from_avro(plain)
+        if self._members is not None:
+            try:
+                return self._members(plain)
+            except ValueError:
+                pass
+        raise takes(f"one of {', '.join(self.symbols)}", plain)
+
+
+class ArrayType(ValueType):
+    """Several values of one type."""
+
+    branch = "array"
+
+    def __init__(self, items: ValueType, make: Callable[[list[Any]], Any] | None = None) -> None:
+        """`make` makes another sequence or set of the list."""
+        self._items = items
+        self._make = make
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        return {"type": "array", "items": self._items.definition(names)}
+
+    @property
+    def children(self) -> Iterable[ValueType]:
+        """See `ValueType`."""
+        return (self._items,)
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise takes("lists", value)
+        return _each(value, self._items.to_avro)
+
+    def from_avro(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        convert = self._items.from_avro
+        return self._made([convert(each) for each in plain])
+
+    def to_json(self, value: Any) -> Any:
+        """See `ValueType`."""
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise takes("lists", value)
+        return _each(value, self._items.to_json)
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        if not isinstance(plain, list):
+            raise takes("arrays", plain)
+        return self._made(_each(plain, self._items.from_json))
+
+    def to_default(self, value: Any) -> AvroJson:
+        """See `ValueType`."""
+        return _each(value, self._items.to_default)
+
+    def _made(self, values: list[Any]) -> Any:
+        return values if self._make is None else self._make(values)
+
+
+def _each(values: Iterable[Any], convert: Callable[[Any], Any]) -> list[Any]:
+    converted: list[Any] = []
+    try:
+        for value in values:
+            converted.append(convert(value))  # noqa: PERF401 - its length is read on errors
+    except MisfitError as error:
+        raise error.inside(f"[{len(converted)}]") from None
+    return converted
+
+
+class MapType(ValueType):
+    """Values of one type by texts."""
+
+    branch = "map"
+
+    def __init__(self, values: ValueType) -> None:
+        self._values = values
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        return {"type": "map", "values": self._values.definition(names)}
+
+    @property
+    def children(self) -> Iterable[ValueType]:
+        """See `ValueType`."""
+        return (self._values,)
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        return self._convert(value, self._values.to_avro)
+
+    def from_avro(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        convert = self._values.from_avro
+        return {key: convert(value) for key, value in plain.items()}
+
+    def to_json(self, value: Any) -> Any:
+        """See `ValueType`."""
+        return self._convert(value, self._values.to_json)
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        return self._convert(plain, self._values.from_json)
+
+    def to_default(self, value: Any) -> AvroJson:
+        """See `ValueType`."""
+        return self._convert(value, self._values.to_default)
+
+    @staticmethod
+    def _convert(value: Any, convert: Callable[[Any], Any]) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise takes("mappings", value)
+        converted = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise takes("text as keys", key)
+            try:
+                converted[key] = convert(item)
+            except MisfitError as error:
+                raise error.inside(f"[{key!r}]") from None
+        return converted
