@@ -13,7 +13,8 @@ may lie in between. What does not fit is one of these:
 
 Buffers are limited in number (the oldest gives way) and in age, and a buffer in what it may hold:
 no more than its metadata announced. What gives way is acknowledged or asked for again, as
-configured. Pure; `now` comes in.
+configured; what has waited too long is acknowledged, since its rest will not come (the first chunks
+of a duplicate are stored, its last one is not). Pure; `now` comes in.
 
 Source: processMessageChunk in ConsumerImpl of Pulsar's Java client; section 5 of `spec/wire.md`.
 """
@@ -158,10 +159,10 @@ class ChunkAssembly:
         return next(iter(self._buffers.values())).opened_at + self._expire_seconds
 
     def expire(self, now: float) -> ChunkOutcome:
-        """Drop what is too old."""
+        """Acknowledge what is too old (removeExpireIncompleteChunkedMessages)."""
         outcome = ChunkOutcome()
         while (expiry := self.next_expiry()) is not None and expiry <= now:
-            self._drop(next(iter(self._buffers)), outcome)
+            outcome.to_acknowledge += self._buffers.pop(next(iter(self._buffers))).keys
         return outcome
 
     def clear(self) -> None:

@@ -109,7 +109,7 @@ def test_buffers_expire() -> None:
     add(assembly, piece(0, (1, 0), uuid="a"), now=0)
     add(assembly, piece(0, (1, 1), uuid="b"), now=30)
     assert assembly.next_expiry() == 60
-    assert assembly.expire(60).to_redeliver == [(1, 0)]
+    assert assembly.expire(60) == ChunkOutcome(to_acknowledge=[(1, 0)])
     assert assembly.next_expiry() == 90
     assembly.clear()
     assert assembly.next_expiry() is None
