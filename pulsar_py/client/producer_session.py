@@ -92,6 +92,8 @@ class ProducerSession:
         # The name that was given, by the user or the broker; None before the broker's answer.
         self.producer_name = config.producer_name if shared_name is None else shared_name
         self._topic_epoch: int | None = None
+        # Whether the broker ever said yes.
+        self.is_registered_once = False
         self.connection = context.connection_handler(
             topic, self, description=f"producer {producer_id} of {topic}"
         )
@@ -155,6 +157,7 @@ class ProducerSession:
         return command
 
     def _take(self, answer: CommandProducerSuccess) -> None:
+        self.is_registered_once = True
         self.producer_name = answer.producer_name
         if answer.HasField("topic_epoch"):
             self._topic_epoch = answer.topic_epoch

@@ -1,12 +1,10 @@
-r"""The producer of one topic or partition: admission, batching, flushing, closing (edge).
+"""The producer of one topic or partition: admission, flushing, closing (edge).
 
-    send, send_nowait --permits, memory--> deferred? --> batch --full, delay, flush--> Outbox
-                                                    \-- alone -------------------------/
+    send, send_nowait --permits, memory--> [deferred] --> Batcher --> Outbox --> connection
+                                                                        ^-- receipts --|
 
-A message is *deferred* while the first registration is under way (lazy partition producers) or the
-version of its schema is asked for; everything behind it is, too. What always holds: messages reach
-the outbox in the order in which they were accepted; each holds one permit and its bytes of memory
-from then until its entry ends.
+What always holds: messages go on in the order in which they were accepted; each holds one permit
+and its bytes of memory from then until its entry ends, however it does.
 
 Source: ProducerImpl in Pulsar's Java client.
 """
@@ -15,18 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from pulsar_py.client.batch_container import (
-    Batch,
-    BatchContainer,
-    Container,
-    KeyBasedBatchContainer,
-)
+from pulsar_py.client.batcher import Batcher, plain_message
+from pulsar_py.client.deferred_messages import DeferredMessages
 from pulsar_py.client.entry_encoder import EntryEncoder
-from pulsar_py.client.enums import BatchingType
 from pulsar_py.client.interceptors import ProducerInterceptors
 from pulsar_py.client.message_builder import OutgoingMessage
 from pulsar_py.client.outbox import Outbox
@@ -35,7 +27,7 @@ from pulsar_py.client.producer import Producer
 from pulsar_py.client.producer_config import ProducerConfig
 from pulsar_py.client.producer_session import ProducerSession
 from pulsar_py.client.send_permits import SendPermits
-from pulsar_py.client.send_result import SendCompletion, SendResult
+from pulsar_py.client.send_result import SendResult
 from pulsar_py.client.sequence_ids import SequenceIds
 from pulsar_py.client.statistics import ProducerCounters, ProducerStatistics
 from pulsar_py.client.value_encoder import ValueEncoder
@@ -56,9 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["TopicProducer"]
 
 logger = logging.getLogger(__name__)
-
-_ENTRY_OVERHEAD_BYTES: Final = 1024
-_MESSAGE_OVERHEAD_BYTES: Final = 40
 
 
 class TopicProducer(Producer):
@@ -105,10 +94,6 @@ class TopicProducer(Producer):
         self._permits = SendPermits(limit)
         self.counters = counters or ProducerCounters(self._clock.monotonic_seconds())
         self._sequences = SequenceIds(config.initial_sequence_id)
-        self._container = _container(config)
-        # Fires when a batch has waited for long enough; may be early, as batches go out when full.
-        self._batch_timer: asyncio.TimerHandle | None = None
-        self._is_flush_due = False
         entries = EntryEncoder(producer_id := context.new_producer_id())
         self._outbox = Outbox(
             config,
@@ -130,9 +115,22 @@ class TopicProducer(Producer):
             shared_name=shared_name,
             on_failed=self._on_failed,
         )
-        # Messages that can't go on yet, with the bytes they hold and how they end.
-        self._deferred: deque[tuple[OutgoingMessage, int, SendCompletion]] = deque()
-        self._deferral: asyncio.Task[None] | None = None  # works `_deferred` off
+        self._batcher = Batcher(
+            config,
+            self._outbox,
+            clock=self._clock,
+            sequences=self._sequences,
+            counters=self.counters,
+            partition_index=partition_index,
+        )
+        self._deferred = DeferredMessages(
+            self._tasks,
+            encoder,
+            wait_opened=self._wait_opened,
+            go_on=self._batcher.post,
+            give_back=self._on_deferred_failed,
+            on_empty=self._go_direct,
+        )
         # Whether messages go on at once: opened, and nothing is deferred.
         self._is_direct = False
         # Why nothing is accepted any more; None while it is.
@@ -161,15 +159,17 @@ class TopicProducer(Producer):
                 else AlreadyClosedError(f"{self._topic}: creating the producer was cancelled")
             )
             raise
-        self._fit_batches()
-        self._is_direct = not self._deferred
+        self._batcher.fit(self._outbox.max_message_size)
+        self._go_direct()
 
-    def _fit_batches(self) -> None:
-        """Leave room for what a batch has beside its payloads, if the broker takes little."""
-        container, most = self._container, self._outbox.max_message_size
-        if container is not None:
-            room = most - _ENTRY_OVERHEAD_BYTES - _MESSAGE_OVERHEAD_BYTES * container.messages_limit
-            container.bytes_limit = min(container.bytes_limit, max(room, most // 2))
+    def _go_direct(self) -> None:
+        self._is_direct = (
+            self._refusal is None and not self._deferred and self._session.is_registered_once
+        )
+
+    async def _wait_opened(self) -> None:
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
 
     def start(self) -> None:
         """Begin to open; messages are accepted meanwhile, and fail if it does."""
@@ -198,22 +198,14 @@ class TopicProducer(Producer):
             or self._context.closed_error is not None
             or size > self._outbox.largest_payload
         ):
-            return self.submit_nowait(_plain_message(payload))
+            return self.submit_nowait(plain_message(payload))
         permits = self._permits
         if permits.used >= permits.limit > 0 and not self._config.block_if_queue_full:
             raise self._queue_full()
         if not self._memory.try_reserve(size):
             raise self._memory_full(size)
         permits.used += 1
-        container = self._container
-        if container is None:
-            return self._post_plain(payload, size)
-        result = container.add_plain(payload, size)
-        if result is None:
-            return self._post(_plain_message(payload), size)
-        if container.is_full:
-            self._send_batches()
-        return result
+        return self._batcher.post_plain(payload, size)
 
     def _send_message(self, message: OutgoingMessage) -> SendResult:
         message = self._prepare(message)
@@ -262,16 +254,16 @@ class TopicProducer(Producer):
                 if not self._memory.try_reserve(size):
                     await self._wait_for_memory(size)
             else:
-                self._flush_soon()
+                self._batcher.flush_soon()
                 await self._permits.take()
                 await self._wait_for_memory(size)
             result = self._accept(message, size)
-        self._flush_soon()
+        self._batcher.flush_soon()
         return result
 
     async def _wait_for_memory(self, size: int) -> None:
         """With a permit in hand."""
-        self._flush_soon()
+        self._batcher.flush_soon()
         try:
             await self._memory.reserve(size)
         except BaseException:
@@ -306,166 +298,15 @@ class TopicProducer(Producer):
             f"memory_limit_bytes={self._memory.limit_bytes} are taken"
         )
 
-    # --- deferring -----------------------------------------------------------------------------
-
     def _accept(self, message: OutgoingMessage, size: int) -> SendResult:
         if self._is_direct and not self._values.needs_version(message):
-            return self._post(message, size)
-        completion = SendCompletion(self._partition_index)
-        self._deferred.append((message, size, completion))
+            return self._batcher.post(message, size)
         self._is_direct = False
-        if self._deferral is None:
-            self._deferral = self._tasks.spawn(self._work_off_deferred(), "deferred messages")
-        return SendResult(completion)
+        return self._deferred.add(message, size)
 
-    async def _work_off_deferred(self) -> None:
-        try:
-            if self._opening is not None:
-                await self._opening
-            while self._deferred:
-                message, size, completion = self._deferred[0]
-                error: Exception | None = None
-                if self._values.needs_version(message):
-                    error = await self._learn_version(message)
-                # It may have ended meanwhile: the producer was closed.
-                if self._deferred and self._deferred[0][2] is completion:
-                    self._deferred.popleft()
-                    self._go_on(message, size, completion, error)
-        finally:
-            self._deferral = None
-            self._is_direct = self._refusal is None and not self._deferred
-
-    async def _learn_version(self, message: OutgoingMessage) -> Exception | None:
-        try:
-            await self._values.learn_version(message)
-        except PulsarError as error:
-            return error
-        return None
-
-    def _go_on(
-        self,
-        message: OutgoingMessage,
-        size: int,
-        completion: SendCompletion,
-        error: Exception | None,
-    ) -> None:
-        if error is not None:
-            self._give_back(1, size)
-            self.counters.send_failures += 1
-            completion.fail(error)
-            return
-
-        def end(result: SendResult) -> None:
-            if (failure := result.exception()) is not None:
-                completion.fail(failure)
-            else:
-                completion.message_id = message_id = result.result()
-                completion.confirm(message_id.ledger_id, message_id.entry_id)
-
-        self._post(message, size).add_done_callback(end)
-
-    # --- batching and posting ------------------------------------------------------------------
-
-    def _post_plain(self, payload: bytes, size: int) -> SendResult:
-        # Hot path: produce unbatched in `make bench-client`.
-        outbox, clock = self._outbox, self._clock
-        if not outbox.is_plain or size + _ENTRY_OVERHEAD_BYTES > outbox.max_message_size:
-            return self._post(_plain_message(payload), size)
-        entry = PendingEntry(clock.monotonic_seconds(), self._partition_index)
-        entry.bytes_count = size
-        counters = self.counters
-        counters.messages_sent += 1
-        counters.bytes_sent += size
-        outbox.post_plain(entry, payload, self._sequences.give_run(1), clock.wall_time_millis())
-        return SendResult(entry)
-
-    def _post(self, message: OutgoingMessage, size: int) -> SendResult:
-        container = self._container
-        own_id = message.sequence_id
-        if (
-            container is None
-            or message.deliver_at_time is not None
-            or size > container.bytes_limit
-            or self._sequences.is_possible_duplicate(own_id)
-        ):
-            self._send_batches()
-            entry = PendingEntry(self._clock.monotonic_seconds(), self._partition_index)
-            entry.bytes_count = size
-            self._post_alone(entry, message)
-            return SendResult(entry)
-        if own_id is not None:
-            self._sequences.reserve(own_id)
-        if not container.fits(message, size):
-            self._send_batches()
-        result = container.add(
-            message, size, self._clock.monotonic_seconds(), self._partition_index
-        )
-        if container.is_full:
-            self._send_batches()
-        elif self._batch_timer is None:
-            delay = self._config.batching_max_publish_delay_ms / 1000
-            self._batch_timer = self._clock.call_later(delay, self._on_batch_timer)
-        return result
-
-    def _post_alone(self, entry: PendingEntry, message: OutgoingMessage) -> None:
-        self.counters.messages_sent += 1
-        self.counters.bytes_sent += len(message.payload)
-        draft = self._outbox.encoder.draft(
-            message, self._sequences.give(message.sequence_id), self._clock.wall_time_millis()
-        )
-        self._outbox.post_draft(entry, draft)
-
-    def _send_batches(self) -> None:
-        if self._container is not None and self._container.messages_count:
-            for batch in self._container.take():
-                self._send_batch(batch)
-
-    def _send_batch(self, batch: Batch) -> None:
-        # Hot path: produce in `make bench-client`.
-        messages, entry = batch.messages, batch.entry
-        count = entry.messages_count = len(messages)
-        entry.bytes_count = batch.bytes_count
-        if count == 1:
-            message = messages[0]
-            self._post_alone(
-                entry, _plain_message(message) if isinstance(message, bytes) else message
-            )
-            return
-        self.counters.messages_sent += count
-        self.counters.bytes_sent += batch.bytes_count
-        publish_time = self._clock.wall_time_millis()
-        if self._outbox.is_plain and not batch.has_own_ids:
-            first = self._sequences.give_run(count)
-            self._outbox.post_batch(entry, batch, first, publish_time)
-        else:
-            ids = [
-                self._sequences.give(None if isinstance(each, bytes) else each.sequence_id)
-                for each in messages
-            ]
-            draft = self._outbox.encoder.draft_batch(batch, ids, publish_time)
-            self._outbox.post_draft(entry, draft)
-
-    def _on_batch_timer(self) -> None:
-        self._batch_timer = None
-        container = self._container
-        if container is None or not container.messages_count:
-            return
-        due = container.begun_at + self._config.batching_max_publish_delay_ms / 1000
-        delay = due - self._clock.monotonic_seconds()
-        if delay <= 0:
-            self._send_batches()
-        else:
-            self._batch_timer = self._clock.call_later(delay, self._on_batch_timer)
-
-    def _flush_soon(self) -> None:
-        """Send what is batched at the end of this step of the loop."""
-        if self._container is not None and not self._is_flush_due:
-            self._is_flush_due = True
-            asyncio.get_running_loop().call_soon(self._flush_now)
-
-    def _flush_now(self) -> None:
-        self._is_flush_due = False
-        self._send_batches()
+    def _on_deferred_failed(self, size: int) -> None:
+        self.counters.send_failures += 1
+        self._give_back(1, size)
 
     # --- ending --------------------------------------------------------------------------------
 
@@ -498,28 +339,18 @@ class TopicProducer(Producer):
             self._refusal = error
         self._is_direct = False
         self._permits.fail_waiters(error)
-        batched = [] if self._container is None else self._container.take()
-        for batch in batched:
-            batch.entry.messages_count = len(batch.messages)
-            batch.entry.bytes_count = batch.bytes_count
+        batched = self._batcher.close()
         self._outbox.fail_all(error)
-        self._outbox.end([batch.entry for batch in batched], error)
-        deferred = list(self._deferred)
-        self._deferred.clear()
-        for _, size, completion in deferred:
-            self._give_back(1, size)
-            completion.fail(error)
+        self._outbox.end(batched, error)
+        self._deferred.fail_all(error)
         self._outbox.close()
-        if self._batch_timer is not None:
-            self._batch_timer.cancel()
         if self._context.closed_error is not None:
             self._let_go()
 
     async def flush(self) -> None:
         """As `Producer.flush`."""
-        if self._deferral is not None:
-            await asyncio.wait([self._deferral])
-        self._send_batches()
+        await self._deferred.drained()
+        self._batcher.send_batches()
         entries = self._outbox.outstanding
         for entry in reversed(entries):  # the last one is done last, as a rule
             await entry.wait()
@@ -618,21 +449,6 @@ class TopicProducer(Producer):
     def statistics_fields(self) -> dict[str, str]:
         """What tells it from others in the log."""
         return {"topic": self._topic, "producer": self.producer_name()}
-
-
-def _plain_message(payload: bytes) -> OutgoingMessage:
-    message = OutgoingMessage(payload)
-    message.payload = payload
-    return message
-
-
-def _container(config: ProducerConfig) -> Container | None:
-    if not config.batching_enabled:
-        return None
-    kind = (
-        KeyBasedBatchContainer if config.batching_type is BatchingType.KeyBased else BatchContainer
-    )
-    return kind(config.batching_max_messages, config.batching_max_allowed_size_in_bytes)
 
 
 async def open_single(
