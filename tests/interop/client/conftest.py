@@ -32,10 +32,10 @@ def official(client: pulsar.Client) -> Official:
     return Official(client)
 
 
-@pytest.fixture(params=["ours to official", "official to ours"])
+@pytest.fixture(params=["ours-to-official", "official-to-ours"])
 def sides(request: pytest.FixtureRequest, ours: Ours, official: Official) -> tuple[Side, Side]:
     """Who writes and who reads."""
-    return (ours, official) if request.param == "ours to official" else (official, ours)
+    return (ours, official) if request.param == "ours-to-official" else (official, ours)
 
 
 @pytest.fixture
