@@ -18,7 +18,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.schema.collection_types import ArrayType, MapType
 from pulsar_py.schema.logical_types import logical_type
+from pulsar_py.schema.named_types import EnumType, FixedType, NamedType, full_name
 from pulsar_py.schema.record_types import (
     NO_DEFAULT,
     MappingType,
@@ -27,20 +29,14 @@ from pulsar_py.schema.record_types import (
     UnionType,
 )
 from pulsar_py.schema.value_types import (
-    ArrayType,
     AvroJson,
     BooleanType,
     BytesType,
-    EnumType,
-    FixedType,
     FloatingType,
     IntegerType,
-    MapType,
-    NamedType,
     NullType,
     StringType,
     ValueType,
-    full_name,
 )
 
 __all__ = [

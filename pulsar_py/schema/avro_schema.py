@@ -10,7 +10,7 @@ Source: AvroSchema in Pulsar's Java client and in the official Python client.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
@@ -21,10 +21,13 @@ from pulsar_py.schema.schema import Decoder, Schema, T
 from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
 from pulsar_py.schema.value_types import AvroJson, MisfitError, Names, ValueType
 
-__all__ = ["AvroDefined", "AvroSchema", "Definition"]
+__all__ = ["AvroDefined", "AvroSchema", "Definition", "RecordMaker"]
 
 Definition = str | bytes | Mapping[str, Any]
 """An Avro definition, as text or as the JSON of it."""
+
+RecordMaker = Callable[[dict[str, Any]], Any]
+"""Makes a record of a dict of its values."""
 
 
 class AvroDefined(Schema[T]):
@@ -38,6 +41,7 @@ class AvroDefined(Schema[T]):
         schema_definition: Definition | None = None,
         *,
         properties: Mapping[str, str] | None = None,
+        records_as: RecordMaker | None = None,
     ) -> None:
         """A schema of a class or of a definition.
 
@@ -45,6 +49,7 @@ class AvroDefined(Schema[T]):
             record_cls: A dataclass or `Record` class; None for dicts.
             schema_definition: An Avro definition, where there is no class.
             properties: What the broker stores with the schema.
+            records_as: What records become that have no class; None leaves them dicts.
 
         Raises:
             InvalidConfigurationError: Neither or both are given, or they make no Avro schema.
@@ -60,7 +65,7 @@ class AvroDefined(Schema[T]):
             data = definition_text(self.definition)
         else:
             self.definition = parse_definition(schema_definition)
-            self.types = types_of(self.definition)
+            self.types = types_of(self.definition, records_as)
             self.types.definition(Names())  # names them
             data = _text_of(schema_definition, self.definition)
         self._info = SchemaInfo(self.schema_type, self.schema_type.name, data, properties or {})
@@ -92,9 +97,12 @@ class AvroSchema(AvroDefined[T]):
         schema_definition: Definition | None = None,
         *,
         properties: Mapping[str, str] | None = None,
+        records_as: RecordMaker | None = None,
     ) -> None:
         """See `AvroDefined`."""
-        super().__init__(record_cls, schema_definition, properties=properties)
+        super().__init__(
+            record_cls, schema_definition, properties=properties, records_as=records_as
+        )
         self._writer = AvroWriter(self.definition)
         # Reads what this schema wrote; made when it is needed.
         self._own_reader: AvroReader | None = None

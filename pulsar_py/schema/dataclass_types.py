@@ -30,7 +30,9 @@ from uuid import UUID
 
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.schema.avro_definition import types_of
+from pulsar_py.schema.collection_types import ArrayType, MapType
 from pulsar_py.schema.logical_types import DecimalType, LogicalType, UuidType
+from pulsar_py.schema.named_types import EnumType
 from pulsar_py.schema.record_types import (
     ObjectType,
     RecordField,
@@ -39,13 +41,10 @@ from pulsar_py.schema.record_types import (
 )
 from pulsar_py.schema.records import Record, record_type
 from pulsar_py.schema.value_types import (
-    ArrayType,
     BooleanType,
     BytesType,
-    EnumType,
     FloatingType,
     IntegerType,
-    MapType,
     MisfitError,
     NullType,
     StringType,

@@ -30,6 +30,8 @@ from enum import Enum
 from typing import Any, ClassVar, Self
 
 from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.schema.collection_types import ArrayType, MapType
+from pulsar_py.schema.named_types import EnumType
 from pulsar_py.schema.record_types import (
     NO_DEFAULT,
     RecordField,
@@ -37,14 +39,11 @@ from pulsar_py.schema.record_types import (
     UnionType,
 )
 from pulsar_py.schema.value_types import (
-    ArrayType,
     AvroJson,
     BooleanType,
     BytesType,
-    EnumType,
     FloatingType,
     IntegerType,
-    MapType,
     MisfitError,
     Names,
     NullType,

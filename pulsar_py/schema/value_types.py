@@ -11,8 +11,8 @@ What doesn't fit raises `MisfitError`, to which each record, array and map aroun
 schema makes a SchemaSerializationError of it. Nodes belong to one schema: `definition` tells them
 their full names. Pure.
 
-This module has primitive types, enumerations, arrays and maps; `logical_types` has times, decimals
-and UUIDs, `record_types` unions and records.
+This module has primitive types; `named_types` has enumerations and fixed sizes, `collection_types`
+arrays and maps, `logical_types` times, decimals and UUIDs, `record_types` unions and records.
 
 Source: the Avro 1.11 specification; JSON as Jackson writes it in Pulsar's Java client.
 """
@@ -23,29 +23,21 @@ import base64
 import binascii
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
+from collections.abc import Iterable
 from typing import Any, Final
 
-from pulsar_py.common.errors import InvalidConfigurationError
-
 __all__ = [
-    "ArrayType",
     "AvroJson",
     "BooleanType",
     "BytesType",
-    "EnumType",
-    "FixedType",
     "FloatingType",
     "IntegerType",
-    "MapType",
     "MisfitError",
-    "NamedType",
     "Names",
     "NullType",
     "StringType",
     "ValueType",
-    "full_name",
+    "takes",
 ]
 
 AvroJson = Any  # Any: what JSON can hold
@@ -74,16 +66,11 @@ def takes(wanted: str, value: object) -> MisfitError:
     return MisfitError(f"takes {wanted}, not {type(value).__name__} {value!r:.100}")
 
 
-def full_name(name: str, namespace: str | None) -> str:
-    """A name with its namespace, which a dotted name brings along."""
-    return name if "." in name or not namespace else f"{namespace}.{name}"
-
-
 class Names:
     """Which named types a definition has defined so far, and the namespace it is in."""
 
     def __init__(self) -> None:
-        self.defined: dict[str, NamedType] = {}
+        self.defined: dict[str, Any] = {}  # Any: a NamedType, which knows this class
         self.namespace: str | None = None
 
     def reference(self, name: str) -> str:
@@ -305,251 +292,3 @@ class BytesType(ValueType):
     def to_default(self, value: Any) -> AvroJson:
         """See `ValueType`."""
         return self.to_avro(value).decode("latin-1")
-
-
-class NamedType(ValueType):
-    """A type with a name, whose definition stands once in a text."""
-
-    kind: str
-
-    def __init__(self, name: str, namespace: str | None, identity: object) -> None:
-        self.name = name
-        # None: that of what is around it.
-        self.namespace = namespace
-        # What two nodes of the same type have in common.
-        self.identity = identity
-
-    @property
-    def branch(self) -> str:  # type: ignore[override] # known once it is defined
-        """Its full name."""
-        return self._full_name
-
-    def definition(self, names: Names) -> AvroJson:
-        """See `ValueType`."""
-        name = full_name(self.name, self.namespace or names.namespace)
-        self._full_name = name
-        if (known := names.defined.get(name)) is not None:
-            if known.identity != self.identity:
-                raise InvalidConfigurationError(
-                    f"Avro name {name}: {known.identity} and {self.identity} would share it"
-                )
-            return names.reference(name)
-        names.defined[name] = self
-        outer = names.namespace
-        names.namespace = name.rpartition(".")[0] or None
-        try:
-            text: dict[str, Any] = {"type": self.kind, "name": self.name}
-            if self.namespace:
-                text["namespace"] = self.namespace
-            return text | self.details(names)
-        finally:
-            names.namespace = outer
-
-    @abstractmethod
-    def details(self, names: Names) -> dict[str, AvroJson]:
-        """What its definition has beside kind and name."""
-
-
-class FixedType(NamedType):
-    """A certain count of bytes."""
-
-    kind = "fixed"
-
-    def __init__(self, name: str, namespace: str | None, size: int) -> None:
-        super().__init__(name, namespace, ("fixed", size))
-        self.size = size
-        self._bytes = BytesType()
-
-    def details(self, names: Names) -> dict[str, AvroJson]:
-        """See `NamedType`."""
-        del names
-        return {"size": self.size}
-
-    def to_avro(self, value: Any) -> Any:
-        """See `ValueType`."""
-        data = self._bytes.to_avro(value)
-        if len(data) != self.size:
-            raise MisfitError(f"takes {self.size} bytes, not {len(data)}")
-        return data
-
-    def from_avro(self, plain: Any) -> Any:
-        """See `ValueType`."""
-        return self._bytes.from_avro(plain)
-
-    def to_json(self, value: Any) -> Any:
-        """See `ValueType`."""
-        return self._bytes.to_json(self.to_avro(value))
-
-    def from_json(self, plain: Any) -> Any:
-        """See `ValueType`."""
-        return self.to_avro(self._bytes.from_json(plain))
-
-    def to_default(self, value: Any) -> AvroJson:
-        """See `ValueType`."""
-        return self._bytes.to_default(value)
-
-    @property
-    def is_sizeless(self) -> bool:
-        """See `ValueType`."""
-        return self.size == 0
-
-
-class EnumType(NamedType):
-    """A Python enumeration by its members' names, or just symbols."""
-
-    kind = "enum"
-
-    def __init__(
-        self,
-        name: str,
-        namespace: str | None,
-        symbols: Iterable[str],
-        members: type[Enum] | None = None,
-        default: str | None = None,
-    ) -> None:
-        self.symbols = tuple(symbols)
-        super().__init__(name, namespace, members or self.symbols)
-        self._members = members
-        self._default = default
-
-    def details(self, names: Names) -> dict[str, AvroJson]:
-        """See `NamedType`."""
-        del names
-        text: dict[str, AvroJson] = {"symbols": [*self.symbols]}
-        return text if self._default is None else text | {"default": self._default}
-
-    def to_avro(self, value: Any) -> Any:
-        """See `ValueType`; a symbol's text is fine, too."""
-        if isinstance(value, Enum) and (self._members is None or isinstance(value, self._members)):
-            value = value.name
-        if isinstance(value, str) and value in self.symbols:
-            return value
-        raise takes(f"one of {', '.join(self.symbols)}", value)
-
-    def from_avro(self, plain: Any) -> Any:
-        """See `ValueType`."""
-        return plain if self._members is None else self._members[plain]
-
-    def from_json(self, plain: Any) -> Any:
-        """See `ValueType`; the official Python client writes a member's value."""
-        if isinstance(plain, str) and plain in self.symbols:
-            return self.from_avro(plain)
-        if self._members is not None:
-            try:
-                return self._members(plain)
-            except ValueError:
-                pass
-        raise takes(f"one of {', '.join(self.symbols)}", plain)
-
-
-class ArrayType(ValueType):
-    """Several values of one type."""
-
-    branch = "array"
-
-    def __init__(self, items: ValueType, make: Callable[[list[Any]], Any] | None = None) -> None:
-        """`make` makes another sequence or set of the list."""
-        self._items = items
-        self._make = make
-
-    def definition(self, names: Names) -> AvroJson:
-        """See `ValueType`."""
-        return {"type": "array", "items": self._items.definition(names)}
-
-    @property
-    def children(self) -> Iterable[ValueType]:
-        """See `ValueType`."""
-        return (self._items,)
-
-    def to_avro(self, value: Any) -> Any:
-        """See `ValueType`."""
-        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-            raise takes("lists", value)
-        return _each(value, self._items.to_avro)
-
-    def from_avro(self, plain: Any) -> Any:
-        """See `ValueType`."""
-        convert = self._items.from_avro
-        return self._made([convert(each) for each in plain])
-
-    def to_json(self, value: Any) -> Any:
-        """See `ValueType`."""
-        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-            raise takes("lists", value)
-        return _each(value, self._items.to_json)
-
-    def from_json(self, plain: Any) -> Any:
-        """See `ValueType`."""
-        if not isinstance(plain, list):
-            raise takes("arrays", plain)
-        return self._made(_each(plain, self._items.from_json))
-
-    def to_default(self, value: Any) -> AvroJson:
-        """See `ValueType`."""
-        return _each(value, self._items.to_default)
-
-    def _made(self, values: list[Any]) -> Any:
-        return values if self._make is None else self._make(values)
-
-
-def _each(values: Iterable[Any], convert: Callable[[Any], Any]) -> list[Any]:
-    converted: list[Any] = []
-    try:
-        for value in values:
-            converted.append(convert(value))  # noqa: PERF401 - its length is read on errors
-    except MisfitError as error:
-        raise error.inside(f"[{len(converted)}]") from None
-    return converted
-
-
-class MapType(ValueType):
-    """Values of one type by texts."""
-
-    branch = "map"
-
-    def __init__(self, values: ValueType) -> None:
-        self._values = values
-
-    def definition(self, names: Names) -> AvroJson:
-        """See `ValueType`."""
-        return {"type": "map", "values": self._values.definition(names)}
-
-    @property
-    def children(self) -> Iterable[ValueType]:
-        """See `ValueType`."""
-        return (self._values,)
-
-    def to_avro(self, value: Any) -> Any:
-        """See `ValueType`."""
-        return self._convert(value, self._values.to_avro)
-
-    def from_avro(self, plain: Any) -> Any:
-        """See `ValueType`."""
-        convert = self._values.from_avro
-        return {key: convert(value) for key, value in plain.items()}
-
-    def to_json(self, value: Any) -> Any:
-        """See `ValueType`."""
-        return self._convert(value, self._values.to_json)
-
-    def from_json(self, plain: Any) -> Any:
-        """See `ValueType`."""
-        return self._convert(plain, self._values.from_json)
-
-    def to_default(self, value: Any) -> AvroJson:
-        """See `ValueType`."""
-        return self._convert(value, self._values.to_default)
-
-    @staticmethod
-    def _convert(value: Any, convert: Callable[[Any], Any]) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            raise takes("mappings", value)
-        converted = {}
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise takes("text as keys", key)
-            try:
-                converted[key] = convert(item)
-            except MisfitError as error:
-                raise error.inside(f"[{key!r}]") from None
-        return converted

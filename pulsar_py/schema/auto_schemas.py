@@ -1,0 +1,196 @@
+"""Schemas that depend on the topic: consume whatever is there, produce bytes of what is there.
+
+`schema_of` makes a schema of a definition that a broker stored: AVRO and JSON with GenericRecords,
+PROTOBUF_NATIVE with messages of a class made at run time, key-value pairs, and the primitive ones.
+PROTOBUF comes as bytes, since its definition doesn't say which field has which number. Pure.
+
+Source: AutoConsumeSchema and AutoProduceBytesSchema in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
+from pulsar_py.schema import primitive_schemas as primitives
+from pulsar_py.schema import time_schemas as times
+from pulsar_py.schema.avro_schema import AvroSchema
+from pulsar_py.schema.generic_record import GenericRecord
+from pulsar_py.schema.json_schema import JsonSchema
+from pulsar_py.schema.key_value_schema import (
+    KeyValueSchema,
+    key_value_encoding_of,
+    split_key_value_info,
+)
+from pulsar_py.schema.protobuf_definition import parse_native_definition
+from pulsar_py.schema.protobuf_schemas import ProtobufNativeSchema
+from pulsar_py.schema.schema import Decoder, Schema
+from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
+
+__all__ = ["AutoConsumeSchema", "AutoProduceBytesSchema", "schema_of"]
+
+AnySchema = Schema[Any]  # Any: the topic decides
+
+_SIMPLE: Final[Mapping[SchemaType, type[AnySchema]]] = {
+    SchemaType.BYTES: primitives.BytesSchema,
+    SchemaType.NONE: primitives.BytesSchema,
+    SchemaType.PROTOBUF: primitives.BytesSchema,
+    SchemaType.STRING: primitives.StringSchema,
+    SchemaType.BOOLEAN: primitives.BooleanSchema,
+    SchemaType.INT8: primitives.Int8Schema,
+    SchemaType.INT16: primitives.Int16Schema,
+    SchemaType.INT32: primitives.Int32Schema,
+    SchemaType.INT64: primitives.Int64Schema,
+    SchemaType.FLOAT: primitives.FloatSchema,
+    SchemaType.DOUBLE: primitives.DoubleSchema,
+    SchemaType.DATE: times.DateSchema,
+    SchemaType.TIME: times.TimeSchema,
+    SchemaType.TIMESTAMP: times.TimestampSchema,
+    SchemaType.INSTANT: times.InstantSchema,
+    SchemaType.LOCAL_DATE: times.LocalDateSchema,
+    SchemaType.LOCAL_TIME: times.LocalTimeSchema,
+    SchemaType.LOCAL_DATE_TIME: times.LocalDateTimeSchema,
+}
+
+
+def schema_of(info: SchemaInfo) -> AnySchema:
+    """A schema that decodes what the definition describes.
+
+    Raises:
+        SchemaSerializationError: It makes no sense, or is of a type that isn't decoded here.
+    """
+    simple = _SIMPLE.get(info.type)
+    if simple is not None:
+        return simple()
+    try:
+        match info.type:
+            case SchemaType.AVRO:
+                return AvroSchema(schema_definition=info.data, records_as=GenericRecord)
+            case SchemaType.JSON:
+                return JsonSchema(schema_definition=info.data, records_as=GenericRecord)
+            case SchemaType.PROTOBUF_NATIVE:
+                return ProtobufNativeSchema(parse_native_definition(info.data))
+            case SchemaType.KEY_VALUE:
+                key, value = split_key_value_info(info)
+                encoding = key_value_encoding_of(info)
+                return KeyValueSchema(schema_of(key), schema_of(value), encoding)
+            case _:
+                pass
+    except InvalidConfigurationError as error:
+        raise SchemaSerializationError(f"the topic's {info.type.name} schema: {error}") from error
+    raise SchemaSerializationError(f"values of type {info.type.name} are not decoded here")
+
+
+class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
+    """Values of whatever schema they were written with; only consumers can have it.
+
+    On a topic without a schema, and for messages without one, values are bytes.
+    """
+
+    def __init__(self) -> None:
+        # The topic's newest schema, for messages that name none; None: bytes.
+        self._topic_schema: AnySchema | None = None
+
+    def schema_info(self) -> SchemaInfo:
+        """See `Schema`; brokers are told of no schema, so they check nothing."""
+        return SchemaInfo(SchemaType.AUTO_CONSUME, "AutoConsume")
+
+    @property
+    def reads_versions(self) -> bool:
+        """See `Schema`."""
+        return True
+
+    @property
+    def needs_topic_schema(self) -> bool:
+        """See `Schema`."""
+        return True
+
+    def with_topic_schema(self, topic_schema: SchemaInfo | None) -> AutoConsumeSchema:
+        """See `Schema`."""
+        schema = AutoConsumeSchema()
+        if topic_schema is not None:
+            schema._topic_schema = schema_of(topic_schema)
+        return schema
+
+    @property
+    def has_separate_key(self) -> bool:
+        """See `Schema`."""
+        return self._topic_schema is not None and self._topic_schema.has_separate_key
+
+    def encode(self, value: Any) -> bytes:
+        """Never: use AutoProduceBytesSchema."""
+        raise SchemaSerializationError(f"AUTO_CONSUME encodes nothing, {value!r:.100} neither")
+
+    def decode(self, data: bytes) -> Any:
+        """See `Schema`."""
+        return data if self._topic_schema is None else self._topic_schema.decode(data)
+
+    def decoder_for(self, writer: SchemaInfo | None) -> Decoder[Any]:
+        """See `Schema`."""
+        schema = self._topic_schema if writer is None else schema_of(writer)
+        return (schema or primitives.BytesSchema()).decoder_for(None)
+
+
+class AutoProduceBytesSchema(Schema[bytes]):
+    """Bytes that were encoded already, checked against the topic's schema; for producers.
+
+    With `schema`, that one is registered instead of the topic's own.
+    """
+
+    def __init__(self, schema: AnySchema | None = None) -> None:
+        # What bytes are checked against; None until a topic is known.
+        self._schema = schema
+        self._needs_topic_schema = schema is None
+
+    def schema_info(self) -> SchemaInfo:
+        """See `Schema`."""
+        if self._schema is None:
+            return SchemaInfo(SchemaType.AUTO_PUBLISH, "AutoPublish")
+        return self._schema.schema_info()
+
+    @property
+    def needs_topic_schema(self) -> bool:
+        """See `Schema`."""
+        return self._needs_topic_schema
+
+    def with_topic_schema(self, topic_schema: SchemaInfo | None) -> AutoProduceBytesSchema:
+        """See `Schema`."""
+        if not self._needs_topic_schema:
+            return self
+        if topic_schema is None:
+            return AutoProduceBytesSchema(primitives.BytesSchema())
+        return AutoProduceBytesSchema(_Stored(topic_schema))
+
+    def encode(self, value: bytes) -> bytes:
+        """See `Schema`; the bytes as they are, after they were decoded once to see."""
+        if not isinstance(value, bytes):
+            raise primitives.misfit(SchemaType.AUTO_PUBLISH, value, "bytes")
+        if self._schema is None:
+            raise SchemaSerializationError("AutoProduceBytesSchema: no topic's schema is known yet")
+        self._schema.decode(value)
+        return value
+
+    def decode(self, data: bytes) -> bytes:
+        """See `Schema`."""
+        return data
+
+
+class _Stored(Schema[Any]):
+    """A topic's schema, with the definition exactly as it is stored."""
+
+    def __init__(self, info: SchemaInfo) -> None:
+        self._info = info
+        self._schema = schema_of(info)
+
+    def schema_info(self) -> SchemaInfo:
+        """See `Schema`."""
+        return self._info
+
+    def encode(self, value: Any) -> bytes:
+        """See `Schema`."""
+        return self._schema.encode(value)
+
+    def decode(self, data: bytes) -> Any:
+        """See `Schema`."""
+        return self._schema.decode(data)

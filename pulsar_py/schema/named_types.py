@@ -1,0 +1,163 @@
+"""Types with a name, whose definition stands once in a text: see `value_types`.
+
+Here are enumerations and fixed sizes; records have a module of their own. Pure.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.schema.value_types import (
+    AvroJson,
+    BytesType,
+    MisfitError,
+    Names,
+    ValueType,
+    takes,
+)
+
+__all__ = ["EnumType", "FixedType", "NamedType", "full_name"]
+
+
+def full_name(name: str, namespace: str | None) -> str:
+    """A name with its namespace, which a dotted name brings along."""
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+class NamedType(ValueType):
+    """A type with a name, whose definition stands once in a text."""
+
+    kind: str
+
+    def __init__(self, name: str, namespace: str | None, identity: object) -> None:
+        self.name = name
+        # None: that of what is around it.
+        self.namespace = namespace
+        # What two nodes of the same type have in common.
+        self.identity = identity
+
+    @property
+    def branch(self) -> str:  # type: ignore[override] # known once it is defined
+        """Its full name."""
+        return self._full_name
+
+    def definition(self, names: Names) -> AvroJson:
+        """See `ValueType`."""
+        name = full_name(self.name, self.namespace or names.namespace)
+        self._full_name = name
+        if (known := names.defined.get(name)) is not None:
+            if known.identity != self.identity:
+                raise InvalidConfigurationError(
+                    f"Avro name {name}: {known.identity} and {self.identity} would share it"
+                )
+            return names.reference(name)
+        names.defined[name] = self
+        outer = names.namespace
+        names.namespace = name.rpartition(".")[0] or None
+        try:
+            text: dict[str, Any] = {"type": self.kind, "name": self.name}
+            if self.namespace:
+                text["namespace"] = self.namespace
+            return text | self.details(names)
+        finally:
+            names.namespace = outer
+
+    @abstractmethod
+    def details(self, names: Names) -> dict[str, AvroJson]:
+        """What its definition has beside kind and name."""
+
+
+class FixedType(NamedType):
+    """A certain count of bytes."""
+
+    kind = "fixed"
+
+    def __init__(self, name: str, namespace: str | None, size: int) -> None:
+        super().__init__(name, namespace, ("fixed", size))
+        self.size = size
+        self._bytes = BytesType()
+
+    def details(self, names: Names) -> dict[str, AvroJson]:
+        """See `NamedType`."""
+        del names
+        return {"size": self.size}
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`."""
+        data = self._bytes.to_avro(value)
+        if len(data) != self.size:
+            raise MisfitError(f"takes {self.size} bytes, not {len(data)}")
+        return data
+
+    def from_avro(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        return self._bytes.from_avro(plain)
+
+    def to_json(self, value: Any) -> Any:
+        """See `ValueType`."""
+        return self._bytes.to_json(self.to_avro(value))
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        return self.to_avro(self._bytes.from_json(plain))
+
+    def to_default(self, value: Any) -> AvroJson:
+        """See `ValueType`."""
+        return self._bytes.to_default(value)
+
+    @property
+    def is_sizeless(self) -> bool:
+        """See `ValueType`."""
+        return self.size == 0
+
+
+class EnumType(NamedType):
+    """A Python enumeration by its members' names, or just symbols."""
+
+    kind = "enum"
+
+    def __init__(
+        self,
+        name: str,
+        namespace: str | None,
+        symbols: Iterable[str],
+        members: type[Enum] | None = None,
+        default: str | None = None,
+    ) -> None:
+        self.symbols = tuple(symbols)
+        super().__init__(name, namespace, members or self.symbols)
+        self._members = members
+        self._default = default
+
+    def details(self, names: Names) -> dict[str, AvroJson]:
+        """See `NamedType`."""
+        del names
+        text: dict[str, AvroJson] = {"symbols": [*self.symbols]}
+        return text if self._default is None else text | {"default": self._default}
+
+    def to_avro(self, value: Any) -> Any:
+        """See `ValueType`; a symbol's text is fine, too."""
+        if isinstance(value, Enum) and (self._members is None or isinstance(value, self._members)):
+            value = value.name
+        if isinstance(value, str) and value in self.symbols:
+            return value
+        raise takes(f"one of {', '.join(self.symbols)}", value)
+
+    def from_avro(self, plain: Any) -> Any:
+        """See `ValueType`."""
+        return plain if self._members is None else self._members[plain]
+
+    def from_json(self, plain: Any) -> Any:
+        """See `ValueType`; the official Python client writes a member's value."""
+        if isinstance(plain, str) and plain in self.symbols:
+            return self.from_avro(plain)
+        if self._members is not None:
+            try:
+                return self._members(plain)
+            except ValueError:
+                pass
+        raise takes(f"one of {', '.join(self.symbols)}", plain)
