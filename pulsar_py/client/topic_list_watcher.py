@@ -70,7 +70,7 @@ class TopicListWatcher:
         # The broker's hash of the list it told last; None before.
         self._topics_hash: str | None = None
         # Updates that came before the answer was handled; None: it was.
-        self._early: list[tuple[Sequence[str], Sequence[str]]] | None = None
+        self._early: list[tuple[Sequence[str], Sequence[str]]] | None = []
 
     @property
     def is_connected(self) -> bool:

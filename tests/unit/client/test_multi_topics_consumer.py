@@ -1,0 +1,456 @@
+"""One consumer of several topics or partitions, against a broker in memory, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
+from pulsar_py.client.enums import ConsumerType, InitialPosition
+from pulsar_py.client.message import Message
+from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.topic_message_id import MultiMessageId, TopicMessageId
+from pulsar_py.common.errors import (
+    AlreadyClosedError,
+    ClientTimeoutError,
+    ConsumerBusyError,
+    InvalidConfigurationError,
+    InvalidMessageError,
+    InvalidTopicNameError,
+    OperationNotSupportedError,
+)
+from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID, MessageId
+from tests.simulated_client import World, simulated
+
+A = "persistent://public/default/a"
+B = "persistent://public/default/b"
+P = "persistent://public/default/p"
+
+
+async def subscribe(world: World, *topics: str, **options: Any) -> MultiTopicsConsumer:
+    consumer = await world.client.subscribe(list(topics), "sub", **options)
+    assert isinstance(consumer, MultiTopicsConsumer)
+    return consumer
+
+
+async def receive(consumer: MultiTopicsConsumer, count: int) -> list[Message]:
+    return [await consumer.receive(5000) for _ in range(count)]
+
+
+def data(messages: list[Message]) -> list[bytes]:
+    return [each.data() for each in messages]
+
+
+def test_messages_of_all_topics_are_received_and_acknowledged() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            await world.send("a", "a0", "a1")
+            await world.send("b", "b0")
+            messages = await receive(consumer, 3)
+            assert sorted(data(messages)) == [b"a0", b"a1", b"b0"]
+            for message in messages:
+                await consumer.acknowledge(message)
+            await asyncio.sleep(1)
+            assert (world.backlog(A, "sub"), world.backlog(B, "sub")) == (0, 0)
+
+    simulated(work)
+
+
+def test_a_partitioned_topic_is_its_partitions_and_each_keeps_its_order() -> None:
+    async def work(world: World) -> None:
+        await world.create_partitioned("p", 3)
+        async with await subscribe(world, "p") as consumer:
+            assert consumer.topic() == P
+            assert consumer.topics() == [f"{P}-partition-{index}" for index in range(3)]
+            for index in range(3):
+                await world.send(f"{P}-partition-{index}", *(f"{index}{n}" for n in range(20)))
+            messages = await receive(consumer, 60)
+            for index in range(3):
+                own = [each for each in data(messages) if each.startswith(b"%d" % index)]
+                assert own == [b"%d%d" % (index, n) for n in range(20)]
+
+    simulated(work)
+
+
+def test_no_topic_starves_another() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            await world.send("a", *(f"a{n}" for n in range(200)))
+            await world.send("b", "b0")
+            await asyncio.sleep(1)
+            assert b"b0" in data(await receive(consumer, 2))
+
+    simulated(work)
+
+
+def test_lists_and_ids_are_acknowledged_in_their_topics() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            await world.send("a", "a0", "a1")
+            await world.send("b", "b0", "b1")
+            messages = await receive(consumer, 4)
+            await consumer.acknowledge([messages[0], messages[1].message_id()])
+            await consumer.acknowledge(messages[2].message_id())
+            last = messages[3]
+            await consumer.acknowledge(
+                TopicMessageId.of(last.topic_name(), MessageId.parse(last.message_id().serialize()))
+            )
+            await asyncio.sleep(1)
+            assert (world.backlog(A, "sub"), world.backlog(B, "sub")) == (0, 0)
+
+    simulated(work)
+
+
+def test_an_id_without_topic_is_refused() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            with pytest.raises(InvalidMessageError, match="tells no topic"):
+                await consumer.acknowledge(MessageId(1, 1))
+            with pytest.raises(InvalidMessageError, match="none of the consumer's 2 topics"):
+                await consumer.acknowledge(Message.of(b"", topic="c"))
+
+    simulated(work)
+
+
+def test_cumulative_acknowledgements_stay_within_their_topic() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            await world.send("a", "a0", "a1", "a2")
+            await world.send("b", "b0", "b1")
+            messages = {each.data(): each for each in await receive(consumer, 5)}
+            await consumer.acknowledge_cumulative(messages[b"a1"])
+            await asyncio.sleep(1)
+            assert (world.backlog(A, "sub"), world.backlog(B, "sub")) == (1, 2)
+            await consumer.acknowledge_cumulative(
+                MultiMessageId({A: messages[b"a2"].message_id(), B: messages[b"b0"].message_id()})
+            )
+            await asyncio.sleep(1)
+            assert (world.backlog(A, "sub"), world.backlog(B, "sub")) == (0, 1)
+
+    simulated(work)
+
+
+def test_a_refused_message_comes_again_from_its_topic() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(
+            world,
+            "a",
+            "b",
+            consumer_type=ConsumerType.Shared,
+            negative_ack_redelivery_delay_ms=2000,
+        ) as consumer:
+            await world.send("a", "a0")
+            await world.send("b", "b0")
+            for message in await receive(consumer, 2):
+                if message.data() == b"a0":
+                    consumer.negative_acknowledge(message)
+                else:
+                    await consumer.acknowledge(message)
+            again = await consumer.receive(5000)
+            assert (again.data(), again.redelivery_count()) == (b"a0", 1)
+
+    simulated(work)
+
+
+def test_everything_unacknowledged_can_be_asked_for_again() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            await world.send("a", "a0")
+            await world.send("b", "b0")
+            await receive(consumer, 2)
+            consumer.redeliver_unacknowledged_messages()
+            assert sorted(data(await receive(consumer, 2))) == [b"a0", b"b0"]
+
+    simulated(work)
+
+
+def test_receiving_ends_in_time_and_says_of_what() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            with pytest.raises(ClientTimeoutError, match="no message within 100 ms for sub on"):
+                await consumer.receive(100)
+            assert consumer.receive_nowait() is None
+
+    simulated(work)
+
+
+def test_a_cancelled_receive_loses_nothing() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1):
+                    await consumer.receive()
+            await world.send("a", "a0")
+            assert (await consumer.receive(1000)).data() == b"a0"
+
+    simulated(work)
+
+
+def test_batches_come_from_all_topics() -> None:
+    async def work(world: World) -> None:
+        policy = ConsumerBatchReceivePolicy(10, -1, 500)
+        async with await subscribe(world, "a", "b", batch_receive_policy=policy) as consumer:
+            assert await consumer.batch_receive() == []
+            await world.send("a", *(f"a{n}" for n in range(6)))
+            await world.send("b", *(f"b{n}" for n in range(6)))
+            await asyncio.sleep(1)
+            assert len(await consumer.batch_receive()) == 10
+            assert len(await consumer.batch_receive()) == 2
+
+    simulated(work)
+
+
+def test_iteration_ends_with_the_consumer() -> None:
+    async def work(world: World) -> None:
+        consumer = await subscribe(world, "a", "b")
+        await world.send("a", "a0")
+        seen = []
+        async for message in consumer:
+            seen.append(message.data())
+            await consumer.close()
+        assert seen == [b"a0"]
+        with pytest.raises(AlreadyClosedError, match="sub on"):
+            await consumer.receive()
+        await consumer.close()
+
+    simulated(work)
+
+
+def test_who_waits_hears_of_the_end() -> None:
+    async def work(world: World) -> None:
+        consumer = await subscribe(world, "a", "b")
+        async with asyncio.TaskGroup() as group:
+
+            async def wait() -> None:
+                with pytest.raises(AlreadyClosedError):
+                    await consumer.receive()
+
+            for _ in range(3):
+                group.create_task(wait())
+            await asyncio.sleep(1)
+            await consumer.close()
+
+    simulated(work)
+
+
+def test_partitions_that_come_up_are_read_from_their_beginning() -> None:
+    async def work(world: World) -> None:
+        await world.create_partitioned("p", 1)
+        async with await subscribe(world, "p") as consumer:
+            await world.grow("p", 3)
+            await world.send(f"{P}-partition-2", "early")
+            assert (await consumer.receive(61_000)).data() == b"early"
+            assert len(consumer.topics()) == 3
+
+    simulated(work)
+
+
+def test_noticing_partitions_can_be_turned_off() -> None:
+    async def work(world: World) -> None:
+        await world.create_partitioned("p", 1)
+        async with await subscribe(world, "p", auto_update_partitions=False) as consumer:
+            await world.grow("p", 3)
+            await asyncio.sleep(200)
+            assert len(consumer.topics()) == 1
+
+    simulated(work)
+
+
+def test_seeking_everywhere() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            await world.send("a", "a0")
+            await asyncio.sleep(10)
+            middle = world.clock.wall_time_millis()
+            await asyncio.sleep(10)
+            await world.send("a", "a1")
+            await world.send("b", "b0")
+            for message in await receive(consumer, 3):
+                await consumer.acknowledge(message)
+
+            await consumer.seek(EARLIEST_MESSAGE_ID)
+            assert sorted(data(await receive(consumer, 3))) == [b"a0", b"a1", b"b0"]
+            await consumer.seek(middle)
+            assert sorted(data(await receive(consumer, 2))) == [b"a1", b"b0"]
+            await consumer.seek(LATEST_MESSAGE_ID)
+            with pytest.raises(ClientTimeoutError):
+                await consumer.receive(3000)
+
+    simulated(work)
+
+
+def test_seeking_topic_by_topic() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            await world.send("a", "a0", "a1")
+            await world.send("b", "b0", "b1")
+            ids = {each.data(): each.message_id() for each in await receive(consumer, 4)}
+
+            await consumer.seek(ids[b"a0"])
+            assert data(await receive(consumer, 1)) == [b"a1"]
+            await consumer.seek(lambda topic: EARLIEST_MESSAGE_ID if topic == B else None)
+            assert data(await receive(consumer, 2)) == [b"b0", b"b1"]
+            await consumer.seek({A: ids[b"a0"], B: ids[b"b0"]})
+            assert sorted(data(await receive(consumer, 2))) == [b"a1", b"b1"]
+
+    simulated(work)
+
+
+def test_last_ids_and_what_is_left() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            assert not await consumer.has_message_available()
+            await world.send("a", "a0", "a1")
+            last = await consumer.get_last_message_id()
+            assert (last[A].entry_id, last[B].entry_id) == (1, -1)
+            assert {each.topic_name for each in await consumer.get_last_message_ids()} == {A, B}
+            assert await consumer.has_message_available()
+            await receive(consumer, 2)
+            assert not await consumer.has_message_available()
+
+    simulated(work)
+
+
+def test_the_queue_is_shared_among_the_parts() -> None:
+    async def work(world: World) -> None:
+        await world.create_partitioned("p", 4)
+        async with await subscribe(
+            world, "p", max_total_receiver_queue_size_across_partitions=40
+        ) as consumer:
+            for index in range(4):
+                await world.send(f"{P}-partition-{index}", *(str(n) for n in range(30)))
+            await asyncio.sleep(5)
+            assert consumer.statistics().receiver_queue_size == 40
+            assert len(await receive(consumer, 120)) == 120
+            assert consumer.statistics().total_messages_received == 120
+
+    simulated(work)
+
+
+def test_pausing_stops_permits() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b", receiver_queue_size=4) as consumer:
+            consumer.pause()
+            await world.send("a", *(f"a{n}" for n in range(10)))
+            await receive(consumer, 4)
+            with pytest.raises(ClientTimeoutError):
+                await consumer.receive(1000)
+            consumer.resume()
+            assert len(await receive(consumer, 6)) == 6
+
+    simulated(work)
+
+
+def test_unsubscribing_deletes_the_subscription_everywhere() -> None:
+    async def work(world: World) -> None:
+        consumer = await subscribe(world, "a", "b")
+        await consumer.unsubscribe()
+        assert consumer.is_closed
+        async with await subscribe(
+            world, "a", "b", initial_position=InitialPosition.Earliest
+        ) as again:
+            await world.send("a", "a0")
+            assert data(await receive(again, 1)) == [b"a0"]
+
+    simulated(work)
+
+
+def test_a_topic_that_refuses_leaves_none_open() -> None:
+    async def work(world: World) -> None:
+        async with await world.client.subscribe("b", "sub"):
+            with pytest.raises(ConsumerBusyError):
+                await subscribe(world, "a", "b")
+        async with await subscribe(world, "a", "b"):
+            pass
+
+    simulated(work)
+
+
+def test_cancelling_the_subscribing_leaves_none_open() -> None:
+    async def work(world: World) -> None:
+        await world.create_partitioned("p", 3)
+        for step in range(1, 12):
+            try:
+                async with asyncio.timeout(step * 0.001):
+                    consumer = await world.client.subscribe("p", "sub")
+            except TimeoutError:
+                await asyncio.sleep(1)
+            else:
+                await consumer.close()
+        async with await world.client.subscribe("p", "sub") as consumer:
+            assert consumer.is_connected()
+
+    simulated(work)
+
+
+def test_a_listener_gets_messages_of_all_topics_until_paused() -> None:
+    async def work(world: World) -> None:
+        seen: list[bytes] = []
+
+        async def listener(consumer: MultiTopicsConsumer, message: Message) -> None:
+            seen.append(message.data())
+            await consumer.acknowledge(message)
+
+        async with await subscribe(world, "a", "b", message_listener=listener) as consumer:
+            await world.send("a", "a0")
+            await world.send("b", "b0")
+            await asyncio.sleep(1)
+            assert sorted(seen) == [b"a0", b"b0"]
+            consumer.pause_message_listener()
+            await world.send("a", "a1")
+            await asyncio.sleep(1)
+            assert len(seen) == 2
+            consumer.resume_message_listener()
+            await asyncio.sleep(1)
+            assert seen[2:] == [b"a1"]
+            assert (world.backlog(A, "sub"), world.backlog(B, "sub")) == (0, 0)
+
+    simulated(work)
+
+
+def test_what_it_is() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b", consumer_name="me") as consumer:
+            assert consumer.topic() == f"{A},{B}"
+            assert (consumer.subscription_name(), consumer.consumer_name()) == ("sub", "me")
+            assert consumer.is_connected()
+            assert not consumer.is_closed
+            assert not consumer.has_reached_end_of_topic
+            with pytest.raises(OperationNotSupportedError, match="message_listener"):
+                consumer.pause_message_listener()
+            with pytest.raises(OperationNotSupportedError, match="retry_enable"):
+                await consumer.reconsume_later(Message.of(b"", topic="a"))
+        assert not consumer.is_connected()
+
+    simulated(work)
+
+
+def test_it_takes_over_after_the_broker_is_back() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b") as consumer:
+            for connection in list(asyncio.get_running_loop().network.connections):  # type: ignore[attr-defined] # of SimulatedLoop
+                connection.abort()
+            await world.send("b", "b0")
+            assert (await consumer.receive(30_000)).data() == b"b0"
+
+    simulated(work)
+
+
+@pytest.mark.parametrize(
+    ("topics", "options", "error"),
+    [
+        ([], {}, InvalidConfigurationError),
+        (["a", "b"], {"receiver_queue_size": 0}, InvalidConfigurationError),
+        (["a", "x://b"], {}, InvalidTopicNameError),
+    ],
+)
+def test_what_cannot_be_subscribed_to(
+    topics: list[str], options: dict[str, Any], error: type[Exception]
+) -> None:
+    async def work(world: World) -> None:
+        with pytest.raises(error):
+            await subscribe(world, *topics, **options)
+
+    simulated(work)
