@@ -42,11 +42,11 @@ EntryKey = tuple[int, int]
 class ValueDecoder(Protocol):
     """Makes values of a consumer's payloads; `client.schema_reader` has the one with versions."""
 
-    def decode(self, data: bytes, schema_version: bytes | None, key: bytes | None) -> Any:
+    def decode(self, data: bytes | None, schema_version: bytes | None, key: bytes | None) -> Any:
         """The value of a message.
 
         Args:
-            data: Its payload; never that of a null value.
+            data: Its payload; None for a null value.
             schema_version: As the message names it, None where it names none.
             key: Its key's bytes, for separated key-value schemas.
 
@@ -181,15 +181,16 @@ class Message:
     def value(self) -> Any:  # Any: the schema decides
         """The payload as the consumer's schema reads it; None for a null value.
 
+        Of a key-value schema with a separate key, a null value still has its key.
+
         Raises:
             SchemaSerializationError: The payload does not fit the schema.
         """
-        if self.has_null_value():
-            return None
+        data = None if self.has_null_value() else self._data
         decoder = self.entry.decoder
         if decoder is None:
-            return self._data
-        return decoder.decode(self._data, self.schema_version(), self.key_bytes())
+            return data
+        return decoder.decode(data, self.schema_version(), self.key_bytes())
 
     def message_id(self) -> ReceivedMessageId:
         """Where the message stands; store `message_id().serialize()` to come back to it."""

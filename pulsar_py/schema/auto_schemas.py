@@ -85,12 +85,8 @@ def schema_of(info: SchemaInfo) -> AnySchema:
 class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
     """Values of whatever schema they were written with; only consumers can have it.
 
-    On a topic without a schema, and for messages without one, values are bytes.
+    Messages that name no version of the topic's schema were written without one: they are bytes.
     """
-
-    def __init__(self) -> None:
-        # The topic's newest schema, for messages that name none; None: bytes.
-        self._topic_schema: AnySchema | None = None
 
     def schema_info(self) -> SchemaInfo:
         """See `Schema`; brokers are told of no schema, so they check nothing."""
@@ -101,35 +97,18 @@ class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
         """See `Schema`."""
         return True
 
-    @property
-    def needs_topic_schema(self) -> bool:
-        """See `Schema`."""
-        return True
-
-    def with_topic_schema(self, topic_schema: SchemaInfo | None) -> AutoConsumeSchema:
-        """See `Schema`."""
-        schema = AutoConsumeSchema()
-        if topic_schema is not None:
-            schema._topic_schema = schema_of(topic_schema)
-        return schema
-
-    @property
-    def has_separate_key(self) -> bool:
-        """See `Schema`."""
-        return self._topic_schema is not None and self._topic_schema.has_separate_key
-
     def encode(self, value: Any) -> bytes:
         """Never: use AutoProduceBytesSchema."""
         raise SchemaSerializationError(f"AUTO_CONSUME encodes nothing, {value!r:.100} neither")
 
     def decode(self, data: bytes) -> Any:
         """See `Schema`."""
-        return data if self._topic_schema is None else self._topic_schema.decode(data)
+        return data
 
     def decoder_for(self, writer: SchemaInfo | None) -> Decoder[Any]:
         """See `Schema`."""
-        schema = self._topic_schema if writer is None else schema_of(writer)
-        return (schema or primitives.BytesSchema()).decoder_for(None)
+        schema = primitives.BytesSchema() if writer is None else schema_of(writer)
+        return schema.decoder_for(None)
 
 
 class AutoProduceBytesSchema(Schema[bytes]):
