@@ -149,6 +149,7 @@ class BinaryLookup:
         self._tasks = TaskOwner("lookup")
         self._lookups: SharedCalls[BrokerAddress] = SharedCalls(self._tasks)
         self._counts: SharedCalls[int] = SharedCalls(self._tasks)
+        self._schemas: SharedCalls[SchemaAnswer | None] = SharedCalls(self._tasks)
         self._places = asyncio.Semaphore(context.config.concurrent_lookup_requests)
 
     async def lookup(self, topic: str) -> BrokerAddress:
@@ -264,6 +265,9 @@ class BinaryLookup:
 
     async def schema(self, topic: str, version: bytes | None = None) -> SchemaAnswer | None:
         """See `LookupService`."""
+        return await self._schemas.run((topic, version), partial(self._schema, topic, version))
+
+    async def _schema(self, topic: str, version: bytes | None) -> SchemaAnswer | None:
         try:
             answer = await self._repeat(
                 lambda request_id: client_commands.get_schema(topic, request_id, version),
