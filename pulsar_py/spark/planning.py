@@ -128,6 +128,36 @@ class TopicLayout:
             return DataLoss(self.topic, position, self.start)
         return None
 
+    def until(self, end: Position) -> TopicLayout:
+        """The same topic as it was when it ended at `end`."""
+        if self.known_end is not None:
+            return TopicLayout(self.topic, [], known_end=min(self.known_end, end))
+        cut = []
+        for ledger in self.ledgers:
+            if ledger.ledger_id > end.ledger_id:
+                break
+            count = ledger.entries_count
+            if ledger.ledger_id == end.ledger_id:
+                count = min(count, end.entry_id)
+            size = ledger.size_bytes
+            if count != ledger.entries_count:
+                size = round(count * ledger.bytes_per_entry)
+            cut.append(LedgerExtent(ledger.ledger_id, count, size))
+        return TopicLayout(self.topic, cut)
+
+    def before(self, position: Position) -> Position | None:
+        """The last entry before `position`, None if there is none."""
+        if position.entry_id > 0 and self.known_end is not None:
+            return Position(position.ledger_id, position.entry_id - 1)
+        last = None
+        for ledger in self.ledgers:
+            count = ledger.entries_count
+            if ledger.ledger_id == position.ledger_id:
+                count = min(count, position.entry_id)
+            if ledger.ledger_id <= position.ledger_id and count > 0:
+                last = Position(ledger.ledger_id, count - 1)
+        return last
+
     def extents(self, start: Position, end: Position) -> Iterator[tuple[LedgerExtent, int, int]]:
         """The parts of ledgers within `[start, end)`: ledger, first entry id, end entry id."""
         for ledger in self.ledgers:

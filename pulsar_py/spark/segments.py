@@ -15,7 +15,7 @@ Source: spec section 8.3; PulsarSourceRDD of the JVM connector for time-outs.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
 
@@ -102,7 +102,7 @@ class BrokerEntrySource:
         self._queue_bytes = queue_bytes
         self._crypto_key_reader = crypto_key_reader
 
-    async def read(self, piece: Piece) -> AsyncIterator[Sequence[Message]]:
+    async def read(self, piece: Piece) -> AsyncGenerator[Sequence[Message], None]:
         """All messages of the piece's entries, in order, in runs.
 
         Raises:

@@ -122,3 +122,23 @@ def test_an_unknown_layout_is_one_piece() -> None:
 def test_a_topic_without_entries_starts_and_ends_in_its_last_ledger() -> None:
     empty = TopicLayout("t", [LedgerExtent(4, 0, 0)])
     assert empty.start == empty.end == Position(4, 0)
+
+
+@given(layouts(), POSITIONS)
+def test_an_earlier_end_leaves_out_what_came_later(layout: TopicLayout, end: Position) -> None:
+    assert entries_of(layout.until(end)) == between(entries_of(layout), EARLIEST, end)
+
+
+@given(layouts(), POSITIONS)
+def test_the_entry_before_a_position_is_the_last_one_read(
+    layout: TopicLayout, end: Position
+) -> None:
+    read = between(entries_of(layout), EARLIEST, end)
+    assert layout.before(end) == (read[-1] if read else None)
+
+
+def test_an_unknown_layout_can_be_cut_too() -> None:
+    layout = TopicLayout("t", [], known_end=Position(4, 2))
+    assert layout.until(Position(4, 1)).end == Position(4, 1)
+    assert layout.before(Position(4, 2)) == Position(4, 1)
+    assert layout.before(Position(4, 0)) is None

@@ -1,0 +1,267 @@
+"""From options to what tasks read: the plan of a batch, and of a micro-batch (edge).
+
+`plan_batch` asks where topics begin and end, applies what the user gave, and cuts pieces.
+`StreamPlanner` does the same for a stream, one micro-batch at a time, with offsets as `offsets` has
+them. Lost entries are reported by `failOnDataLoss`: an error, or a warning.
+
+Source: spec sections 8.3 and 8.4.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pulsar_py.client import Client
+from pulsar_py.client.consumer import Consumer
+from pulsar_py.client.consumer_config import ConsumerConfig
+from pulsar_py.client.enums import ConsumerType, InitialPosition
+from pulsar_py.common.errors import ConfigurationError, PulsarError
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.spark.catalog import TopicCatalog
+from pulsar_py.spark.offsets import Edge, StreamOffset, UserOffsets, UserPosition
+from pulsar_py.spark.options import ReadOptions
+from pulsar_py.spark.planning import Piece, TopicLayout, admit, split
+from pulsar_py.spark.pruning import NOTHING_PRUNED, Pruning
+
+logger = logging.getLogger(__name__)
+
+
+class DataLossError(PulsarError):
+    """Entries that a query should have read are gone; `failOnDataLoss=false` goes on without."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPiece:
+    """What one task reads: a piece, and which of its messages don't belong to the query."""
+
+    piece: Piece
+    # The first entry's messages before this batch index are left out.
+    first_batch_index: int = -1
+    # Both inclusive, milliseconds; None: no bound.
+    min_publish_millis: int | None = None
+    max_publish_millis: int | None = None
+
+
+def _time_of(times: Mapping[str, int], topic: str) -> int | None:
+    base = str(TopicName.parse(topic).base)
+    named = {("" if not name else str(TopicName.parse(name))): at for name, at in times.items()}
+    return named.get(topic, named.get(base, named.get("")))
+
+
+def _place_of(offsets: UserOffsets, topic: str, default: Edge) -> Edge | UserPosition:
+    named = {str(TopicName.parse(name)): place for name, place in offsets.places.items()}
+    place = UserOffsets(offsets.default, named).place_of(topic, str(TopicName.parse(topic).base))
+    return default if place is None else place
+
+
+async def plan_batch(
+    client: Client, options: ReadOptions, pruning: Pruning = NOTHING_PRUNED
+) -> list[PlannedPiece]:
+    """What the tasks of a batch read.
+
+    Raises:
+        DataLossError: The start was deleted, and that is an error.
+        ServiceError, ClientError: The cluster can't be asked.
+    """
+    catalog = TopicCatalog(client, options)
+    try:
+        partitions = [each for each in await catalog.partitions() if pruning.keeps_topic(each)]
+        planned: list[PlannedPiece] = []
+        for topic in partitions:
+            planned += await _plan_topic(catalog, options, topic, pruning, len(partitions))
+        return planned
+    finally:
+        await catalog.close()
+
+
+async def _plan_topic(
+    catalog: TopicCatalog,
+    options: ReadOptions,
+    topic: str,
+    pruning: Pruning,
+    topics_count: int,
+) -> list[PlannedPiece]:
+    layout = await catalog.layout(topic)
+    start, first_batch_index = await start_of(catalog, options, layout, Edge.EARLIEST)
+    end = await _end_of(catalog, options, layout)
+    times = (
+        _time_of(options.starting_time_millis, topic),
+        _time_of(options.ending_time_millis, topic),
+    )
+    low, high = _narrow(times, (pruning.min_publish_millis, pruning.max_publish_millis))
+    if pruning.min_publish_millis is not None:
+        start = max(start, await catalog.position_at(layout, pruning.min_publish_millis))
+    start, end = pruning.clamp(start, end)
+    report_loss(options, layout, start)
+    pieces = split(
+        layout,
+        layout.normalize(start),
+        end,
+        max_bytes=options.max_bytes_per_partition,
+        min_pieces=-(-options.min_partitions // topics_count),
+    )
+    return [
+        PlannedPiece(piece, first_batch_index if piece.start == start else -1, low, high)
+        for piece in pieces
+    ]
+
+
+def _narrow(
+    one: tuple[int | None, int | None], other: tuple[int | None, int | None]
+) -> tuple[int | None, int | None]:
+    lows = [each for each in (one[0], other[0]) if each is not None]
+    highs = [each for each in (one[1], other[1]) if each is not None]
+    return max(lows, default=None), min(highs, default=None)
+
+
+async def start_of(
+    catalog: TopicCatalog, options: ReadOptions, layout: TopicLayout, default: Edge
+) -> tuple[Position, int]:
+    """Where the user wants to start, and at which message of that entry (-1: the first)."""
+    time = _time_of(options.starting_time_millis, layout.topic)
+    if time is not None:
+        return await catalog.position_at(layout, time), -1
+    place = _place_of(options.starting, layout.topic, default)
+    start = await catalog.position_of(layout, place, is_end=False)
+    return start, place.batch_index if isinstance(place, UserPosition) else -1
+
+
+async def _end_of(catalog: TopicCatalog, options: ReadOptions, layout: TopicLayout) -> Position:
+    time = _time_of(options.ending_time_millis, layout.topic)
+    if time is not None:
+        return await catalog.position_at(layout, time + 1)
+    assert options.ending is not None, "a batch has an end"
+    place = _place_of(options.ending, layout.topic, Edge.LATEST)
+    return min(await catalog.position_of(layout, place, is_end=True), layout.end)
+
+
+def report_loss(options: ReadOptions, layout: TopicLayout, start: Position) -> None:
+    """An error or a warning if what begins at `start` was deleted.
+
+    Raises:
+        DataLossError: It was, and that is an error.
+    """
+    loss = layout.loss_before(start)
+    if loss is not None:
+        _report(options, str(loss))
+
+
+def _report(options: ReadOptions, text: str) -> None:
+    if options.fail_on_data_loss:
+        raise DataLossError(f"{text}; failOnDataLoss=false reads on without them")
+    logger.warning("entries are gone", extra={"detail": text})
+
+
+class StreamPlanner:
+    """Plans the micro-batches of one streaming query. Lives as long as the query."""
+
+    def __init__(self, client: Client, options: ReadOptions) -> None:
+        """Nothing is asked yet."""
+        self._client = client
+        self._options = options
+        self._catalog = TopicCatalog(client, options)
+        # Where an available-now query ends; None otherwise.
+        self._target: StreamOffset | None = None
+
+    async def close(self) -> None:
+        """Let go of what it needed."""
+        await self._catalog.close()
+
+    async def initial_offset(self) -> StreamOffset:
+        """Where the query starts that has no checkpoint."""
+        positions = {}
+        for topic in await self._catalog.partitions():
+            layout = await self._catalog.layout(topic)
+            start, batch_index = await start_of(self._catalog, self._options, layout, Edge.LATEST)
+            if batch_index > 0:
+                raise ConfigurationError(
+                    f"startingOffsets: {topic}: a stream starts at an entry, not at its message"
+                    f" {batch_index}"
+                )
+            positions[topic] = layout.normalize(start)
+        return StreamOffset(positions)
+
+    async def prepare_for_available_now(self) -> None:
+        """From now on nothing is read that is published later."""
+        self._target = await self.ends()
+
+    async def ends(self) -> StreamOffset:
+        """Where all topics end now."""
+        topics = await self._catalog.partitions()
+        return StreamOffset({topic: (await self._catalog.layout(topic)).end for topic in topics})
+
+    async def latest_offset(
+        self, start: StreamOffset, *, max_entries: int | None, max_bytes: int | None
+    ) -> StreamOffset:
+        """Where the next micro-batch ends; `start` itself if there is nothing new."""
+        layouts = {}
+        for topic in await self._catalog.partitions():
+            layout = await self._catalog.layout(topic)
+            layouts[topic] = layout if self._target is None else self._cut(layout, self._target)
+        starts = {topic: start.positions.get(topic, each.start) for topic, each in layouts.items()}
+        ends = admit(layouts, starts, max_entries=max_entries, max_bytes=max_bytes)
+        # A batch without entries must not move the offset: Spark would run it.
+        for topic, layout in layouts.items():
+            first = layout.normalize(starts[topic])
+            if first >= ends[topic]:
+                ends[topic] = starts[topic]
+        return StreamOffset(ends)
+
+    def _cut(self, layout: TopicLayout, target: StreamOffset) -> TopicLayout:
+        end = target.positions.get(layout.topic)
+        if end is None:
+            return TopicLayout(layout.topic, layout.ledgers[:0], known_end=EARLIEST)
+        return layout.until(end)
+
+    async def plan(self, start: StreamOffset, end: StreamOffset) -> list[PlannedPiece]:
+        """What the tasks of the micro-batch from `start` to `end` read.
+
+        Raises:
+            DataLossError: Some of it was deleted, and that is an error.
+        """
+        planned: list[PlannedPiece] = []
+        for gone in sorted(set(start.positions) - set(end.positions)):
+            _report(self._options, f"{gone}: the topic is gone")
+        for topic, until in end.positions.items():
+            since = start.positions.get(topic)
+            if since == until:
+                continue
+            layout = await self._catalog.layout(topic)
+            begin = layout.start if since is None else since
+            if self._options.predefined_subscription is None:
+                report_loss(self._options, layout, begin)
+            pieces = split(
+                layout,
+                layout.normalize(begin),
+                until,
+                max_bytes=self._options.max_bytes_per_partition,
+                min_pieces=-(-self._options.min_partitions // len(end.positions)),
+            )
+            planned += [PlannedPiece(piece) for piece in pieces]
+        return planned
+
+    async def commit(self, end: StreamOffset) -> None:
+        """Move the user's subscription, if there is one, behind what was read."""
+        name = self._options.predefined_subscription
+        if name is None:
+            return
+        config = ConsumerConfig(
+            consumer_type=ConsumerType.Failover,
+            initial_position=InitialPosition.Earliest,
+            receiver_queue_size=0,
+            ack_receipt_enabled=True,
+            ack_grouping_time_ms=0,
+        )
+        for topic, position in end.positions.items():
+            last = (await self._catalog.layout(topic)).before(position)
+            if last is None:
+                continue
+            consumer = await Consumer.open(self._client.context, topic, name, config)
+            try:
+                await consumer.acknowledge_cumulative(MessageId(*last))
+            finally:
+                await consumer.close()

@@ -1,0 +1,267 @@
+"""`format("pulsar")`: the classes that Spark calls (edge).
+
+Nothing but plumbing: options are parsed by `options`, plans are made by `plans`, rows by `reading`,
+writes by `sink`. Spark creates these objects in several processes and pickles some of them, so they
+hold values alone and find the process's loop and clients when they are called.
+
+Source: pyspark.sql.datasource; spec section 5.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.spark.catalog import TopicCatalog
+from pulsar_py.spark.columns import COLUMNS
+from pulsar_py.spark.offsets import StreamOffset
+from pulsar_py.spark.options import ReadOptions, UndecodableMode
+from pulsar_py.spark.plans import PlannedPiece, StreamPlanner, plan_batch
+from pulsar_py.spark.pruning import NOTHING_PRUNED, prune
+from pulsar_py.spark.reading import ReadTask
+from pulsar_py.spark.rows import UNDECODABLE_COLUMN, ValueColumns
+from pulsar_py.spark.runtime import runtime
+from pulsar_py.spark.schemas import value_columns
+from pulsar_py.spark.spark_types import ddl_of
+
+_PUSHDOWN_MODULE: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+"""Loaded in the planner that asks for push-down, and nowhere else."""
+
+
+class PulsarDataSource(DataSource):
+    """Pulsar topics, to read and to write, in batches and as streams."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is given."""
+        return "pulsar"
+
+    def schema(self) -> str:
+        """The columns of the topics' values, then the metadata columns."""
+        options = _either(self.options)
+        values = _ask_values(options)
+        columns = [(field.name, ddl_of(field.type)) for field in values.fields]
+        columns += [(name, COLUMNS[name].ddl) for name in options.columns]
+        if options.undecodable is UndecodableMode.COLUMN:
+            columns.append((UNDECODABLE_COLUMN, "BINARY"))
+        return ", ".join(f"`{name}` {ddl}" for name, ddl in columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For `spark.read`."""
+        options = ReadOptions.parse(self.options, is_streaming=False)
+        task = ReadTask(options, _ask_values(options), tuple(schema.names))
+        if _PUSHDOWN_MODULE in sys.modules:
+            return PrunedBatchReader(task)
+        return PulsarBatchReader(task)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
+        """For `spark.readStream`."""
+        options = ReadOptions.parse(self.options, is_streaming=True)
+        return PulsarStreamReader(ReadTask(options, _ask_values(options), tuple(schema.names)))
+
+    def writer(self, schema: StructType, overwrite: bool) -> Any:  # noqa: FBT001 - Spark's; Any: Spark's writers
+        """For `df.write`."""
+        from pulsar_py.spark.sink import make_batch_writer  # noqa: PLC0415 - readers don't need it
+
+        return make_batch_writer(self.options, schema, is_overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: FBT001, N802 - Spark's; Any: Spark's writers
+        """For `df.writeStream`."""
+        from pulsar_py.spark.sink import make_stream_writer  # noqa: PLC0415 - as above
+
+        return make_stream_writer(self.options, schema, is_overwrite=overwrite)
+
+
+def _either(options: Mapping[str, str]) -> ReadOptions:
+    """Spark asks for the schema before it says whether it is a batch or a stream."""
+    try:
+        return ReadOptions.parse(options, is_streaming=False)
+    except ConfigurationError as error:
+        try:
+            return ReadOptions.parse(options, is_streaming=True)
+        except ConfigurationError:
+            raise error from None
+
+
+def _ask_values(options: ReadOptions) -> ValueColumns:
+    shared = runtime()
+
+    async def ask() -> ValueColumns:
+        async with shared.clients.client(options.client) as client:
+            catalog = TopicCatalog(client, options)
+            try:
+                return await value_columns(client, options, await catalog.partitions())
+            finally:
+                await catalog.close()
+
+    return shared.loop.call(ask())
+
+
+class PiecePartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, planned: PlannedPiece) -> None:
+        super().__init__(planned)
+        self.planned = planned
+
+
+class PulsarBatchReader(DataSourceReader):
+    """Reads topics from a start to an end that are fixed when the query is planned."""
+
+    def __init__(self, task: ReadTask) -> None:
+        self._task = task
+        self._pruning = NOTHING_PRUNED
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """A task for each piece."""
+        shared = runtime()
+        options = self._task.options
+
+        async def plan() -> list[PlannedPiece]:
+            async with shared.clients.client(options.client) as client:
+                return await plan_batch(client, options, self._pruning)
+
+        return [PiecePartition(planned) for planned in shared.loop.call(plan())]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of one piece; Spark makes one partition of None where there are no pieces."""
+        if isinstance(partition, PiecePartition):
+            yield from self._task.read(partition.planned)
+
+
+class PrunedBatchReader(PulsarBatchReader):
+    """The same, where Spark hands down filters; it fails where it does not, if this is used."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's
+        """Take what excludes topics and ranges; all filters are evaluated again."""
+        parts = []
+        for each in filters:
+            column: tuple[str, ...] = getattr(each, "attribute", ())
+            if len(column) == 1:
+                parts.append((type(each).__name__, column[0], getattr(each, "value", None)))
+        self._pruning, _ = prune(parts)
+        return filters
+
+
+class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads topics as they grow. Lives in one process of the driver as long as its query."""
+
+    def __init__(self, task: ReadTask) -> None:
+        self._task = task
+        self._stream: _OpenStream | None = None
+
+    def __getstate__(self) -> dict[str, Any]:  # Any: as pickle has it
+        """Workers get the values alone."""
+        return {"_task": self._task, "_stream": None}
+
+    def _opened(self) -> _OpenStream:
+        if self._stream is None:
+            self._stream = _OpenStream(self._task.options)
+        return self._stream
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's
+        """Where a query without a checkpoint starts."""
+        offset: StreamOffset = self._opened().call("initial_offset")
+        return offset.to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
+        """Says that there are limits; `latestOffset` knows both of them."""
+        options = self._task.options
+        if options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(options.max_bytes_per_trigger)
+        if options.max_entries_per_trigger is not None:
+            return ReadMaxRows(options.max_entries_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802 - Spark's
+        """Where the next micro-batch ends."""
+        options = self._task.options
+        is_limited = not isinstance(limit, ReadAllAvailable)
+        end: StreamOffset = self._opened().call(
+            "latest_offset",
+            StreamOffset.from_json(start),
+            max_entries=options.max_entries_per_trigger if is_limited else None,
+            max_bytes=options.max_bytes_per_trigger if is_limited else None,
+        )
+        return end.to_json()
+
+    def reportLatestOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's
+        """Where the topics end, so that a query's progress shows how far behind it is."""
+        ends: StreamOffset = self._opened().call("ends")
+        return ends.to_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
+        """Nothing that is published later is read."""
+        self._opened().call("prepare_for_available_now")
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
+        """A task for each piece."""
+        planned = self._opened().call(
+            "plan", StreamOffset.from_json(start), StreamOffset.from_json(end)
+        )
+        return [PiecePartition(each) for each in planned]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of one piece; Spark makes one partition of None where there are no pieces."""
+        if isinstance(partition, PiecePartition):
+            yield from self._task.read(partition.planned)
+
+    def commit(self, end: dict[str, str]) -> None:
+        """Everything before `end` was taken care of."""
+        self._opened().call("commit", StreamOffset.from_json(end))
+
+    def stop(self) -> None:
+        """Let go of everything; Spark does not always say so, and nothing depends on it."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+class _OpenStream:
+    """A planner on the process's loop, with a client that stays open."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._loop = runtime().loop
+        self._planner, self._leave = self._loop.call(_open_planner(options))
+
+    def call(
+        self, name: str, *arguments: Any, **options: Any
+    ) -> Any:  # Any: as the planner's method has it
+        """Call a method of the planner on its loop."""
+        return self._loop.call(getattr(self._planner, name)(*arguments, **options))
+
+    def close(self) -> None:
+        self._loop.call(self._leave())
+
+
+async def _open_planner(
+    options: ReadOptions,
+) -> tuple[StreamPlanner, Any]:  # Any: an async callable
+    context = runtime().clients.client(options.client)
+    client = await context.__aenter__()
+    planner = StreamPlanner(client, options)
+
+    async def leave() -> None:
+        await planner.close()
+        await context.__aexit__(None, None, None)
+
+    return planner, leave
