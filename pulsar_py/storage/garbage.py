@@ -1,12 +1,14 @@
-"""Rewrites an entry log that is mostly garbage (edge); `compaction` says which.
+"""Rewrites entry logs that are mostly garbage (edge); `compaction` says which.
 
-All living runs are read, verified and copied to a log of their own while reads and writes go on;
-then the index gets their new places, and only after that is durable the old log goes.
+All living runs of a log are read, verified and copied while reads and writes go on; then the index
+gets their new places, and only after that is durable the old log goes. All logs of a collection are
+copied to the same new one, which rolls at its size, so that many small remains make few files.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Sequence
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.storage.entry_log import log_path
@@ -18,19 +20,40 @@ from pulsar_py.storage.entry_log_format import (
     run_length,
 )
 from pulsar_py.storage.index_format import run_key
-from pulsar_py.storage.ledger_storage import Copy, LedgerStorage
+from pulsar_py.storage.ledger_storage import Copy, LedgerStorage, RunWriter
+
+logger = logging.getLogger(__name__)
 
 PIECE_BYTES = 1024 * 1024
 
 
-async def compact_log(storage: LedgerStorage, log_id: int) -> int:
-    """Rewrite what lives in a log and remove the log; returns the bytes copied.
+async def compact_logs(storage: LedgerStorage, log_ids: Sequence[int]) -> int:
+    """Rewrite what lives in some logs and remove them, one by one; returns the bytes copied.
+
+    A log that is gone already is passed over.
 
     Raises:
-        CorruptDataError: A living run is damaged; the log stays.
-        StorageError: It can't be done now; the log stays.
+        CorruptDataError: A living run is damaged; its log and those behind it stay.
+        StorageError: It can't be done now; the logs not done stay.
     """
-    writer = storage.begin_copying()
+    writer = storage.begin_collection()
+    copied_bytes = 0
+    try:
+        for log_id in log_ids:
+            if log_id in storage.manifest.logs:
+                copied_bytes += await _compact_log(storage, writer, log_id)
+    except BaseException:
+        # What was copied may already be named by a manifest; the next start knows.
+        await writer.abandon(remove=False)
+        raise
+    finally:
+        storage.end_collection()
+    await writer.close()
+    return copied_bytes
+
+
+async def _compact_log(storage: LedgerStorage, writer: RunWriter, log_id: int) -> int:
+    storage.begin_copying()
     copies: dict[int, list[Copy]] = {}
     is_living: dict[int, bool] = {}
     copied_bytes = 0
@@ -48,13 +71,10 @@ async def compact_log(storage: LedgerStorage, log_id: int) -> int:
             copied_bytes += location.length
         await writer.sync()
         await storage.publish_copies(log_id, copies)
-    except BaseException:
-        # What was copied may already be named by a manifest; the next start knows.
-        await writer.abandon(remove=False)
-        raise
+        writer.published()
     finally:
         storage.end_copying()
-    await writer.close()
+    logger.info("entry log compacted", extra={"log_id": log_id, "copied": copied_bytes})
     return copied_bytes
 
 

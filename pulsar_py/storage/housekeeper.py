@@ -15,7 +15,7 @@ from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import CorruptDataError, DiskFullError, StorageError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.storage import compaction
-from pulsar_py.storage.garbage import compact_log
+from pulsar_py.storage.garbage import compact_logs
 from pulsar_py.storage.journal import journal_path
 from pulsar_py.storage.ledger_storage import LedgerStorage
 from pulsar_py.storage.settings import BookieSettings
@@ -125,12 +125,7 @@ class Housekeeper:
                 threshold=threshold,
                 busy_log_id=self._storage.busy_log_id,
             )
-            for log_id in chosen:
-                if log_id in self._storage.manifest.logs:
-                    copied_bytes = await compact_log(self._storage, log_id)
-                    logger.info(
-                        "entry log compacted", extra={"log_id": log_id, "copied": copied_bytes}
-                    )
+            await compact_logs(self._storage, chosen)
             return len(chosen)
 
     def stop(self) -> None:

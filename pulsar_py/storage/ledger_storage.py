@@ -48,7 +48,7 @@ SLICE_LEDGERS_COUNT = 50
 
 
 class RunWriter:
-    """Writes runs to entry logs, rolling at a size; one for flushes, one for each compaction."""
+    """Writes runs to entry logs, rolling at a size; one for flushes, one for each collection."""
 
     def __init__(self, storage: LedgerStorage) -> None:
         self._storage = storage
@@ -160,7 +160,9 @@ class LedgerStorage:
         self._publishing = asyncio.Lock()
         self._next_log_id = manifest.next_log_id
         self._next_table_id = manifest.next_table_id
-        # Ledgers deleted while a compaction copies: their copies must not come back.
+        # What a collection copies to; its log stays while that goes on, whatever is deleted.
+        self._copier: RunWriter | None = None
+        # Ledgers deleted while a log is copied: their copies must not come back.
         self._deleted_meanwhile: set[int] | None = None
 
     @property
@@ -286,11 +288,11 @@ class LedgerStorage:
                 log = logs[location.log_id]
                 logs[location.log_id] = replace(log, live_bytes=log.live_bytes - location.length)
         assert all(log.live_bytes >= 0 for log in logs.values())
-        busy = self._writer.log_id
+        busy = {writer.log_id for writer in (self._writer, self._copier) if writer is not None}
         logs = {
             log_id: log
             for log_id, log in logs.items()
-            if log_id != change.removed_log_id and (log.live_bytes or log_id == busy)
+            if log_id != change.removed_log_id and (log.live_bytes or log_id in busy)
         }
         return replace(self.manifest, logs=logs, mark=change.mark or self.manifest.mark)
 
@@ -345,14 +347,23 @@ class LedgerStorage:
             await table.retire()
         return True
 
-    def begin_copying(self) -> RunWriter:
-        """Start a compaction: a writer for its copies, to be given to `publish_copies`."""
+    def begin_collection(self) -> RunWriter:
+        """The writer for the copies of all logs that are compacted one after the other."""
+        assert self._copier is None
+        self._copier = RunWriter(self)
+        return self._copier
+
+    def end_collection(self) -> None:
+        """It is over, one way or the other."""
+        self._copier = None
+
+    def begin_copying(self) -> None:
+        """A log is being copied from now on, up to `end_copying`."""
         assert self._deleted_meanwhile is None
         self._deleted_meanwhile = set()
-        return RunWriter(self)
 
     def end_copying(self) -> None:
-        """The compaction is over, one way or the other."""
+        """The log is done, one way or the other."""
         self._deleted_meanwhile = None
 
     async def publish_copies(self, log_id: int, copies: Mapping[int, list[Copy]]) -> None:

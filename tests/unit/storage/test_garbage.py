@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 
@@ -8,10 +9,11 @@ from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.entry_log import log_path
-from pulsar_py.storage.garbage import compact_log
+from pulsar_py.storage.garbage import compact_logs
 from pulsar_py.storage.handles import BookieLedger
+from pulsar_py.storage.ledger_storage import Copy
 from pulsar_py.storage.ledger_store import LedgerOptions
-from tests.unit.storage.support import Listener, entry, start, write
+from tests.unit.storage.support import SMALL, Listener, entry, start, write
 
 
 async def all_entries(reader: object, count: int) -> list[bytes]:
@@ -94,6 +96,53 @@ async def test_reads_and_deletions_go_on_meanwhile() -> None:
     await bookie.close()
 
 
+async def test_the_logs_of_a_collection_become_few() -> None:
+    disk = MemoryDisk()
+    bookie = await start(disk)
+    writers = [(await write(bookie, 40))[0] for _ in range(20)]
+    await bookie.flush()
+    for writer in writers[::2]:
+        await bookie.delete(writer.ledger_id)
+
+    assert await bookie.collect_garbage(threshold=0.9) > 5
+
+    live_bytes = bookie.statistics().entry_log_live_bytes
+    full_logs = live_bytes // SMALL.entry_log_bytes
+    assert len(await disk.list_directory("entries")) <= full_logs + 2
+    for writer in writers[1::2]:
+        assert await all_entries(writer, 40) == [entry(entry_id) for entry_id in range(40)]
+    await bookie.close()
+
+
+async def test_a_log_that_is_copied_to_stays_when_all_in_it_is_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bookie = await start(MemoryDisk(), entry_log_bytes=100_000, read_cache_bytes=0)
+    storage = bookie.storage
+    writers = []
+    for _ in range(2):
+        writers.append((await write(bookie, 60))[0])
+        await bookie.flush()
+        await storage.roll_log()
+    one, two = writers
+    publish = storage.publish_copies
+    deleted: list[int] = []
+
+    async def publish_and_delete(log_id: int, copies: Mapping[int, list[Copy]]) -> None:
+        await publish(log_id, copies)
+        if not deleted and {*copies} == {one.ledger_id}:
+            deleted.append(one.ledger_id)
+            await bookie.delete(one.ledger_id)
+            await bookie.flush()
+
+    monkeypatch.setattr(storage, "publish_copies", publish_and_delete)
+    await compact_logs(storage, list(storage.manifest.logs))
+
+    assert deleted
+    assert await all_entries(two, 60) == [entry(entry_id) for entry_id in range(60)]
+    await bookie.close()
+
+
 async def test_a_damaged_living_run_keeps_its_log() -> None:
     disk = MemoryDisk()
     bookie = await start(disk)
@@ -104,13 +153,13 @@ async def test_a_damaged_living_run_keeps_its_log() -> None:
     await disk.replace(log_path(1), data)
 
     with pytest.raises(CorruptDataError, match="entries/0000000001: offset"):
-        await compact_log(bookie.storage, 1)
+        await compact_logs(bookie.storage, [1])
 
     data[700] ^= 1
     data[data.index(b"RUN1", 1000)] ^= 1  # Where a run should begin, its magic is gone.
     await disk.replace(log_path(1), data)
     await bookie.storage.readers.forget(1)
     with pytest.raises(CorruptDataError, match="bytes of living runs, expected"):
-        await compact_log(bookie.storage, 1)
+        await compact_logs(bookie.storage, [1])
     assert 1 in bookie.storage.manifest.logs
     await bookie.close()
