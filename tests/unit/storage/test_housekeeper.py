@@ -87,7 +87,7 @@ async def test_deleting_frees_a_full_disk() -> None:
     bookie = await start(disk, minimum_free_bytes=200_000, flush_interval_seconds=0.0)
     writers = []
     with suppress(DiskFullError):  # On a slow machine room is looked at before all are written.
-        for _ in range(9):
+        while len(writers) < 9:
             writers.append((await write(bookie, 100))[0])
     async with asyncio.timeout(5):
         while bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
