@@ -286,13 +286,15 @@ class PersistentTopic(Topic):
     async def _create_subscription(self, request: SubscribeRequest) -> Subscription:
         name = request.subscription_name
         self._check_may_create_subscription(name, is_durable=request.is_durable)
-        if not request.is_durable:
-            return self._add_subscription(name, self._new_reader_cursor(request))
-        subscription = await self.create_subscription(
-            name,
-            starts_at_earliest=request.starts_at_earliest,
-            properties=request.subscription_properties,
-        )
+        subscription: Subscription
+        if request.is_durable:
+            subscription = await self.create_subscription(
+                name,
+                starts_at_earliest=request.starts_at_earliest,
+                properties=request.subscription_properties,
+            )
+        else:
+            subscription = self._add_subscription(name, self._new_reader_cursor(request))
         if request.start_rollback_seconds > 0:
             now_millis = self.context.clock.wall_time_millis()
             await subscription.reset_to_time(now_millis - request.start_rollback_seconds * 1000)

@@ -135,14 +135,20 @@ async def test_a_reader_starts_at_its_position(rig: Rig) -> None:
     assert [line for line in cnx.take() if "message" in line] == ["message 2", "message 3"]
 
 
-async def test_rolling_back_starts_a_new_subscription_in_the_past(rig: Rig) -> None:
+@pytest.mark.parametrize("is_durable", [True, False])
+async def test_rolling_back_starts_a_new_subscription_in_the_past(
+    rig: Rig,
+    is_durable: bool,  # noqa: FBT001
+) -> None:
     topic, cnx = await rig.persistent(), rig.cnx()
     producer = await rig.producer(topic, rig.cnx())
     now = rig.clock.wall_time_millis()
     for n, age in enumerate((7_200_000, 1_800_000, 0)):
         send(producer, n, entry(n, publish_time=now - age))
     await producer.close()
-    consumer = await topic.subscribe(subscribe_request(cnx, start_rollback_seconds=3600))
+    consumer = await topic.subscribe(
+        subscribe_request(cnx, start_rollback_seconds=3600, is_durable=is_durable)
+    )
     consumer.flow(10)
     await rig.clock.sleep(0.01)
     assert [line for line in cnx.take() if "message" in line] == ["message 1", "message 2"]
