@@ -250,7 +250,9 @@ def _start_of(
     partitions_count: int,
 ) -> MessageId | Mapping[str, MessageId]:
     if start is None:
-        return LATEST_MESSAGE_ID
+        # The broker applies a rollback to a start at the beginning only (ReaderBuilderImpl).
+        by_rollback = config.start_message_from_rollback_duration_seconds > 0
+        return EARLIEST_MESSAGE_ID if by_rollback else LATEST_MESSAGE_ID
     if config.is_start_by_time:
         raise InvalidConfigurationError(
             f"reader of {topic}: start_message_id ({start}) and a start by time exclude each other"

@@ -65,13 +65,19 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         self._tasks.spawn(self._keep_fresh(), "keep fresh")
 
     async def _read_existing(self) -> None:
-        missing = CatchUp(await self._reader.get_last_message_ids(), self._read)
+        missing = await self._missing()
         while not missing.is_done:
             message = await self._read_or_give_up()
             if message is None:
                 return
             self._handle(message)
             missing.on_read(message.topic_name(), message.message_id())
+
+    async def _missing(self) -> CatchUp:
+        """What the topic has and the view has not; of a topic that isn't stored nothing."""
+        if not TopicName.parse(self.topic()).is_persistent:
+            return CatchUp((), self._read)
+        return CatchUp(await self._reader.get_last_message_ids(), self._read)
 
     async def _read_or_give_up(self) -> Message | None:
         """The next message; None where there is none: the last ones are gone, or compacted."""
@@ -171,7 +177,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             ServiceError, ClientError: The broker could not be asked how far the topic goes.
         """
         self._check_open()
-        missing = CatchUp(await self._reader.get_last_message_ids(), self._read)
+        missing = await self._missing()
         if missing.is_done:
             return
         waiter = asyncio.get_running_loop().create_future()
