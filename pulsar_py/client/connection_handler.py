@@ -1,7 +1,8 @@
 """How a producer or consumer gets its connection, and gets it back when it is lost (edge).
 
     UNINITIALIZED --open--> CONNECTING --registered--> READY
-    READY --connection or place lost--> CONNECTING (in the background, with backoff)
+    READY --connection or place lost--> CONNECTING (in the background, with backoff);
+                                        FAILED if it does not reconnect
     CONNECTING --first open failed, or fatal once open--> FAILED
     any --close--> CLOSED
 
@@ -100,6 +101,8 @@ class ConnectionHandler:
         self._owner = owner
         self.description = description
         self._fatal_errors = fatal_errors
+        # Whether it begins anew where it was lost; if not, that ends it.
+        self.reconnects = True
         self._slot = context.pool.new_slot()
         self._tasks = TaskOwner(description)
         config = context.config
@@ -286,6 +289,11 @@ class ConnectionHandler:
         logger.info("topic migrated", extra={"who": self.description, "service_url": text})
 
     def _begin_anew(self) -> None:
+        if not self.reconnects:
+            error = ConnectionClosedError(f"{self.description}: its place at the broker was lost")
+            self._fail(error)
+            self._owner.on_connection_failed(error)
+            return
         self.state = ConnectionState.CONNECTING
         self.cnx = None
         try:

@@ -195,6 +195,15 @@ class HttpLookup:
         call = partial(self._ask, "GET", path)
         return _object(await self._repeat(call, f"internal statistics of {topic}"))
 
+    async def stats(self, topic: str) -> dict[str, Any]:  # Any: JSON
+        """Rates, producers, subscriptions and states of a topic or partition, as `T/stats` tells.
+
+        Raises:
+            ServiceError, ClientError: As `LookupService.lookup`.
+        """
+        call = partial(self._ask, "GET", f"/admin/v2/{_topic_path(topic)}/stats")
+        return _object(await self._repeat(call, f"statistics of {topic}"))
+
     def abandon(self) -> None:
         """See `LookupService`."""
         self._tasks.abandon()

@@ -114,6 +114,9 @@ class ProducerConfig:
     access_mode: ProducerAccessMode = ProducerAccessMode.Shared
     interceptors: Sequence[ProducerInterceptor] = ()
     """Called in this order before a message goes out and after it was confirmed or failed."""
+    reconnects: bool = True
+    """Whether a lost place at the broker is taken again; if not, all that is under way fails with
+    ConnectionClosedError, and the producer has ended. For who has to know of each loss."""
     initial_subscription_name: str | None = None
     """A subscription to make with the topic, so that it keeps what is sent before anyone reads."""
 

@@ -97,6 +97,7 @@ class ProducerSession:
         self.connection = context.connection_handler(
             topic, self, description=f"producer {producer_id} of {topic}"
         )
+        self.connection.reconnects = config.reconnects
 
     async def opened(self, cnx: ClientCnx) -> None:
         """Register on `cnx`, and send all that waits."""

@@ -166,6 +166,21 @@ async def test_what_ends_it_for_good_is_told_to_the_owner(broker: ScriptedBroker
 
 
 @simulated
+async def test_one_that_does_not_reconnect_ends_when_it_is_lost(broker: ScriptedBroker) -> None:
+    async with simulated_client(broker) as client:
+        owner = Owner(client)
+        owner.handler.reconnects = False
+        await owner.handler.open()
+        owner.handler.connection_closed(owner.cnxs[0])
+        assert owner.handler.state is ConnectionState.FAILED
+        assert isinstance(owner.failures[0], ConnectionClosedError)
+        with pytest.raises(ConnectionClosedError, match=TOPIC):
+            await owner.handler.wait_connected()
+        assert len(owner.cnxs) == 1
+        await owner.handler.close()
+
+
+@simulated
 async def test_old_news_changes_nothing(broker: ScriptedBroker) -> None:
     async with simulated_client(broker) as client:
         owner = Owner(client)

@@ -246,6 +246,14 @@ def test_a_list_of_something_else_is_refused() -> None:
     with_server(fixed([1]), work)
 
 
+def test_statistics_are_handed_on_as_they_are() -> None:
+    async def work(server: HttpServer, lookup: HttpLookup) -> None:
+        assert await lookup.stats(TOPIC) == {"deduplicationStatus": "Enabled"}
+        assert server.asked[0].target == "/admin/v2/persistent/public/default/my%20topic/stats"
+
+    with_server(fixed({"deduplicationStatus": "Enabled"}), work)
+
+
 def test_a_schema_is_found_by_version() -> None:
     async def work(server: HttpServer, lookup: HttpLookup) -> None:
         found = await lookup.schema(TOPIC + "-partition-1", (3).to_bytes(8, "big"))
