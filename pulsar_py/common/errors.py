@@ -22,7 +22,7 @@
         ├── AlreadyClosedError, ForkedProcessError, ClientTimeoutError, OperationNotSupportedError
         ├── ConnectError, ConnectionClosedError, LookupFailedError, AuthenticationDataError
         ├── MessageTooBigError, ProducerQueueFullError, MemoryBufferFullError
-        ├── CryptoError, SchemaSerializationError, InvalidMessageError
+        ├── CryptoError, SchemaSerializationError, InvalidMessageError, SinkReplayError
         └── InvalidConfigurationError    a ConfigurationError, too
             ├── InvalidServiceUrlError
             └── CumulativeAcknowledgementNotAllowedError
@@ -421,6 +421,10 @@ class SchemaSerializationError(ClientError):
 
 class InvalidMessageError(ClientError):
     """A message, or its id, can't be used for this: foreign, incomplete or damaged."""
+
+
+class SinkReplayError(ClientError):
+    """What is to be written again is not what was written before; going on would lose rows."""
 
 
 class InvalidConfigurationError(ClientError, ConfigurationError):

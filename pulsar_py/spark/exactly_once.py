@@ -1,0 +1,233 @@
+"""Rows that arrive once, however often Spark runs a task: names, numbers and refusals (pure).
+
+Way A of the specification: the broker's deduplication remembers, for each producer name and topic
+partition, the highest sequence id it stored. A unit of work is what one task writes in one batch:
+
+    producer name   <key>-<output partition>
+    sequence id     (batch id + 1) * 2**32 + number of the row within the task
+
+The key is the query's id, or `idempotencyKey`. An attempt that is repeated asks for the last
+sequence id, leaves out the rows below it, and sends the row *at* it once more, alone: the broker
+answers that as a duplicate exactly if it is stored, so rows that were on their way when an earlier
+attempt died are known to have arrived. If that row does not come, the rows are not those of the
+earlier attempt, which is an error.
+
+What has to hold for that: deduplication is on; rows come in the same order each time (`input`
+without a shuffle, otherwise sorted by `columns:…` or `content`); a name has one producer at a time
+(the broker sees to it); entries go out one after the other, so that what is stored is always a
+run of rows from the first; the topic keeps its number of partitions while a batch is retried; and a
+batch is retried before the broker forgets the name
+(`brokerDeduplicationProducerInactivityTimeoutMinutes`).
+
+Source: spec section 8.5; MessageDeduplication in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from pulsar_py.common.errors import ConfigurationError, SinkReplayError
+from pulsar_py.common.names import TopicName
+from pulsar_py.spark.options import DeliveryGuarantee, WriteOptions
+
+ROWS_PER_BATCH: Final = 1 << 32
+"""Sequence ids that a batch has for one task."""
+
+MAX_BATCH_ID: Final = (1 << 31) - 2
+"""With the next one sequence ids would pass 63 bits."""
+
+JOB_BATCH_ID: Final = 0
+"""Of a batch job, which has no ids."""
+
+NEVER_SENT: Final = -1
+"""What the broker tells as last sequence id of a name that it does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOfWork:
+    """What one task writes in one batch, the same at each attempt."""
+
+    key: str
+    batch_id: int
+    output_partition: int
+
+    def __post_init__(self) -> None:
+        """Raises ConfigurationError if the batch id leaves no room for sequence ids."""
+        if not 0 <= self.batch_id <= MAX_BATCH_ID:
+            raise ConfigurationError(f"batch {self.batch_id}: ids go from 0 to {MAX_BATCH_ID}")
+
+    @property
+    def producer_name(self) -> str:
+        """The name under which the broker remembers it."""
+        return f"{self.key}-{self.output_partition}"
+
+    @property
+    def first_sequence_id(self) -> int:
+        """That of the first row."""
+        return (self.batch_id + 1) * ROWS_PER_BATCH
+
+    def sequence_id(self, row_number: int) -> int:
+        """That of a row, by its number within the task from 0.
+
+        Raises:
+            SinkReplayError: A task has more rows than a batch has ids.
+        """
+        if row_number >= ROWS_PER_BATCH:
+            raise SinkReplayError(f"{self.producer_name}: more than {ROWS_PER_BATCH} rows in a task")
+        return self.first_sequence_id + row_number
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What tells a task which work it does."""
+
+    # `sql.streaming.queryId` and `streaming.sql.batchId`; None outside of streams.
+    query_id: str | None
+    batch_id: int | None
+    output_partition: int
+    # Whether Spark calls the streaming writer; a stream's `foreachBatch` calls the batch writer.
+    is_stream_writer: bool
+
+
+def unit_of_work(origin: Origin, options: WriteOptions, job_id: str) -> UnitOfWork:
+    """The unit of work of a task.
+
+    Args:
+        origin: As the task's context tells.
+        options: Of the write.
+        job_id: Unique for this run of a batch job; unused in streams.
+
+    Raises:
+        ConfigurationError: Nothing tells it from other work with the same names.
+    """
+    key = options.idempotency_key
+    if origin.is_stream_writer and (origin.query_id is None or origin.batch_id is None):
+        raise ConfigurationError(
+            "deliveryGuarantee: 'exactly-once': Spark does not tell this task its query and batch"
+        )
+    if origin.query_id is None or origin.batch_id is None:
+        return UnitOfWork(key or job_id, JOB_BATCH_ID, origin.output_partition)
+    if key is None and not origin.is_stream_writer:
+        raise ConfigurationError(
+            "deliveryGuarantee: 'exactly-once' inside foreachBatch needs idempotencyKey, another"
+            " one for each write: two writes of one batch would be taken for one and the same"
+        )
+    return UnitOfWork(key or origin.query_id, origin.batch_id, origin.output_partition)
+
+
+class Verdict(Enum):
+    """What becomes of a row."""
+
+    SEND = "send"
+    """It is new."""
+    CONFIRM = "confirm"
+    """It is the last one the broker knows: sent again, alone, it comes back as a duplicate."""
+    SKIP = "skip"
+    """It is stored."""
+
+
+class Resumption:
+    """Where an attempt goes on in one topic partition. Owned by the producer's lane."""
+
+    __slots__ = ("_is_confirmed", "_last_sequence_id", "_topic", "_unit")
+
+    def __init__(self, unit: UnitOfWork, topic: str, last_sequence_id: int) -> None:
+        """Take in what the broker told when the producer was registered.
+
+        Raises:
+            SinkReplayError: A later batch was stored already under this name.
+        """
+        end = unit.first_sequence_id + ROWS_PER_BATCH
+        if last_sequence_id >= end:
+            stored = last_sequence_id // ROWS_PER_BATCH - 1
+            raise SinkReplayError(
+                f"{topic}: batch {stored} was already written as {unit.producer_name!r}, so batch"
+                f" {unit.batch_id} would be dropped as old; a query with a new checkpoint needs"
+                " another idempotencyKey"
+            )
+        self._unit = unit
+        self._topic = topic
+        self._last_sequence_id = last_sequence_id
+        # Whether the row that the broker knows last has come by, or there is none in this batch.
+        self._is_confirmed = last_sequence_id < unit.first_sequence_id
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether an earlier attempt stored rows here."""
+        return self._last_sequence_id >= self._unit.first_sequence_id
+
+    def judge(self, sequence_id: int) -> Verdict:
+        """What becomes of the row with that id; ids come in ascending order.
+
+        Raises:
+            SinkReplayError: The earlier attempt sent another row where this one should be.
+        """
+        if sequence_id < self._last_sequence_id:
+            return Verdict.SKIP
+        if sequence_id == self._last_sequence_id:
+            self._is_confirmed = True
+            return Verdict.CONFIRM
+        self.check_complete()
+        return Verdict.SEND
+
+    def check_complete(self) -> None:
+        """All rows have come by, or all that an earlier attempt can have sent.
+
+        Raises:
+            SinkReplayError: The last row that the earlier attempt sent was not among them.
+        """
+        if not self._is_confirmed:
+            row = self._last_sequence_id - self._unit.first_sequence_id
+            raise SinkReplayError(
+                f"{self._topic}: an earlier attempt at batch {self._unit.batch_id} stored row {row}"
+                f" of {self._unit.producer_name!r} here, and this one has no such row: the input"
+                " is not the same each time; see sequenceOrder"
+            )
+
+
+def check_options(options: WriteOptions) -> None:
+    """Refuse at the start what can't be exactly once.
+
+    Raises:
+        ConfigurationError: It names the option.
+    """
+    if options.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+        if options.sequence_order != "input":
+            raise ConfigurationError(
+                f"sequenceOrder: {options.sequence_order!r}: needs deliveryGuarantee exactly-once"
+            )
+        return
+    prefix = "deliveryGuarantee: 'exactly-once'"
+    if options.topic is None:
+        raise ConfigurationError(f"{prefix} needs the option topic")
+    if not TopicName.parse(options.topic).is_persistent:
+        raise ConfigurationError(f"{prefix}: {options.topic} is not persistent")
+    if options.client.admin_url is None:
+        raise ConfigurationError(
+            f"{prefix} needs admin.url: only the REST API tells whether deduplication is on"
+        )
+    for name in ("producername", "initialsequenceid"):
+        if name in options.client.producer:
+            raise ConfigurationError(f"{prefix}: pulsar.producer.{name} is set by the connector")
+
+
+def check_deduplication(statuses: Mapping[str, str | None]) -> None:
+    """Refuse topics whose broker does not drop what is sent twice.
+
+    Args:
+        statuses: `deduplicationStatus` of the statistics of each partition.
+
+    Raises:
+        ConfigurationError: It names the first such topic.
+    """
+    for topic, status in statuses.items():
+        if status != "Enabled":
+            raise ConfigurationError(
+                f"deliveryGuarantee: 'exactly-once': deduplication of {topic} is"
+                f" {status or 'unknown'}; enable it for the topic, the namespace"
+                " (pulsar-admin namespaces set-deduplication) or the broker"
+                " (brokerDeduplicationEnabled)"
+            )
