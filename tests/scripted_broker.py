@@ -44,6 +44,8 @@ class BrokerEnd(asyncio.Protocol):
             command = commands.read_command(frame.command)
             self.received.append(command)
             self.broker.received.append(command)
+            if frame.headers_and_payload is not None:
+                self.broker.entries.append(frame.headers_and_payload)
             answer = self.broker.script.get(command.type, _SILENT)(self, command)
             self.push(*([answer] if isinstance(answer, bytes) else answer or ()))
 
@@ -61,6 +63,8 @@ class ScriptedBroker:
     def __init__(self, *, host: str = "broker") -> None:
         self.ends: list[BrokerEnd] = []
         self.received: list[BaseCommand] = []
+        # What came after the command, of each SEND.
+        self.entries: list[bytes] = []
         self.script: dict[int, Answer] = dict(POLITE)
         self.address = ""
         self._host = host

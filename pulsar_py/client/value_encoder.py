@@ -14,7 +14,8 @@ from pulsar_py.client.message_builder import OutgoingMessage
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
 from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import Schema as WireSchema
-from pulsar_py.schema import Schema, SchemaInfo, SchemaType
+from pulsar_py.schema.schema import Schema
+from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
     from pulsar_py.client.client_context import ClientContext
@@ -53,17 +54,16 @@ class ValueEncoder:
         self._context = context
         self._topic = str(topic.base)
         self._schema = schema
+        # What the producer registers with; None for bytes.
+        self.wire_schema: WireSchema | None = (
+            None if schema is None else schema.schema_info().to_wire()
+        )
         # Whether payloads are the values themselves.
         self.takes_bytes = schema is None or (
             schema.schema_info().type in _BYTES and not schema.has_separate_key
         )
         # Versions of the schemas that messages brought, by their serialized definition.
         self._versions: dict[bytes, bytes] = {}
-
-    @property
-    def wire_schema(self) -> WireSchema | None:
-        """What the producer registers with; None for bytes."""
-        return None if self._schema is None else self._schema.schema_info().to_wire()
 
     def encode(self, message: OutgoingMessage) -> None:
         """Set the message's payload, and its key where that is part of the value.
