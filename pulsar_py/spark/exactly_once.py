@@ -76,7 +76,9 @@ class UnitOfWork:
             SinkReplayError: A task has more rows than a batch has ids.
         """
         if row_number >= ROWS_PER_BATCH:
-            raise SinkReplayError(f"{self.producer_name}: more than {ROWS_PER_BATCH} rows in a task")
+            raise SinkReplayError(
+                f"{self.producer_name}: more than {ROWS_PER_BATCH} rows in a task"
+            )
         return self.first_sequence_id + row_number
 
 
