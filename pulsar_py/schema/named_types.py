@@ -155,9 +155,10 @@ class EnumType(NamedType):
         """See `ValueType`; the official Python client writes a member's value."""
         if isinstance(plain, str) and plain in self.symbols:
             return self.from_avro(plain)
-        if self._members is not None:
-            try:
-                return self._members(plain)
-            except ValueError:
-                pass
+        if self._members is None:
+            # Only the writer knows what its values mean.
+            if isinstance(plain, str | int):
+                return plain
+        elif plain in [each.value for each in self._members]:
+            return self._members(plain)
         raise takes(f"one of {', '.join(self.symbols)}", plain)
