@@ -128,9 +128,10 @@ class ConsumerConfig:
             raise InvalidConfigurationError(
                 f"is_read_compacted: needs Exclusive or Failover, not {self.consumer_type.name}"
             )
-        if self.dead_letter_policy is not None and not self.is_shared:
+        if self.dead_letter_policy is not None and not (self.is_shared or self.retry_enable):
             raise InvalidConfigurationError(
-                f"dead_letter_policy: needs Shared or KeyShared, not {self.consumer_type.name}"
+                f"dead_letter_policy: needs Shared or KeyShared, where redeliveries are counted, "
+                f"or retry_enable; not {self.consumer_type.name}"
             )
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pulsar_py.client.client_context import ClientContext
 from pulsar_py.client.consumer import Consumer
@@ -20,6 +21,9 @@ from pulsar_py.client.producer import create_producer
 from pulsar_py.client.topic_lists import receiver_queue_size_per_topic
 from pulsar_py.client.topic_parts import PartRequest
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
+
+if TYPE_CHECKING:
+    from pulsar_py.client.letter_schema import LetterSchema
 
 __all__ = ["PartOpener", "attach_letters", "policy_of"]
 
@@ -45,6 +49,7 @@ def attach_letters(
         names,
         context,
         initial_subscription_name=policy.initial_subscription_name,
+        options={"schema": _letter_schema(config)},
     )
     letters = Letters(
         consumer,
@@ -57,6 +62,14 @@ def attach_letters(
     if config.is_shared:
         consumer.redelivery_filter = letters.take_over
     consumer.own(letters)
+
+
+def _letter_schema(config: ConsumerConfig) -> LetterSchema | None:
+    if config.schema is None:
+        return None
+    from pulsar_py.client.letter_schema import letter_schema_of  # noqa: PLC0415 - as consumers do
+
+    return letter_schema_of(config.schema)
 
 
 class PartOpener:
