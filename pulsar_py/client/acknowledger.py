@@ -71,6 +71,8 @@ class Acknowledger:
         self._timer: asyncio.TimerHandle | None = None
         # Done when the next flush is confirmed; None while nobody waits for it.
         self._receipt: asyncio.Future[None] | None = None
+        # The receipt of the last flush; None before the first one.
+        self._last_sent: asyncio.Future[None] | None = None
         # Receipts of flushes that were sent.
         self._unconfirmed: set[asyncio.Future[None]] = set()
 
@@ -104,17 +106,17 @@ class Acknowledger:
             return
         pending = self._tracker.take()
         if self._is_receipt_wanted:
-            receipt, self._receipt = self._receipt, None
+            receipt, self._receipt = self._receipt or _new_receipt(), None
+            self._last_sent = receipt
+            self._unconfirmed.add(receipt)
             self._tasks.spawn(self._confirm(self._cnx, pending, receipt), "ack receipt")
         else:
             self._cnx.write(consumer_commands.acks(self._consumer_id, pending, None))
 
     async def _confirm(
-        self, cnx: ClientCnx, pending: PendingAcks, receipt: asyncio.Future[None] | None
+        self, cnx: ClientCnx, pending: PendingAcks, receipt: asyncio.Future[None]
     ) -> None:
         """Send with request ids; the answers end the receipt."""
-        if receipt is not None:
-            self._unconfirmed.add(receipt)
         ids = [self._new_request_id(), self._new_request_id()]
         frames = consumer_commands.acks(self._consumer_id, pending, iter(ids))
         requests = [
@@ -125,8 +127,6 @@ class Acknowledger:
         ]
         results = await asyncio.gather(*requests, return_exceptions=True)
         errors = [each for each in results if isinstance(each, BaseException)]
-        if receipt is None:
-            return
         self._unconfirmed.discard(receipt)
         if receipt.done():
             return
@@ -136,18 +136,20 @@ class Acknowledger:
             receipt.set_result(None)
 
     async def receipt(self) -> None:
-        """Return when the flush that takes what is pending now has been confirmed.
+        """Return when the flush that takes what is pending now, or has just taken it, is confirmed.
 
         Raises:
             ServiceError, ClientError: It was not, and why; the messages may come again.
         """
-        if not self._is_receipt_wanted or self._tracker.is_empty:
+        if not self._is_receipt_wanted:
             return
-        if self._receipt is None:
-            self._receipt = asyncio.get_running_loop().create_future()
-            self._receipt.add_done_callback(_retrieve)
+        receipt = self._last_sent
+        if not self._tracker.is_empty:
+            receipt = self._receipt = self._receipt or _new_receipt()
+        if receipt is None or receipt.done():
+            return
         await within(
-            asyncio.shield(self._receipt),
+            asyncio.shield(receipt),
             self._timeout_seconds,
             f"{self._subject}: acknowledging",
         )
@@ -172,6 +174,12 @@ class Acknowledger:
                 each.set_exception(AlreadyClosedError(f"{self._subject}: closed"))
         self._receipt = None
         self._unconfirmed.clear()
+
+
+def _new_receipt() -> asyncio.Future[None]:
+    receipt: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    receipt.add_done_callback(_retrieve)
+    return receipt
 
 
 def _retrieve(receipt: asyncio.Future[None]) -> None:
