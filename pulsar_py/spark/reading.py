@@ -9,6 +9,7 @@ Source: spec sections 5.2 and 6.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import Future
@@ -77,6 +78,8 @@ class _OpenPiece:
         self._stack = AsyncExitStack()
         self._runs: AsyncIterator[Run] | None = None
         self._planned = planned
+        # The task that asks for the next run; None before it began.
+        self._advancing: asyncio.Task[Run | None] | None = None
         self._next: Future[Run | None] = self._loop.submit(self._advance())
 
     def next_run(self) -> Run | None:
@@ -87,6 +90,7 @@ class _OpenPiece:
         return run
 
     async def _advance(self) -> Run | None:
+        self._advancing = asyncio.current_task()
         if self._runs is None:
             self._runs = await self._open()
         return await anext(self._runs, None)
@@ -107,8 +111,14 @@ class _OpenPiece:
 
     def close(self) -> None:
         """Stop reading, wherever it is."""
-        self._next.cancel()
-        self._loop.call(self._stack.aclose())
+        self._loop.call(self._close())
+
+    async def _close(self) -> None:
+        task = self._advancing
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+        await self._stack.aclose()
 
 
 def within(run: Run, planned: PlannedPiece) -> Run:

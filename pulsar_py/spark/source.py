@@ -82,13 +82,13 @@ class PulsarDataSource(DataSource):
         """For `df.write`."""
         from pulsar_py.spark.sink import make_batch_writer  # noqa: PLC0415 - readers don't need it
 
-        return make_batch_writer(self.options, schema, is_overwrite=overwrite)
+        return make_batch_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: FBT001, N802 - Spark's; Any: Spark's writers
         """For `df.writeStream`."""
         from pulsar_py.spark.sink import make_stream_writer  # noqa: PLC0415 - as above
 
-        return make_stream_writer(self.options, schema, is_overwrite=overwrite)
+        return make_stream_writer(self.options, schema, overwrite=overwrite)
 
 
 def _either(options: Mapping[str, str]) -> ReadOptions:

@@ -1,0 +1,197 @@
+"""Plans of batches and of micro-batches, on topics of a broker in memory with ledgers of ten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable
+
+import pytest
+
+from pulsar_py import Broker
+from pulsar_py.client import Client
+from pulsar_py.client.enums import InitialPosition
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import Position
+from pulsar_py.spark.offsets import StreamOffset
+from pulsar_py.spark.plans import DataLossError, PlannedPiece, StreamPlanner, plan_batch
+from pulsar_py.spark.pruning import Pruning
+from tests.unit.spark.broker_parts import BROKER_CONFIG, publish, read_options
+
+TOPIC = "persistent://public/default/plans"
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    async with Broker(config=BROKER_CONFIG) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def client(broker: Broker) -> AsyncIterator[Client]:
+    async with Client(broker.service_url) as client:
+        yield client
+
+
+def covered(planned: Iterable[PlannedPiece], positions: list[Position]) -> list[int]:
+    """Which of the published messages lie in the pieces."""
+    return [
+        index
+        for each in planned
+        for index, position in enumerate(positions)
+        if each.piece.start <= position < each.piece.end
+    ]
+
+
+def planner_of(broker: Broker, client: Client, **options: str) -> StreamPlanner:
+    given = {"topic": TOPIC, "admin_url": broker.web_service_url} | options
+    return StreamPlanner(client, read_options(broker.service_url, is_streaming=True, **given))
+
+
+async def plan(broker: Broker, client: Client, **options: str) -> list[PlannedPiece]:
+    given = {"topic": TOPIC, "admin_url": broker.web_service_url} | options
+    return await plan_batch(client, read_options(broker.service_url, **given))
+
+
+async def test_a_batch_is_cut_at_ledgers(broker: Broker, client: Client) -> None:
+    positions = await publish(client, TOPIC, range(25))
+    planned = await plan(broker, client)
+    assert len(planned) == len({position.ledger_id for position in positions}) == 3
+    assert covered(planned, positions) == list(range(25))
+
+
+async def test_without_an_admin_url_a_topic_is_one_piece(broker: Broker, client: Client) -> None:
+    positions = await publish(client, TOPIC, range(25))
+    planned = await plan_batch(client, read_options(broker.service_url, topic=TOPIC))
+    assert len(planned) == 1
+    assert covered(planned, positions) == list(range(25))
+
+
+async def test_bounds_of_users_are_inclusive(broker: Broker, client: Client) -> None:
+    positions = await publish(client, TOPIC, range(25))
+    planned = await plan(
+        broker,
+        client,
+        startingOffsets=json.dumps({TOPIC: f"{positions[3]}:0"}),
+        endingOffsets=json.dumps({"plans": str(positions[17])}),
+    )
+    assert covered(planned, positions) == list(range(3, 18))
+    assert planned[0].first_batch_index == 0
+    assert planned[1].first_batch_index == -1
+
+
+async def test_times_are_bounds_of_positions_and_of_messages(
+    broker: Broker, client: Client
+) -> None:
+    positions = await publish(client, TOPIC, range(3))
+    async with await client.subscribe(
+        TOPIC, "s", initial_position=InitialPosition.Earliest
+    ) as consumer:
+        at = (await consumer.receive()).publish_timestamp()
+    (piece,) = await plan(broker, client, startingTime=str(at), endingTime=str(at + 5))
+    assert (piece.min_publish_millis, piece.max_publish_millis) == (at, at + 5)
+    assert covered([piece], positions)[0] == 0
+    assert await plan(broker, client, startingTime=str(at + 3_600_000)) == []
+
+
+async def test_pruning_leaves_out_topics_and_ledgers(broker: Broker, client: Client) -> None:
+    positions = await publish(client, TOPIC, range(25))
+    options = read_options(broker.service_url, topic=TOPIC, admin_url=broker.web_service_url)
+    second = positions[10].ledger_id
+    planned = await plan_batch(client, options, Pruning(min_ledger_id=second, max_ledger_id=second))
+    assert covered(planned, positions) == list(range(10, 20))
+    assert await plan_batch(client, options, Pruning(topics=frozenset({"other"}))) == []
+
+
+async def test_a_start_that_was_deleted_is_an_error_or_a_warning(
+    broker: Broker, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    positions = await publish(client, TOPIC, range(5))
+    gone = json.dumps({TOPIC: f"{positions[0].ledger_id - 1}:3"})
+    with pytest.raises(DataLossError, match=rf"{TOPIC}: entries from .*:3 on are gone"):
+        await plan(broker, client, startingOffsets=gone)
+    planned = await plan(broker, client, startingOffsets=gone, failOnDataLoss="false")
+    assert covered(planned, positions) == list(range(5))
+    assert "entries are gone" in caplog.text
+
+
+async def test_micro_batches_follow_one_another_without_gaps(
+    broker: Broker, client: Client
+) -> None:
+    positions = await publish(client, TOPIC, range(25))
+    planner = planner_of(broker, client, startingOffsets="earliest", maxEntriesPerTrigger="7")
+    offset, seen = await planner.initial_offset(), []
+    while True:
+        end = await planner.latest_offset(offset, max_entries=7, max_bytes=None)
+        if end == offset:
+            break
+        seen.append(covered(await planner.plan(offset, end), positions))
+        offset = end
+    await planner.close()
+    assert [index for batch in seen for index in batch] == list(range(25))
+    assert max(map(len, seen)) == 7
+
+
+async def test_a_replayed_batch_is_the_same(broker: Broker, client: Client) -> None:
+    positions = await publish(client, TOPIC, range(15))
+    planner = planner_of(broker, client, startingOffsets="earliest")
+    start = await planner.initial_offset()
+    end = await planner.latest_offset(start, max_entries=None, max_bytes=None)
+    before = await planner.plan(start, end)
+    await publish(client, TOPIC, range(15, 30))
+    assert await planner.plan(start, end) == before
+    assert covered(before, positions) == list(range(15))
+    await planner.close()
+
+
+async def test_available_now_ends_where_the_topic_ended(broker: Broker, client: Client) -> None:
+    await publish(client, TOPIC, range(5))
+    planner = planner_of(broker, client, startingOffsets="earliest")
+    start = await planner.initial_offset()
+    await planner.prepare_for_available_now()
+    target = await planner.ends()
+    await publish(client, TOPIC, range(5, 40))
+    await publish(client, TOPIC + "-new", range(5))
+    assert await planner.latest_offset(start, max_entries=None, max_bytes=None) == target
+    assert await planner.latest_offset(target, max_entries=None, max_bytes=None) == target
+    await planner.close()
+
+
+async def test_a_new_partition_is_read_from_its_beginning(broker: Broker, client: Client) -> None:
+    name = TopicName.parse(TOPIC + "-p")
+    await broker.service.topics.create_partitioned(name, 1)
+    planner = planner_of(broker, client, topic=str(name))
+    start = await planner.initial_offset()
+    await broker.service.topics.update_partitions(name, 2)
+    positions = await publish(client, str(name.partition(1)), range(5))
+    end = await planner.latest_offset(start, max_entries=None, max_bytes=None)
+    assert covered(await planner.plan(start, end), positions) == list(range(5))
+    await planner.close()
+
+
+async def test_a_topic_that_is_gone_is_a_loss(broker: Broker, client: Client) -> None:
+    await publish(client, TOPIC, range(1))
+    planner = planner_of(broker, client)
+    start = StreamOffset({TOPIC: Position(0, 0), TOPIC + "-gone": Position(0, 0)})
+    with pytest.raises(DataLossError, match="plans-gone: the topic is gone"):
+        await planner.plan(start, StreamOffset({TOPIC: Position(0, 0)}))
+    await planner.close()
+
+
+async def test_a_subscription_of_the_user_s_follows_what_was_read(
+    broker: Broker, client: Client
+) -> None:
+    positions = await publish(client, TOPIC, range(25))
+    planner = planner_of(broker, client, predefinedSubscription="mine")
+    await planner.commit(StreamOffset({TOPIC: positions[12]}))
+    await planner.close()
+    async with await client.subscribe(TOPIC, "mine") as consumer:
+        assert (await consumer.receive()).data() == b"12"
+
+
+async def test_a_stream_does_not_start_within_a_batch(broker: Broker, client: Client) -> None:
+    positions = await publish(client, TOPIC, range(1))
+    planner = planner_of(broker, client, startingOffsets=json.dumps({TOPIC: f"{positions[0]}:3"}))
+    with pytest.raises(ConfigurationError, match=f"{TOPIC}: a stream starts at an entry"):
+        await planner.initial_offset()
+    await planner.close()
