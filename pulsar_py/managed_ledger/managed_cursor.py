@@ -363,6 +363,16 @@ class ManagedCursor:
         """Whether an entry stands at or after the read position."""
         return self._state.has_more_entries()
 
+    @property
+    def ranges_not_persisted_count(self) -> int:
+        """Ranges and batches that the last write had to leave out."""
+        return 0 if self._persister is None else self._persister.ranges_not_persisted_count
+
+    @property
+    def ranges_over_limit_count(self) -> int:
+        """Ranges and batches beyond the limits of the settings; they are stored all the same."""
+        return 0 if self._persister is None else self._persister.ranges_over_limit_count
+
     def individual_ranges_count(self) -> int:
         """Ranges of individually acknowledged entries above the mark-delete position."""
         return self._state.ranges_count()
@@ -386,10 +396,8 @@ class ManagedCursor:
             state=self._state_name(),
             backlog_count=backlog,
             entries_to_read_count=state.entries_to_read_count(),
-            ranges_not_persisted_count=(
-                0 if persister is None else persister.ranges_not_persisted_count
-            ),
-            ranges_over_limit_count=0 if persister is None else persister.ranges_over_limit_count,
+            ranges_not_persisted_count=self.ranges_not_persisted_count,
+            ranges_over_limit_count=self.ranges_over_limit_count,
             properties=dict(state.properties),
         )
 

@@ -96,6 +96,7 @@ class BrokerService:
             cache_eviction_watermark=config.managedLedgerCacheEvictionWatermark,
             cache_max_age_seconds=config.managedLedgerCacheEvictionTimeThresholdMillis / 1000,
             cache_eviction_interval_seconds=config.managedLedgerCacheEvictionIntervalMs / 1000,
+            cursor_memory_bytes=config.managedLedgerCursorMemorySizeMB * MEBIBYTE,
         )
         self.schemas = SchemaRegistry(metadata, ledger_store, clock)
         self.ledger_store = ledger_store
@@ -432,6 +433,7 @@ def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
         cursor_persist_interval_seconds=1 / writes_per_second if writes_per_second > 0 else 1.0,
         cursor_max_entries_per_ledger=config.managedLedgerCursorMaxEntriesPerLedger,
         cursor_rollover_seconds=float(config.managedLedgerCursorRolloverTimeInSeconds),
+        max_ranges_in_cursor_entry=config.managedLedgerMaxRangesInCursorEntry,
         max_unacked_ranges_to_persist=config.managedLedgerMaxUnackedRangesToPersist,
         max_unacked_ranges_to_persist_in_metadata=(
             config.managedLedgerMaxUnackedRangesToPersistInMetadataStore

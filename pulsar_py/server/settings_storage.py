@@ -67,7 +67,8 @@ class StorageSettings(Settings):
         default=200_000,
         minimum=0,
         category=CURSORS,
-        doc="Ranges of acknowledgements of a cursor beyond which it warns; all are stored.",
+        doc="Ranges of acknowledgements of a cursor beyond which it warns and the metric"
+        " `pulsar_py_cursor_ranges_over_limit` shows it; all are stored.",
     )
     managedLedgerMaxBatchDeletedIndexToPersist: int = setting(
         default=200_000,
@@ -80,6 +81,23 @@ class StorageSettings(Settings):
         minimum=0,
         category=CURSORS,
         doc="Ranges stored with it in metadata when it closes.",
+    )
+
+    managedLedgerMaxRangesInCursorEntry: int = setting(
+        default=2000,
+        minimum=0,
+        category=CURSORS,
+        doc="Ranges and half acknowledged batches of a cursor up to which all are one record; with"
+        " more it is stored in segments, of which only those that changed are written. Pulsar has no"
+        " such setting.",
+    )
+    managedLedgerCursorMemorySizeMB: int = setting(
+        default=64,
+        minimum=0,
+        category=CURSORS,
+        doc="Megabytes of acknowledgements that cursors stored in segments keep in memory together;"
+        " what was not used for longest is read again when it is wanted. Pulsar has no such"
+        " setting.",
     )
 
     managedLedgerCacheSizeMB: int = setting(

@@ -8,11 +8,12 @@ Source: admin.md 1.4 and 3.15.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 
 from pulsar_py.admin.http_messages import Request, Response
 from pulsar_py.admin.router import Route
+from pulsar_py.common.names import TopicName
 from pulsar_py.server.broker import BrokerService
 
 STORAGE_METRICS = {
@@ -26,6 +27,17 @@ STORAGE_METRICS = {
     "is_taking_writes": ("pulsar_py_storage_writable", "gauge"),
 }
 """The embedded ledger store's own figures: name there, exported name and type."""
+
+CURSOR_METRICS = {
+    "ranges_over_limit_count": "pulsar_py_cursor_ranges_over_limit",
+    "ranges_not_persisted_count": "pulsar_py_cursor_ranges_not_persisted",
+}
+"""Gauges of durable cursors, a line for each that is not 0: attribute there, exported name.
+
+Over the limit: `managedLedgerMaxUnackedRangesToPersist` and its like warn and drop nothing. Not
+persisted: what neither a cursor ledger nor the metadata store took at the last write; it comes
+again after a crash.
+"""
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -59,4 +71,33 @@ class Metrics:
         for name, kind, value in values:
             lines.append(f"# TYPE {name} {kind}")
             lines.append(f'{name}{{cluster="{cluster}"}} {value:.15g}')
+        lines += self._cursor_lines(cluster)
         return Response(HTTPStatus.OK, ("\n".join(lines) + "\n").encode(), CONTENT_TYPE)
+
+    def _cursor_lines(self, cluster: str) -> list[str]:
+        lines = {name: [f"# TYPE {name} gauge"] for name in CURSOR_METRICS.values()}
+        for ledger in self._broker.managed_ledgers.ledgers:
+            for cursor in ledger.cursors.values():
+                for attribute, name in CURSOR_METRICS.items():
+                    if value := getattr(cursor, attribute):
+                        labels = {"cluster": cluster} | _labels_of(ledger.name, cursor.name)
+                        lines[name].append(f"{name}{{{_labels_text(labels)}}} {value}")
+        return [line for part in lines.values() for line in part]
+
+
+def _labels_of(ledger_name: str, cursor_name: str) -> dict[str, str]:
+    """Pulsar's labels of a subscription, from `tenant/namespace/persistent/topic`."""
+    topic = TopicName.from_managed_ledger_name(ledger_name)
+    return {
+        "namespace": str(topic.namespace_name),
+        "topic": str(topic),
+        "subscription": cursor_name,
+    }
+
+
+def _labels_text(labels: Mapping[str, str]) -> str:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -10,12 +10,13 @@ import pytest
 
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursor_format import NO_LEDGER
+from pulsar_py.managed_ledger.cursor_segments import StoredSegment, decode_entry
 from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.server.broker import managed_ledger_config
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.testing.clock import VirtualClock
-from tests.managed_ledger_parts import World, append_all, settle, texts
+from tests.managed_ledger_parts import Recorder, World, append_all, settle, texts
 from tests.unit.server.topics.rig import Rig, entry, send, subscribe_request
 from tests.unit.settings.parts import broker
 
@@ -189,6 +190,42 @@ async def test_ranges_stored_in_metadata_when_a_cursor_closes() -> None:
     cursor.acknowledge([Position(3, 2), Position(3, 4)])
     await ledger.close()
     assert (await after_a_crash(world)).cursor_ledger_id != NO_LEDGER
+
+
+@pytest.mark.setting("managedLedgerMaxRangesInCursorEntry")
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_a_cursor_with_more_ranges_is_stored_in_segments(limit: int) -> None:
+    world = World()
+    _, cursor = await opened(world, 8, managedLedgerMaxRangesInCursorEntry=limit)
+    cursor.acknowledge([Position(3, 2), Position(3, 4)])
+    await asyncio.sleep(1)
+    stored = [decode_entry(data) for data in world.store.ledgers[cursor.cursor_ledger_id].entries]
+    assert any(isinstance(each, StoredSegment) for each in stored) == (limit == 1)
+    again = await after_a_crash(world)
+    assert again.is_acknowledged(Position(3, 4))
+
+
+@pytest.mark.setting("managedLedgerCursorMemorySizeMB")
+@pytest.mark.parametrize("megabytes", [0, 1])
+async def test_acknowledgements_that_cursors_keep_in_memory(
+    virtual_clock: VirtualClock, megabytes: int
+) -> None:
+    settings = {
+        "managedLedgerCursorMemorySizeMB": megabytes,
+        "managedLedgerMaxRangesInCursorEntry": 0,
+        "managedLedgerMaxEntriesPerLedger": 5,
+        **ROLLS_AT_ONCE,
+    }
+    async with broker(virtual_clock, **settings) as rig:
+        managed_ledgers, config = rig.broker.managed_ledgers, rig.broker.config
+        ledger = await managed_ledgers.open("a/b/persistent/c", managed_ledger_config(config))
+        ledger.listener = Recorder()
+        cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
+        positions = await append_all(ledger, 20)
+        cursor.acknowledge(positions[1::2])
+        await virtual_clock.sleep(1.1)
+        assert bool(cursor.state.pages.cold) == (megabytes == 0)
+        assert cursor.backlog_count() == 10
 
 
 @pytest.mark.setting("managedLedgerCursorBackloggedThreshold")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_py.common.names import TopicName
+from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from pulsar_py.server.broker import managed_ledger_config
+from pulsar_py.standalone import Broker
 from tests.unit.admin.resources.conftest import Admin
 
 
@@ -21,3 +25,28 @@ async def test_the_storage_engine_has_its_figures(admin: Admin) -> None:
     lines = response.body.decode().splitlines()
     assert "# TYPE pulsar_py_storage_entry_log_read_bytes_total counter" in lines
     assert 'pulsar_py_storage_writable{cluster="standalone"} 1' in lines
+
+
+OVER = "pulsar_py_cursor_ranges_over_limit"
+
+
+async def test_a_cursor_beyond_its_limits_is_shown() -> None:
+    async with Broker(config={"managedLedgerMaxUnackedRangesToPersist": 1}) as broker:
+        admin = Admin(broker.service)
+        name = TopicName.parse('persistent://public/default/a"b')
+        service = broker.service
+        ledger = await service.managed_ledgers.open(
+            name.managed_ledger_name, managed_ledger_config(service.config)
+        )
+        cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
+        positions = [await ledger.append_and_wait(b"x" * 20) for _ in range(9)]
+        before = (await admin.call("GET", "/metrics")).body.decode().splitlines()
+        cursor.acknowledge(positions[1::2])
+        await cursor.flush()
+        after = (await admin.call("GET", "/metrics")).body.decode().splitlines()
+
+    assert [line for line in before if OVER in line] == [f"# TYPE {OVER} gauge"]
+    assert (
+        f'{OVER}{{cluster="standalone",namespace="public/default",'
+        f'topic="persistent://public/default/a\\"b",subscription="sub"}} 3'
+    ) in after
