@@ -697,8 +697,8 @@ class Consumer:
             if cnx.is_connected:
                 cnx.send(commands.close_consumer(self._consumer_id, cnx.next_request_id()))
             raise
+        self._acknowledger.connected(cnx)  # before the permits: what is done is not sent again
         self._receiver.connected(cnx)
-        self._acknowledger.connected(cnx)
 
     def on_connection_failed(self, error: Exception) -> None:
         """There will be no connection any more."""
@@ -720,6 +720,8 @@ class Consumer:
 
     def on_batch_end(self) -> None:
         """All that was received in one go is here."""
+        if self._redelivery_filter is not None:
+            self._receiver.give_up(self._redelivery_filter)
         self._receiver.wake()
 
     def on_active_consumer_change(self, *, is_active: bool) -> None:
