@@ -88,8 +88,8 @@ class StorageSettings(Settings):
         minimum=0,
         category=CURSORS,
         doc="Ranges and half acknowledged batches of a cursor up to which all are one record; with"
-        " more it is stored in segments, of which only those that changed are written. Pulsar has no"
-        " such setting.",
+        " more it is stored in segments, of which only changed ones are written. Pulsar has no such"
+        " setting.",
     )
     managedLedgerCursorMemorySizeMB: int = setting(
         default=64,
