@@ -98,16 +98,22 @@ class Batcher:
 
     def _post_plain_alone(self, payload: bytes, size: int) -> SendResult:
         # Hot path: produce unbatched in `make bench-client`.
-        outbox, clock = self._outbox, self._clock
-        if not outbox.is_plain or size + _ENTRY_OVERHEAD_BYTES > outbox.max_message_size:
-            return self.post(plain_message(payload), size)
-        entry = PendingEntry(clock.monotonic_seconds(), self._partition_index)
+        entry = PendingEntry(self._clock.monotonic_seconds(), self._partition_index)
         entry.bytes_count = size
+        self._post_bytes(entry, payload)
+        return SendResult(entry)
+
+    def _post_bytes(self, entry: PendingEntry, payload: bytes) -> None:
+        # Hot path: produce unbatched in `make bench-client`.
+        outbox, size = self._outbox, len(payload)
+        if not outbox.is_plain or size + _ENTRY_OVERHEAD_BYTES > outbox.max_message_size:
+            self._post_alone(entry, plain_message(payload))
+            return
         counters = self._counters
         counters.messages_sent += 1
         counters.bytes_sent += size
-        outbox.post_plain(entry, payload, self._sequences.give_run(1), clock.wall_time_millis())
-        return SendResult(entry)
+        publish_time = self._clock.wall_time_millis()
+        outbox.post_plain(entry, payload, self._sequences.give_run(1), publish_time)
 
     def post(self, message: OutgoingMessage, size: int) -> SendResult:
         """Any message; `size` bytes were reserved for it."""
@@ -157,7 +163,10 @@ class Batcher:
         entry.bytes_count = batch.bytes_count
         if count == 1:
             first = messages[0]
-            self._post_alone(entry, plain_message(first) if isinstance(first, bytes) else first)
+            if isinstance(first, bytes):
+                self._post_bytes(entry, first)
+            else:
+                self._post_alone(entry, first)
             return
         self._counters.messages_sent += count
         self._counters.bytes_sent += batch.bytes_count

@@ -80,6 +80,20 @@ class Producer(ABC):
             AlreadyClosedError: The producer or client is closed, or was while this waited.
             ServiceError: What the broker answered.
         """
+        if (
+            properties is None
+            and partition_key is None
+            and key is None
+            and ordering_key is None
+            and sequence_id is None
+            and replication_clusters is None
+            and not disable_replication
+            and event_timestamp is None
+            and deliver_at is None
+            and deliver_after is None
+            and schema is None
+        ):
+            return await self._send_plain_and_wait(content)
         return await self._send_and_wait(
             OutgoingMessage(
                 content,
@@ -165,6 +179,10 @@ class Producer(ABC):
     @abstractmethod
     def _send_message(self, message: OutgoingMessage) -> SendResult:
         """`send_nowait` of any message."""
+
+    async def _send_plain_and_wait(self, content: Any) -> MessageId:  # Any: as `send`
+        """`send` of a message that has nothing but a value."""
+        return await self._send_and_wait(OutgoingMessage(content))
 
     @abstractmethod
     async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:

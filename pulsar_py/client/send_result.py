@@ -87,14 +87,18 @@ class SendCompletion:
     async def wait(self) -> None:
         """Return when it is done, however it ended."""
         self.is_asked_for = True
-        if self.is_done:
-            return
+        if not self.is_done:
+            await self.waiter()
+
+    def waiter(self) -> asyncio.Future[None]:
+        """A future of one's own that is done when this is; it never fails. Before the end only."""
+        self.is_asked_for = True
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._waiters is None:
             self._waiters = [waiter]
         else:
             self._waiters.append(waiter)
-        await waiter
+        return waiter
 
     def outcome(self, batch_index: int) -> MessageId:
         """The id of one of its messages, once done.
@@ -134,7 +138,7 @@ class SendResult:
     def __await__(self) -> Generator[Any, None, MessageId]:
         completion = self._completion
         if not completion.is_done:
-            yield from completion.wait().__await__()
+            yield from completion.waiter()
         return completion.outcome(self._batch_index)
 
     def done(self) -> bool:
