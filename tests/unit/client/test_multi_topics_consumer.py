@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -452,5 +453,53 @@ def test_what_cannot_be_subscribed_to(
     async def work(world: World) -> None:
         with pytest.raises(error):
             await subscribe(world, *topics, **options)
+
+    simulated(work)
+
+
+def test_a_cancelled_close_can_be_repeated_and_leaves_nothing() -> None:
+    async def work(world: World) -> None:
+        await world.create_partitioned("p", 3)
+        for step in range(12):
+            consumer = await world.client.subscribe("p", "sub")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(step * 0.0005):
+                    await consumer.close()
+            await consumer.close()
+            await asyncio.sleep(1)
+            assert not [each for each in asyncio.all_tasks() if "sub on" in each.get_name()]
+        again = await world.client.subscribe("p", "sub")
+        await again.close()
+
+    simulated(work)
+
+
+@pytest.mark.parametrize("call", ["seek", "acknowledge", "last", "batch", "unsubscribe"])
+def test_cancelling_any_call_leaves_the_consumer_usable(call: str) -> None:
+    async def run(consumer: MultiTopicsConsumer, message: Message) -> None:
+        if call == "seek":
+            await consumer.seek(EARLIEST_MESSAGE_ID)
+        elif call == "acknowledge":
+            await consumer.acknowledge(message)
+        elif call == "last":
+            await consumer.get_last_message_ids()
+        elif call == "batch":
+            await consumer.batch_receive()
+        else:
+            await consumer.unsubscribe()
+
+    async def work(world: World) -> None:
+        for step in range(10):
+            async with await subscribe(world, "a", "b", ack_receipt_enabled=True) as consumer:
+                await world.send("a", f"a{step}")
+                message = await consumer.receive(5000)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(step * 0.0005):
+                        await run(consumer, message)
+                if call != "unsubscribe":
+                    await world.send("b", f"b{step}")
+                    while (await consumer.receive(10_000)).data() != b"b%d" % step:
+                        pass
+            await asyncio.sleep(1)
 
     simulated(work)
