@@ -86,6 +86,12 @@ class Outbox:
                 failure_action=config.crypto_failure_action,
             )
         self._can_chunk = config.chunking_enabled and topic.startswith("persistent:")
+        # Whether nothing changes a payload that the broker takes.
+        self._has_short_way = (
+            config.compression_type is CompressionType.NONE
+            and self.encryptor is None
+            and not (self._can_chunk and config.chunk_max_message_size > 0)
+        )
         # What the broker takes; of the newest connection.
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         # More than this can't be sent, however it is encoded.
@@ -105,11 +111,7 @@ class Outbox:
     @property
     def is_plain(self) -> bool:
         """Whether payloads go out as they are, and at once."""
-        return (
-            self._config.compression_type is CompressionType.NONE
-            and self.encryptor is None
-            and not self._unready
-        )
+        return self._has_short_way and not self._unready
 
     @property
     def outstanding(self) -> list[PendingEntry]:

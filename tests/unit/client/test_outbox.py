@@ -151,7 +151,8 @@ async def test_the_user_may_want_smaller_chunks(broker: ScriptedBroker) -> None:
     async with simulated_client(broker) as client:
         producer = await producer_of(client, chunking_enabled=True, chunk_max_message_size=10)
         await producer.send(b"x" * 25)
-    assert payloads(broker) == [[b"x" * 10], [b"x" * 10], [b"x" * 5]]
+        await producer.send_nowait(b"y" * 11)
+    assert payloads(broker) == [[b"x" * 10], [b"x" * 10], [b"x" * 5], [b"y" * 10], [b"y"]]
 
 
 @simulated
