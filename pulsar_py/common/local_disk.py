@@ -212,6 +212,9 @@ class _LocalReadFile(ReadFile):
     async def read_at(self, offset: int, length: int) -> bytes:
         return await self._disk.run(_read, self._descriptor, offset, length)
 
+    async def next_data(self, offset: int) -> int | None:
+        return await self._disk.run(_next_data, self._descriptor, offset)
+
     async def close(self) -> None:
         # From now on a stray write fails; the number may soon be another file's.
         descriptor, self._descriptor = self._descriptor, -1
@@ -262,6 +265,17 @@ def _read(descriptor: int, offset: int, length: int) -> bytes:
             break
         data += more
     return data
+
+
+def _next_data(descriptor: int, offset: int) -> int | None:
+    try:
+        return os.lseek(descriptor, offset, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return None
+        if error.errno == errno.EINVAL:  # A file system that can't tell.
+            return offset if offset < os.fstat(descriptor).st_size else None
+        raise
 
 
 def _create(path: str, reserve_bytes: int) -> int:

@@ -65,10 +65,12 @@ async def read_blocks(file: ReadFile, replay: ReplayFile) -> AsyncIterator[tuple
 
 
 async def has_block_after(file: ReadFile, file_id: int, start: int) -> bool:
-    """Whether a whole block of this file begins anywhere behind `start`."""
-    size = file.size_bytes
-    offset = start
-    while offset < size:
+    """Whether a whole block of this file begins anywhere behind `start`.
+
+    All of the file is looked at, save space that was reserved and never written.
+    """
+    offset: int | None = start
+    while (offset := await file.next_data(offset)) is not None:
         data = await read_fully(file, offset, PIECE_BYTES)
         at = data.find(BLOCK_MAGIC)
         while at >= 0:

@@ -76,6 +76,22 @@ async def test_reserved_space_reads_as_zeros(disk: Disk) -> None:
     await file.close()
 
 
+async def test_the_next_data_is_never_behind_a_byte_that_was_written(disk: Disk) -> None:
+    file = await disk.create("f", reserve_bytes=1_000_000)
+    assert await append_and_sync(file, [b"a" * 10]) is None
+    reader = await disk.open_read("f")
+
+    for offset in range(12):
+        found = await reader.next_data(offset)
+        if offset < 10:
+            assert found == offset
+        else:
+            assert found is None or found >= offset
+    assert await reader.next_data(1_000_000) is None
+    for each in (reader, file):
+        await each.close()
+
+
 async def test_create_refuses_what_exists_and_where_no_directory_is(disk: Disk) -> None:
     await (await disk.create("f")).close()
 

@@ -180,3 +180,19 @@ async def test_a_shared_lock_keeps_writers_away_and_changes_nothing(tmp_path: Pa
     assert (tmp_path / "LOCK").read_bytes() == before
     for disk in (reader, other, writer):
         await disk.close()
+
+
+async def test_space_that_was_reserved_and_never_written_is_passed_over(tmp_path: Path) -> None:
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f", reserve_bytes=64 * 1024 * 1024)
+    await file.append([b"x" * 10_000])
+    await file.sync()
+    reader = await disk.open_read("f")
+
+    assert await reader.next_data(9_999) == 9_999
+    found = await reader.next_data(1024 * 1024)
+    if found == 1024 * 1024:
+        pytest.skip("this file system does not tell written from reserved space")
+    assert found is None
+    for each in (reader, file, disk):
+        await each.close()
