@@ -103,6 +103,7 @@ class ProducerOptions(TypedDict, total=False):
     access_mode: ProducerAccessMode
     interceptors: Sequence[ProducerInterceptor]
     initial_subscription_name: str | None
+    reconnects: bool
 
 
 class ConsumerOptions(TypedDict, total=False):

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 from typing import Final
 
 from pulsar_py.client.authentication import Authentication
 from pulsar_py.client.authentication_plugins import authentication_from_plugin
+from pulsar_py.client.enums import CompressionType, HashingScheme
 from pulsar_py.common.errors import ConfigurationError
 
 Value = str | int | float | bool | None
@@ -30,6 +32,23 @@ def _seconds_of_millis(text: str) -> float:
 
 def _millis_of_nanos(text: str) -> int:
     return int(text) // 1_000_000
+
+
+def _millis_of_micros(text: str) -> float:
+    return int(text) / 1000
+
+
+def _member(kind: type[IntEnum]) -> Reader:
+    """A member by its name, however it is written."""
+    by_name = {member.name.lower(): member for member in kind}
+
+    def read(text: str) -> Value:
+        member = by_name.get(text.lower())
+        if member is None:
+            raise ValueError(f"none of {', '.join(each.name for each in kind)}")
+        return member
+
+    return read
 
 
 def _flag(text: str) -> bool:
@@ -90,8 +109,15 @@ PRODUCER: Final[Mapping[str, tuple[str, Reader]]] = {
     "batchingEnabled": ("batching_enabled", _flag),
     "batchingMaxMessages": ("batching_max_messages", int),
     "batchingMaxBytes": ("batching_max_allowed_size_in_bytes", int),
+    "batchingMaxPublishDelayMicros": ("batching_max_publish_delay_ms", _millis_of_micros),
     "chunkingEnabled": ("chunking_enabled", _flag),
+    "compressionType": ("compression_type", _member(CompressionType)),
+    "hashingScheme": ("hashing_scheme", _member(HashingScheme)),
 }
+
+PRODUCER_WITHOUT_EFFECT: Final = frozenset(
+    {"blockIfQueueFull", "messageRoutingMode", "autoUpdatePartitions", "topicName"}
+)
 
 _AUTH_PLUGIN: Final = "authpluginclassname"
 _AUTH_PARAMS: Final = "authparams"

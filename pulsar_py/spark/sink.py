@@ -1,14 +1,80 @@
 """Writers of the connector: what Spark calls on the driver and in tasks (edge).
 
-Source: spec sections 5.2 and 8.5.
+`make_batch_writer` and `make_stream_writer` run in a planner on the driver: they check the options
+and the rows' columns, and ask the cluster what can be asked before any row is sent. What they find
+goes to the tasks as one `WritePlan`. A task sends its rows and reports counts; there is nothing
+left to do on commit, and abort undoes nothing: at least once, what was sent stays, and exactly once
+a repeated attempt leaves it out.
+
+Source: spec sections 5.2 and 8.5; pyspark.sql.datasource.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
 
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+
+from pulsar_py.client import Client
+from pulsar_py.client.http_lookup import HttpLookup
+from pulsar_py.client.service_url import ServiceUrl
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.spark.exactly_once import (
+    Origin,
+    UnitOfWork,
+    check_deduplication,
+    check_options,
+    unit_of_work,
+)
+from pulsar_py.spark.options import DeliveryGuarantee, WriteOptions
+from pulsar_py.spark.row_order import check_order, ordered
+from pulsar_py.spark.runtime import runtime
+from pulsar_py.spark.sink_rows import (
+    OutgoingRows,
+    RowEncoder,
+    SinkColumns,
+    ValueEncoder,
+    value_encoder,
+)
+from pulsar_py.spark.topic_writer import ProducerSettings, RowCounts, TopicWriter
+
+logger = logging.getLogger(__name__)
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+_BATCH_ID: Final = "streaming.sql.batchId"
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """What tasks are told. Values alone: it is pickled."""
+
+    options: WriteOptions
+    schema: pa.Schema
+    columns: SinkColumns
+    # Of the option `topic`: asked once, so that all attempts of a job route alike.
+    partitions: Sequence[str]
+    # Unique for this job; names producers of batch jobs without `idempotencyKey`.
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWritten(WriterCommitMessage):
+    """What a task reports."""
+
+    counts: RowCounts
 
 
 def make_batch_writer(
@@ -20,11 +86,203 @@ def make_batch_writer(
         ConfigurationError: An option or column makes no sense, or cannot be guaranteed.
         ServiceError, ClientError: The topic can't be written.
     """
-    raise NotImplementedError
+    if overwrite:
+        raise ConfigurationError(
+            "mode('overwrite'): a topic can only be appended to, use mode('append')"
+        )
+    return PulsarBatchWriter(make_plan(options, schema))
 
 
 def make_stream_writer(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool = False
 ) -> DataSourceStreamArrowWriter:
     """The writer of one micro-batch; raises as `make_batch_writer`."""
-    raise NotImplementedError
+    if overwrite:
+        raise ConfigurationError(
+            "outputMode('complete'): a topic can only be appended to, use outputMode('append')"
+        )
+    return PulsarStreamWriter(make_plan(options, schema))
+
+
+class PulsarBatchWriter(DataSourceArrowWriter):
+    """Writes the rows of a batch job."""
+
+    def __init__(self, plan: WritePlan) -> None:
+        """Hold the plan; it is pickled with this."""
+        self._plan = plan
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Send a task's rows; returns when all have their receipts."""
+        return write_rows(self._plan, _origin(is_stream_writer=False), iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All tasks are through: say so."""
+        _log_counts("batch written", messages, {})
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing can be taken back from a topic."""
+        _log_counts("batch failed", messages, {})
+
+
+class PulsarStreamWriter(DataSourceStreamArrowWriter):
+    """Writes the rows of one micro-batch."""
+
+    def __init__(self, plan: WritePlan) -> None:
+        """Hold the plan; it is pickled with this."""
+        self._plan = plan
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Send a task's rows; returns when all have their receipts."""
+        return write_rows(self._plan, _origin(is_stream_writer=True), iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        """All tasks are through: say so."""
+        _log_counts("micro-batch written", messages, {"batch_id": batchId})
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        """Nothing is taken back: Spark may repeat the batch, even after a successful commit."""
+        _log_counts("micro-batch failed", messages, {"batch_id": batchId})
+
+
+def _origin(*, is_stream_writer: bool) -> Origin:
+    context = TaskContext.get()
+    assert context is not None, "writers run in tasks"
+    batch_id = context.getLocalProperty(_BATCH_ID)
+    return Origin(
+        query_id=context.getLocalProperty(_QUERY_ID) or None,
+        batch_id=int(batch_id) if batch_id else None,
+        output_partition=context.partitionId(),
+        is_stream_writer=is_stream_writer,
+    )
+
+
+def _log_counts(
+    event: str, messages: Sequence[WriterCommitMessage | None], fields: Mapping[str, int]
+) -> None:
+    counts = [each.counts for each in messages if isinstance(each, RowsWritten)]
+    extra = {
+        **fields,
+        "rows": sum(each.written for each in counts),
+        "rows_skipped": sum(each.skipped for each in counts),
+        "tasks": len(messages),
+    }
+    logger.info(event, extra=extra)
+
+
+# --- on the driver -------------------------------------------------------------------------------
+
+
+def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
+    """What can be checked before a row is sent; raises as `make_batch_writer`."""
+    parsed = WriteOptions.parse(options)
+    check_options(parsed)
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+    columns = SinkColumns.of(arrow_schema, parsed)
+    if isinstance(parsed.sequence_order, tuple):
+        check_order(arrow_schema, parsed.sequence_order)
+    values = value_encoder(arrow_schema, columns)
+    ProducerSettings.of(parsed.client, values.schema_info, None)
+    shared = runtime()
+
+    async def ask() -> Sequence[str]:
+        async with shared.clients.client(parsed.client) as client:
+            return await _ask_cluster(client, parsed, values)
+
+    partitions = shared.loop.call(ask())
+    return WritePlan(parsed, arrow_schema, columns, partitions, f"spark-{uuid.uuid4().hex}")
+
+
+async def _ask_cluster(
+    client: Client, options: WriteOptions, values: ValueEncoder
+) -> Sequence[str]:
+    """The partitions of the topic, if there is one for all rows; each takes our rows."""
+    if options.topic is None:
+        return ()
+    partitions = await client.get_topic_partitions(options.topic)
+    settings = ProducerSettings.of(options.client, values.schema_info, None)
+    # Makes a topic that is not there yet, and tells whether we and our schema are let in.
+    await (await client.create_producer(partitions[0], **settings.arguments)).close()
+    if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        check_deduplication(await _deduplication(client, options, partitions))
+    return partitions
+
+
+async def _deduplication(
+    client: Client, options: WriteOptions, partitions: Sequence[str]
+) -> Mapping[str, str | None]:
+    """What the broker says of each partition."""
+    assert options.client.admin_url is not None, "exactly once was refused without"
+    rest = HttpLookup(client.context, ServiceUrl.parse(options.client.admin_url))
+    try:
+        return {topic: (await rest.stats(topic)).get("deduplicationStatus") for topic in partitions}
+    finally:
+        await rest.close()
+
+
+# --- in tasks ------------------------------------------------------------------------------------
+
+
+def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch]) -> RowsWritten:
+    """Send the rows of one attempt of a task; returns when all have their receipts.
+
+    Raises:
+        ConfigurationError: This work can't be told from other work.
+        SinkReplayError: These are not the rows of an earlier attempt.
+        SchemaSerializationError, ClientError, ServiceError: A row could not be written.
+    """
+    options = plan.options
+    unit = None
+    if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        unit = unit_of_work(origin, options, plan.job_id)
+    values = value_encoder(plan.schema, plan.columns)
+    encoder = RowEncoder(plan.columns, values)
+    settings = ProducerSettings.of(options.client, values.schema_info, unit)
+    sorted_batches = ordered(
+        (each for each in batches if each.num_rows), options.sequence_order, encoder
+    )
+    task = _WriteTask(plan, settings, unit)
+    try:
+        for batch in sorted_batches:
+            task.write(encoder.encode(batch))
+        return RowsWritten(task.finish())
+    finally:
+        task.end()
+
+
+class _WriteTask:
+    """Crosses from Spark's thread to the loop: once for each record batch."""
+
+    def __init__(
+        self, plan: WritePlan, settings: ProducerSettings, unit: UnitOfWork | None
+    ) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._unit = unit
+        self._shared = runtime()
+        # Holds the client while there are rows.
+        self._stack = AsyncExitStack()
+        self._writer: TopicWriter | None = None
+
+    def write(self, rows: OutgoingRows) -> None:
+        self._shared.loop.call(self._write(rows))
+
+    async def _write(self, rows: OutgoingRows) -> None:
+        if self._writer is None:
+            options = self._plan.options
+            self._writer = TopicWriter(
+                await self._stack.enter_async_context(self._shared.clients.client(options.client)),
+                self._settings,
+                topic=options.topic,
+                partitions=self._plan.partitions,
+                unit=self._unit,
+            )
+            self._stack.push_async_callback(self._writer.abandon)
+        await self._writer.write(rows)
+
+    def finish(self) -> RowCounts:
+        return (
+            RowCounts() if self._writer is None else self._shared.loop.call(self._writer.finish())
+        )
+
+    def end(self) -> None:
+        self._shared.loop.call(self._stack.aclose())

@@ -340,3 +340,16 @@ def primitive_encoder(field: pa.Field) -> ValueEncoder:
         if is_kind(field.type):
             return _PrimitiveEncoder(schema.schema_info(), pack, convert)
     raise ConfigurationError(f"column {field.name}: {field.type} has no primitive schema")
+
+
+def value_encoder(schema: pa.Schema, columns: SinkColumns) -> ValueEncoder:
+    """What encodes the value columns of rows of that schema.
+
+    Raises:
+        ConfigurationError: There is no Pulsar schema for them.
+    """
+    if len(columns.values) > 1:
+        raise ConfigurationError(
+            f"columns {', '.join(columns.values)}: one value column is written, not several"
+        )
+    return primitive_encoder(schema.field(columns.values[0]))

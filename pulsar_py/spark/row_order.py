@@ -1,0 +1,115 @@
+"""Rows in an order that is the same each time (pure).
+
+After a shuffle a repeated task gets the same rows in another order. Sorted by all that is written
+of them they are the same again; rows that are alike may stand for each other. Sorting by columns
+first keeps an order that readers care about, and what these leave open is settled by the content.
+
+All rows of a task are held in memory as Arrow batches while they are sorted.
+
+Source: spec sections 7 (determinism of a replayed batch) and 8.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from struct import Struct
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.spark.sink_rows import OutgoingRows, RowEncoder
+
+SLICE_ROWS: Final = 4096
+"""Rows of the batches that come out."""
+_DIGEST_BYTES: Final = 16
+_DIGEST_COLUMN: Final = "\0digest"
+_LENGTH: Final = Struct(">q")
+
+
+def ordered(
+    batches: Iterable[pa.RecordBatch], order: str | tuple[str, ...], encoder: RowEncoder
+) -> Iterator[pa.RecordBatch]:
+    """The rows in the order that `sequenceOrder` asks for.
+
+    Args:
+        batches: Of one task; all of one schema.
+        order: `input`, `content`, or the columns to sort by.
+        encoder: Says what is written of a row.
+
+    Raises:
+        ConfigurationError: A column is not there, or has a type without an order.
+        SchemaSerializationError: A value can't be written.
+    """
+    if order == "input":
+        yield from batches
+        return
+    columns = () if isinstance(order, str) else order
+    held = list(batches)
+    if not held:
+        return
+    check_order(held[0].schema, columns)
+    table = pa.Table.from_batches(held)
+    digests = [digest for batch in held for digest in digests_of(encoder.encode(batch))]
+    keys = table.select(list(columns)).append_column(
+        _DIGEST_COLUMN, pa.array(digests, pa.binary(_DIGEST_BYTES))
+    )
+    indices = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
+    for start in range(0, table.num_rows, SLICE_ROWS):
+        rows = table.take(indices.slice(start, SLICE_ROWS)).combine_chunks()
+        yield from rows.to_batches()
+
+
+def check_order(schema: pa.Schema, columns: tuple[str, ...]) -> None:
+    """Refuse columns that rows can't be sorted by.
+
+    Raises:
+        ConfigurationError: It names the column.
+    """
+    for name in columns:
+        if schema.names.count(name) != 1:
+            raise ConfigurationError(
+                f"sequenceOrder: there is no column {name!r} among {', '.join(schema.names)}"
+            )
+        if pa.types.is_nested(kind := schema.field(name).type):
+            raise ConfigurationError(f"sequenceOrder: column {name!r}: {kind} has no order")
+
+
+def digests_of(rows: OutgoingRows) -> list[bytes]:
+    """16 bytes for each row that stand for all that is written of it."""
+    count = len(rows)
+    columns = [
+        rows.payloads,
+        *(
+            column if column is not None else [None] * count
+            for column in (
+                rows.keys,
+                rows.ordering_keys,
+                rows.event_times_millis,
+                rows.topics,
+                rows.partitions,
+                rows.deliver_at_millis,
+                rows.properties,
+            )
+        ),
+    ]
+    return [_digest(row) for row in zip(*columns, strict=True)]
+
+
+def _digest(row: tuple[Any, ...]) -> bytes:  # Any: by column
+    state = blake2b(digest_size=_DIGEST_BYTES)
+    for value in row:
+        if value is None:
+            state.update(_LENGTH.pack(-1))
+            continue
+        data = value if isinstance(value, bytes) else _text(value).encode()
+        state.update(_LENGTH.pack(len(data)))
+        state.update(data)
+    return state.digest()
+
+
+def _text(value: object) -> str:
+    """The same text for the same value, whatever the order of its properties."""
+    return repr(sorted(value.items())) if isinstance(value, Mapping) else str(value)
