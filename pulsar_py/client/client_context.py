@@ -45,6 +45,9 @@ class ClientContext:
     """The inside of one client, handed to each of its parts. Made by `Client`, lives as long."""
 
     def __init__(
+    def abandon(self) -> None:
+        """End at once, without waiting for anybody; may be called again, and after `close`."""
+
         self, service_url: ServiceUrl, config: ClientConfig, *, clock: Clock, chance: Random
     ) -> None:
         self.config = config
@@ -181,6 +184,8 @@ class ClientContext:
         await self.tasks.close()
 
     def detach_after_fork(self) -> list[int]:
+        for child in self.children:
+            child.abandon()
         """In a forked child: become unusable without touching the parent's sockets."""
         self.closed_error = ForkedProcessError(
             f"the client was made in process {os.getppid()}, this is its child {os.getpid()}: "

@@ -125,6 +125,9 @@ class Consumer:
         self._broker_statistics: tuple[float, BrokerConsumerStatistics] | None = None
         # Done when `close` is; None before it began.
         self._closing: asyncio.Future[None] | None = None
+        # Whether it ended without `close`, and whether the broker knows.
+        self._is_abandoned = False
+        self._has_left = False
         # Whether acknowledging takes nothing but the tracker; False once closing.
         self._is_acknowledging_plainly = not (config.ack_receipt_enabled or self._interceptors)
         # One look-up less a message.
@@ -247,12 +250,12 @@ class Consumer:
 
     def is_connected(self) -> bool:
         """Whether the broker knows the consumer now."""
-        return self._closing is None and self._handler.is_connected
+        return not self.is_closed and self._handler.is_connected
 
     @property
     def is_closed(self) -> bool:
         """Whether `close` or `unsubscribe` began."""
-        return self._closing is not None
+        return self._closing is not None or self._is_abandoned
 
     @property
     def is_active(self) -> bool:
@@ -395,7 +398,7 @@ class Consumer:
             elif self._is_batch_index_enabled:
                 self._acknowledger.changed()
             return
-        if self._closing is not None:
+        if self.is_closed:
             raise self._closed_error()
         if isinstance(message, Message | MessageId):
             self._acknowledge_one(message)
@@ -466,7 +469,7 @@ class Consumer:
             AlreadyClosedError: The consumer is closed.
             ServiceError, ClientError: With receipts: the broker did not confirm, and why.
         """
-        if self._closing is not None:
+        if self.is_closed:
             raise self._closed_error()
         if self._config.is_shared:
             raise CumulativeAcknowledgementNotAllowedError(
@@ -491,7 +494,7 @@ class Consumer:
         Raises:
             AlreadyClosedError: The consumer is closed.
         """
-        if self._closing is not None:
+        if self.is_closed:
             raise self._closed_error()
         if isinstance(message, Message | ReceivedMessageId):
             self._redeliveries.refuse_entry(message.entry)
@@ -528,7 +531,7 @@ class Consumer:
 
     def redeliver(self, entries: Sequence[EntryKey]) -> None:
         """Ask for those entries again now (for all of them on a subscription not shared)."""
-        if not entries or self._closing is not None:
+        if not entries or self.is_closed:
             return
         if not self._config.is_shared:
             self.redeliver_unacknowledged_messages()
@@ -546,7 +549,7 @@ class Consumer:
         next one brings all of it.
         """
         cnx = self._handler.cnx
-        if cnx is None or self._closing is not None:
+        if cnx is None or self.is_closed:
             return
         self._counters.redeliveries_requested += 1
         self._acknowledger.flush()
@@ -772,7 +775,7 @@ class Consumer:
 
     def _check_open(self) -> None:
         self._context.check_usable()
-        if self._closing is not None:
+        if self.is_closed:
             raise self._closed_error()
 
     async def unsubscribe(self, *, force: bool = False) -> None:
@@ -801,6 +804,8 @@ class Consumer:
         if self._closing is not None:
             await asyncio.shield(self._closing)
             return
+        if self._is_abandoned:
+            return
         self._closing = asyncio.get_running_loop().create_future()
         self._is_acknowledging_plainly = False
         self._receiver.close(self._closed_error())
@@ -811,11 +816,22 @@ class Consumer:
             if is_registered:
                 await self._acknowledger.close()
                 await self._leave()
+            else:
+                self._has_left = True
             await self._handler.close()
             await self._tasks.close()
         finally:
             self._abandon(None)
             self._closing.set_result(None)
+
+    def abandon(self) -> None:
+        """Leave at once: the broker is told, and nobody waits for anything. May be called again."""
+        for part in (self._listener, self._letters):
+            if part is not None:
+                part.abandon()
+        self._is_abandoned = True
+        self._is_acknowledging_plainly = False
+        self._abandon(None)
 
     async def _leave(self) -> None:
         """Tell the broker, whose answer is waited for but does not matter."""
@@ -823,6 +839,7 @@ class Consumer:
         if cnx is None:
             return
         cnx.unregister_consumer(self._consumer_id)
+        self._has_left = True
         request_id = cnx.next_request_id()
         with suppress(PulsarError):
             await cnx.request(
@@ -833,8 +850,12 @@ class Consumer:
 
     def _abandon(self, error: PulsarError | None) -> None:
         """Let go of everything at once."""
-        if self._handler.cnx is not None:
-            self._handler.cnx.unregister_consumer(self._consumer_id)
+        cnx = self._handler.cnx
+        if cnx is not None:
+            cnx.unregister_consumer(self._consumer_id)
+            if not self._has_left:
+                self._has_left = True
+                cnx.send(commands.close_consumer(self._consumer_id, cnx.next_request_id()))
         self._receiver.close(error or self._closed_error())
         self._acknowledger.abandon()
         self._redeliveries.close()

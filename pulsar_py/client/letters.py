@@ -69,6 +69,9 @@ class LetterProducer(Protocol):
     async def close(self) -> None:
         """Let go of it."""
 
+    def abandon(self) -> None:
+        """Let go of it, without waiting."""
+
 
 MakeProducer = Callable[..., Awaitable[LetterProducer]]
 """`Client.create_producer`, or what stands for it: takes a topic and options."""
@@ -157,6 +160,12 @@ class LetterProducers:
         producers, self._producers = self._producers, {}
         for producer in producers.values():
             await producer.close()
+
+    def abandon(self) -> None:
+        """End all that were made, without waiting."""
+        producers, self._producers = self._producers, {}
+        for producer in producers.values():
+            producer.abandon()
 
 
 def copy_options(message: Message, plan: LetterPlan) -> dict[str, Any]:
@@ -302,9 +311,18 @@ class Letters:
 
         What was not acknowledged yet comes again to the subscription's other consumers.
         """
+        self._stop_returns()
+        await self._tasks.close()
+        await self._producers.close()
+
+    def abandon(self) -> None:
+        """As `close`, without waiting."""
+        self._stop_returns()
+        self._tasks.abandon()
+        self._producers.abandon()
+
+    def _stop_returns(self) -> None:
         self._is_closed = True
         if self._returns is not None:
             self._returns.cancel()
             self._returns = None
-        await self._tasks.close()
-        await self._producers.close()

@@ -88,6 +88,11 @@ class ListenerRunner:
         self._is_closed = True
         await self._tasks.close()
 
+    def abandon(self) -> None:
+        """Cancel what runs, without waiting for its end."""
+        self._is_closed = True
+        self._tasks.abandon()
+
     async def _next_message(self) -> Message | None:
         """The next message; None at the end."""
         await self._may_run.wait()

@@ -184,11 +184,26 @@ class MultiTopicsConsumer:
         """Leave the subscription on all topics. May be called again."""
         self._is_closed = True
         self._context.unregister_child(self)
-        self._receiver.close()
-        await self._tasks.close()
+        self._refuse()
+        try:
+            await self._tasks.close()
+            if self._listener is not None:
+                await self._listener.close()
+            await self._parts.close()
+        except BaseException:  # cancelled: what is left ends without waiting
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """As `close`, at once: brokers are told, and nobody waits for their answers."""
+        self._refuse()
+        self._tasks.abandon()
         if self._listener is not None:
-            await self._listener.close()
-        await self._parts.close()
+            self._listener.abandon()
+        self._parts.abandon()
+
+    def _refuse(self) -> None:
+        self._receiver.close()
 
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription on all topics, and close.

@@ -184,6 +184,14 @@ class PatternConsumer(MultiTopicsConsumer):
 
     async def close(self) -> None:
         """Leave the subscription on all topics. May be called again."""
+        try:
+            if self._watcher is not None:
+                await self._watcher.close()
+        finally:
+            await super().close()
+
+    def abandon(self) -> None:
+        """As `close`, at once: brokers are told, and nobody waits for their answers."""
         if self._watcher is not None:
-            await self._watcher.close()
-        await super().close()
+            self._watcher.abandon()
+        super().abandon()

@@ -204,6 +204,10 @@ class Producer(ABC):
         """
 
     @abstractmethod
+    def abandon(self) -> None:
+        """As `close`, at once: what has no receipt fails, and nobody waits for the broker."""
+
+    @abstractmethod
     def topic(self) -> str:
         """The topic's full name."""
 

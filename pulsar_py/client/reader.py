@@ -149,9 +149,17 @@ class Reader:
 
     async def close(self) -> None:
         """Leave the topic. May be called again."""
+        try:
+            if self._listener is not None:
+                await self._listener.close()
+        finally:
+            await self._consumer.close()
+
+    def abandon(self) -> None:
+        """Leave at once, without waiting for anybody."""
         if self._listener is not None:
-            await self._listener.close()
-        await self._consumer.close()
+            self._listener.abandon()
+        self._consumer.abandon()
 
     async def __aenter__(self) -> Self:
         """The reader itself, which is open."""

@@ -205,11 +205,22 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
 
     async def close(self) -> None:
         """Keep it fresh no more; what it holds stays. May be called again."""
+        self._end()
+        try:
+            await self._tasks.close()
+        finally:
+            await self._reader.close()
+
+    def abandon(self) -> None:
+        """As `close`, at once, without waiting for anybody."""
+        self._end()
+        self._tasks.abandon()
+        self._reader.abandon()
+
+    def _end(self) -> None:
         self._is_closed = True
         self._context.unregister_child(self)
         self._end_refreshes()
-        await self._tasks.close()
-        await self._reader.close()
 
     async def __aenter__(self) -> Self:
         """The view itself, which is open."""

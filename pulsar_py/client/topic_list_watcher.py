@@ -144,14 +144,24 @@ class TopicListWatcher:
     async def close(self) -> None:
         """Watch no more; may be called again."""
         cnx = self._connection.cnx
+        self._connection.abandon()
+        if cnx is not None and cnx.is_connected:
+            cnx.unregister_topic_watcher(self._watcher_id)
+            request_id = cnx.next_request_id()
+            with suppress(PulsarError):  # the broker forgets it with the connection, too
+                await cnx.request(
+                    request_id,
+                    client_commands.watch_topic_list_close(request_id, self._watcher_id),
+                    subject=self._pattern.text,
+                )
         await self._connection.close()
-        if cnx is None or not cnx.is_connected:
-            return
-        cnx.unregister_topic_watcher(self._watcher_id)
-        request_id = cnx.next_request_id()
-        with suppress(PulsarError):  # the broker forgets it with the connection, too
-            await cnx.request(
-                request_id,
-                client_commands.watch_topic_list_close(request_id, self._watcher_id),
-                subject=self._pattern.text,
+
+    def abandon(self) -> None:
+        """Watch no more, without waiting for the broker; fine after `close`, too."""
+        cnx = self._connection.cnx
+        self._connection.abandon()
+        if cnx is not None and cnx.is_connected:
+            cnx.unregister_topic_watcher(self._watcher_id)
+            cnx.send(
+                client_commands.watch_topic_list_close(cnx.next_request_id(), self._watcher_id)
             )

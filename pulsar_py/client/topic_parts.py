@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
@@ -29,6 +29,9 @@ class Part(Protocol):
 
     async def close(self) -> None:
         """Let go of it."""
+
+    def abandon(self) -> None:
+        """Let go of it at once, without waiting; fine after `close`, too."""
 
 
 P = TypeVar("P", bound=Part)
@@ -109,7 +112,7 @@ class TopicParts(Generic[P]):
             await each_result(open_one, names)
             self._check_open()
         except BaseException:  # cancelled, too: what was opened must not stay behind
-            await concurrently(_close, opened.values())
+            await _close_all(opened.values())
             raise
         self._parts.update(opened)
 
@@ -129,7 +132,7 @@ class TopicParts(Generic[P]):
         parts = [self._parts.pop(name) for name in names if name in self._parts]
         for part in parts:
             self._on_closed(part)
-        await concurrently(_close, parts)
+        await _close_all(parts)
 
     async def update_partitions(self) -> dict[str, int]:
         """Open what topics grew by; the topics that did and their partitions now.
@@ -163,6 +166,15 @@ class TopicParts(Generic[P]):
             await self._close_parts(list(self._parts))
 
 
+    def abandon(self) -> None:
+        """Let go of all parts at once."""
+        self._is_closed = True
+        for part in self._parts.values():
+            self._on_closed(part)
+            part.abandon()
+        self._parts.clear()
+        self._counts.clear()
+
 def _part_names(topic: str, first: int, count: int) -> list[str]:
     """The full names of a topic's parts from index `first` on."""
     if count == 0:
@@ -172,4 +184,12 @@ def _part_names(topic: str, first: int, count: int) -> list[str]:
 
 
 async def _close(part: Part) -> None:
+async def _close_all(parts: Collection[Part]) -> None:
+    try:
+        await concurrently(_close, parts)
+    finally:  # cancelled: those whose turn had not come
+        for part in parts:
+            part.abandon()
+
+
     await part.close()

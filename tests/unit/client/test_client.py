@@ -83,6 +83,7 @@ async def test_a_closed_client_says_so(broker: ScriptedBroker) -> None:
 class Child:
     def __init__(self, client: Client, *, seconds: float = 0, error: Exception | None = None):
         self.seconds, self.error, self.is_closed = seconds, error, False
+        self.is_abandoned = False
         client.context.register_child(self)
 
     async def close(self) -> None:
@@ -90,6 +91,9 @@ class Child:
         if self.error is not None:
             raise self.error
         self.is_closed = True
+
+    def abandon(self) -> None:
+        self.is_abandoned = True
 
 
 @simulated

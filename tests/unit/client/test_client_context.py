@@ -83,6 +83,8 @@ def test_the_parts_are_handed_out_in_the_order_they_were_made() -> None:
     class Part:
         async def close(self) -> None: ...
 
+        def abandon(self) -> None: ...
+
     context = context_of()
     parts = [Part() for _ in range(3)]
     for part in parts:

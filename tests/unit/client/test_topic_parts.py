@@ -54,6 +54,9 @@ class OpenPart:
         await asyncio.sleep(0.5)
         del self.world.open[self.name]
 
+    def abandon(self) -> None:
+        self.world.open.pop(self.name, None)
+
 
 def names(topic: str, count: int) -> list[str]:
     return [f"{topic}-partition-{index}" for index in range(count)]
