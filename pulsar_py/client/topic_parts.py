@@ -64,6 +64,7 @@ class TopicParts(Generic[P]):
         self._partitions_count = partitions_count
         self._on_closed = on_closed
         self._parts: dict[str, P] = {}
+        self._by_topic = MappingProxyType(self._parts)
         # Full name of each topic -> its partitions; 0: none, or it is a partition itself.
         self._counts: dict[str, int] = {}
         self._changing = asyncio.Lock()
@@ -72,7 +73,7 @@ class TopicParts(Generic[P]):
     @property
     def by_topic(self) -> Mapping[str, P]:
         """The parts by full name, that of the partition where it is one."""
-        return MappingProxyType(self._parts)
+        return self._by_topic
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -165,7 +166,6 @@ class TopicParts(Generic[P]):
             self._counts.clear()
             await self._close_parts(list(self._parts))
 
-
     def abandon(self) -> None:
         """Let go of all parts at once."""
         self._is_closed = True
@@ -175,6 +175,7 @@ class TopicParts(Generic[P]):
         self._parts.clear()
         self._counts.clear()
 
+
 def _part_names(topic: str, first: int, count: int) -> list[str]:
     """The full names of a topic's parts from index `first` on."""
     if count == 0:
@@ -183,7 +184,6 @@ def _part_names(topic: str, first: int, count: int) -> list[str]:
     return [str(whole.partition(index)) for index in range(first, count)]
 
 
-async def _close(part: Part) -> None:
 async def _close_all(parts: Collection[Part]) -> None:
     try:
         await concurrently(_close, parts)
@@ -192,4 +192,5 @@ async def _close_all(parts: Collection[Part]) -> None:
             part.abandon()
 
 
+async def _close(part: Part) -> None:
     await part.close()

@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 
 from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
-from pulsar_py.client.merged_receiver import MergedReceiver
+from pulsar_py.client.merged_receiver import TURN_MESSAGES, MergedReceiver
 from pulsar_py.client.message import Message
 from pulsar_py.common.errors import AlreadyClosedError, PulsarError, TopicTerminatedError
 from pulsar_py.testing.clock import run_virtual
@@ -55,8 +55,9 @@ def test_a_full_source_does_not_keep_others_out() -> None:
         full, small = Source(receiver, "f"), Source(receiver, "s")
         full.put(100)
         small.put(2)
-        taken = [await receiver.receive(None) for _ in range(5)]
-        assert data(taken) == [b"f0", b"s0", b"f1", b"s1", b"f2"]
+        taken = data([await receiver.receive(None) for _ in range(TURN_MESSAGES + 4)])
+        assert taken[TURN_MESSAGES:] == [b"s0", b"s1", b"f16", b"f17"]
+        assert taken[:TURN_MESSAGES] == [b"f%d" % n for n in range(TURN_MESSAGES)]
 
     run_virtual(work())
 
@@ -84,6 +85,19 @@ def test_a_source_that_failed_is_heard_of_once_and_others_go_on() -> None:
     message = receiver.receive_nowait()
     assert message is not None
     assert message.data() == b"o0"
+
+
+def test_a_source_that_leaves_in_its_turn_is_not_asked_again() -> None:
+    receiver = a_receiver()
+    leaving, other = Source(receiver, "l"), Source(receiver, "o")
+    leaving.put(5)
+    other.put(1)
+    assert receiver.receive_nowait() is not None
+    receiver.discard(leaving)
+    message = receiver.receive_nowait()
+    assert message is not None
+    assert message.data() == b"o0"
+    assert receiver.receive_nowait() is None
 
 
 def test_all_who_wait_are_served_by_one_group() -> None:

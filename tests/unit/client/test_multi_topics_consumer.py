@@ -10,6 +10,7 @@ import pytest
 
 from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.enums import ConsumerType, InitialPosition
+from pulsar_py.client.merged_receiver import TURN_MESSAGES
 from pulsar_py.client.message import Message
 from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_py.client.topic_message_id import MultiMessageId, TopicMessageId
@@ -81,7 +82,7 @@ def test_no_topic_starves_another() -> None:
             await world.send("a", *(f"a{n}" for n in range(200)))
             await world.send("b", "b0")
             await asyncio.sleep(1)
-            assert b"b0" in data(await receive(consumer, 2))
+            assert b"b0" in data(await receive(consumer, TURN_MESSAGES + 1))
 
     simulated(work)
 
