@@ -205,6 +205,11 @@ class Message:
         single = self.single
         return self.entry.metadata if single is None else single
 
+    @property
+    def own_metadata(self) -> MessageMetadata | SingleMessageMetadata:
+        """The metadata that has key, properties and event time of this message, to read only."""
+        return self._fields()
+
     def properties(self) -> dict[str, str]:
         """What the application attached."""
         return {each.key: each.value for each in self._fields().properties}

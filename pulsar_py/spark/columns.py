@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from pulsar_py.client.message import Message
+from pulsar_py.client.message import Message, ReceivedEntry
+from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 
 Array: TypeAlias = Any
@@ -27,6 +29,18 @@ PROPERTIES: Final = pa.map_(pa.string(), pa.string())
 _MICROS_PER_MILLI: Final = 1000
 
 
+class Rows:
+    """The messages of one record batch, and what several columns need of them."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = messages
+
+    @cached_property
+    def metadata(self) -> list[Any]:  # Any: one of two kinds of metadata, with the same fields
+        """What has key, properties and event time, of each message."""
+        return [message.own_metadata for message in self.messages]
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataColumn:
     """One column that says something about a message."""
@@ -35,13 +49,13 @@ class MetadataColumn:
     ddl: str
     """Its type as Spark's DDL names it."""
     arrow_type: pa.DataType
-    build: Callable[[Sequence[Message]], Array]
+    build: Callable[[Rows], Array]
     """The column of some messages, as many rows as messages."""
 
 
 def _of_each(arrow_type: pa.DataType, read: Callable[[Message], object]) -> Callable[..., Array]:
-    def build(messages: Sequence[Message]) -> Array:
-        return pa.array([read(message) for message in messages], arrow_type)
+    def build(rows: Rows) -> Array:
+        return pa.array([read(message) for message in rows.messages], arrow_type)
 
     return build
 
@@ -49,11 +63,11 @@ def _of_each(arrow_type: pa.DataType, read: Callable[[Message], object]) -> Call
 def _of_entry(arrow_type: pa.DataType, read: Callable[[Message], object]) -> Callable[..., Array]:
     """A column whose value is the same for all messages of an entry: read once for each entry."""
 
-    def build(messages: Sequence[Message]) -> Array:
+    def build(rows: Rows) -> Array:
         values: list[object] = []
         entry: object = None
         value: object = None
-        for message in messages:
+        for message in rows.messages:
             if message.entry is not entry:
                 entry = message.entry
                 value = read(message)
@@ -63,20 +77,76 @@ def _of_entry(arrow_type: pa.DataType, read: Callable[[Message], object]) -> Cal
     return build
 
 
-def _build_topics(messages: Sequence[Message]) -> Array:
+def _build_topics(rows: Rows) -> Array:
+    messages = rows.messages
     first = messages[0].entry.topic
     if all(message.entry.topic == first for message in messages):
         return pa.repeat(pa.scalar(first, pa.string()), len(messages))
     return pa.array([message.entry.topic for message in messages], pa.string())
 
 
-def _build_properties(messages: Sequence[Message]) -> Array:
-    pairs = [list(message.properties().items()) for message in messages]
+def _build_keys(rows: Rows) -> Array:
+    keys: list[bytes | None] = [
+        metadata.partition_key.encode() if metadata.HasField("partition_key") else None
+        for metadata in rows.metadata
+    ]
+    for row, metadata in enumerate(rows.metadata):
+        if metadata.partition_key_b64_encoded or metadata.null_partition_key:
+            keys[row] = rows.messages[row].key_bytes()
+    return pa.array(keys, pa.binary())
+
+
+def _build_properties(rows: Rows) -> Array:
+    pairs: list[list[tuple[str, str]]] = []
+    for metadata in rows.metadata:
+        properties = metadata.properties
+        # Later ones of a name win, as in a message's own mapping.
+        pairs.append(
+            list({each.key: each.value for each in properties}.items()) if properties else []
+        )
     return pa.array(pairs, PROPERTIES)
 
 
-def _event_micros(message: Message) -> int | None:
-    return message.event_timestamp() * _MICROS_PER_MILLI or None
+def _build_event_times(rows: Rows) -> Array:
+    micros = [metadata.event_time * _MICROS_PER_MILLI or None for metadata in rows.metadata]
+    return pa.array(micros, TIMESTAMP)
+
+
+def _build_message_ids(rows: Rows) -> Array:
+    """Serialized ids: what messages of one entry share is serialized once for each entry.
+
+    The batch index and size are fields 4 and 6 of MessageIdData, and its last ones.
+    """
+    ids: list[bytes] = []
+    entry: ReceivedEntry | None = None
+    shared = suffix = b""
+    for message in rows.messages:
+        if message.batch_index < 0 or message.entry.chunk_ids:
+            ids.append(message.message_id().serialize())
+            continue
+        if message.entry is not entry:
+            entry = message.entry
+            whole = MessageId(*entry.key, partition_index=entry.partition_index)
+            shared = whole.serialize() + b"\x20"
+            suffix = b"\x30" + varint(entry.batch_size)
+        ids.append(shared + varint(message.batch_index) + suffix)
+    return pa.array(ids, pa.binary())
+
+
+def varint(number: int) -> bytes:
+    """A number that is not negative, in protobuf's variable length."""
+    if number < _VARINT_STEP:
+        return _SMALL[number]
+    parts = bytearray()
+    while number >= _VARINT_STEP:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+_VARINT_STEP: Final = 0x80
+_SMALL: Final = tuple(bytes([number]) for number in range(_VARINT_STEP))
 
 
 def _broker_micros(message: Message) -> int | None:
@@ -100,13 +170,13 @@ def _ordering_key(message: Message) -> bytes | None:
 COLUMNS: Final[Mapping[str, MetadataColumn]] = {
     column.name: column
     for column in (
-        MetadataColumn("__key", "BINARY", pa.binary(), _of_each(pa.binary(), Message.key_bytes)),
+        MetadataColumn("__key", "BINARY", pa.binary(), _build_keys),
         MetadataColumn("__topic", "STRING", pa.string(), _build_topics),
         MetadataColumn(
             "__messageId",
             "BINARY",
             pa.binary(),
-            _of_each(pa.binary(), lambda message: message.message_id().serialize()),
+            _build_message_ids,
         ),
         MetadataColumn(
             "__publishTime",
@@ -114,7 +184,7 @@ COLUMNS: Final[Mapping[str, MetadataColumn]] = {
             TIMESTAMP,
             _of_entry(TIMESTAMP, lambda message: message.publish_timestamp() * _MICROS_PER_MILLI),
         ),
-        MetadataColumn("__eventTime", "TIMESTAMP", TIMESTAMP, _of_each(TIMESTAMP, _event_micros)),
+        MetadataColumn("__eventTime", "TIMESTAMP", TIMESTAMP, _build_event_times),
         MetadataColumn("__messageProperties", "MAP<STRING, STRING>", PROPERTIES, _build_properties),
         MetadataColumn("__partition", "INT", pa.int32(), _of_entry(pa.int32(), _partition)),
         MetadataColumn(

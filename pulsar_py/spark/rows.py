@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pulsar_py.client.message import Message
 from pulsar_py.common.errors import SchemaSerializationError
-from pulsar_py.spark.columns import COLUMNS
+from pulsar_py.spark.columns import COLUMNS, Rows
 from pulsar_py.spark.options import UndecodableMode
 
 Array: TypeAlias = Any
@@ -121,13 +121,13 @@ class RowBuilder:
         return True
 
     def _cut(self) -> pa.RecordBatch:
-        messages = self._messages
+        rows = Rows(self._messages)
         arrays = self._values.build(self._decoded, self._wanted_values)
         for name in self._names:
             if name in COLUMNS:
-                arrays[name] = COLUMNS[name].build(messages)
+                arrays[name] = COLUMNS[name].build(rows)
             elif name == UNDECODABLE_COLUMN:
-                broken = [self._broken.get(row) for row in range(len(messages))]
+                broken = [self._broken.get(row) for row in range(len(rows.messages))]
                 arrays[name] = pa.array(broken, pa.binary())
         self._messages, self._decoded, self._broken, self._size_bytes = [], [], {}, 0
         return pa.RecordBatch.from_arrays(

@@ -29,7 +29,9 @@ class RawValues:
 
     def decode(self, message: Message) -> object:
         """The payload, None for a tombstone."""
-        return None if message.has_null_value() else message.data()
+        # A payload that is there says without its metadata that the value is not null.
+        data = message.data()
+        return data if data or not message.has_null_value() else None
 
     def build(self, values: Sequence[object], wanted: frozenset[str]) -> dict[str, Array]:
         """The column, if it is wanted."""

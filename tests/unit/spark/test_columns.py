@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pulsar_py.common.message_id import MessageId
-from pulsar_py.spark.columns import COLUMNS
+from pulsar_py.spark.columns import COLUMNS, Rows, varint
 from pulsar_py.spark.options import EXTRA_COLUMNS, METADATA_COLUMNS
 from tests.unit.spark.message_parts import TOPIC, batch, plain
 
@@ -50,7 +50,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", list(COLUMNS))
 def test_a_column_shows_its_field(name: str) -> None:
-    array = COLUMNS[name].build(MESSAGES)
+    array = COLUMNS[name].build(Rows(MESSAGES))
     assert array.type == COLUMNS[name].arrow_type
     assert array.to_pylist() == EXPECTED[name]
 
@@ -62,5 +62,27 @@ def test_the_table_has_all_columns_that_options_know() -> None:
 def test_messages_of_several_topics_keep_theirs() -> None:
     other = plain(b"")
     other.entry.topic = "persistent://public/default/u"
-    topics = COLUMNS["__topic"].build([MESSAGES[0], other])
+    topics = COLUMNS["__topic"].build(Rows([MESSAGES[0], other]))
     assert topics.to_pylist() == [TOPIC, "persistent://public/default/u"]
+
+
+def test_keys_of_bytes_are_decoded_and_null_keys_are_null() -> None:
+    messages = [
+        plain(b"", partition_key="AAH/", partition_key_b64_encoded=True),
+        plain(b"", partition_key="", null_partition_key=True),
+        plain(b"", partition_key=""),
+    ]
+    assert COLUMNS["__key"].build(Rows(messages)).to_pylist() == [b"\0\1\xff", None, b""]
+
+
+def test_ids_of_a_large_batch_are_those_that_a_client_serializes() -> None:
+    messages = batch([b""] * 300)
+    ids = COLUMNS["__messageId"].build(Rows(messages)).to_pylist()
+    assert ids == [message.message_id().serialize() for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("number", "data"), [(0, b"\0"), (127, b"\x7f"), (128, b"\x80\1"), (16384, b"\x80\x80\1")]
+)
+def test_varints(number: int, data: bytes) -> None:
+    assert varint(number) == data
