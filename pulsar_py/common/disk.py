@@ -70,12 +70,13 @@ class ReadFile(ABC):
     async def read_at(self, offset: int, length: int) -> bytes:
         """The bytes at `offset`; fewer than `length` only at the end of the file."""
 
-    async def next_data(self, offset: int) -> int | None:
-        """Where from `offset` on the next byte stands that may be other than zero; None if nowhere.
+    async def next_data(self, offset: int) -> tuple[int, int] | None:
+        """Start and end of the next bytes from `offset` on that may be other than zero, if any.
 
         A disk that can tell reserved space from written one saves the reading of it.
         """
-        return offset if offset < self.size_bytes else None
+        size = self.size_bytes
+        return (offset, size) if offset < size else None
 
     @abstractmethod
     async def close(self) -> None:

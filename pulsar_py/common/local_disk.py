@@ -212,7 +212,7 @@ class _LocalReadFile(ReadFile):
     async def read_at(self, offset: int, length: int) -> bytes:
         return await self._disk.run(_read, self._descriptor, offset, length)
 
-    async def next_data(self, offset: int) -> int | None:
+    async def next_data(self, offset: int) -> tuple[int, int] | None:
         return await self._disk.run(_next_data, self._descriptor, offset)
 
     async def close(self) -> None:
@@ -267,14 +267,18 @@ def _read(descriptor: int, offset: int, length: int) -> bytes:
     return data
 
 
-def _next_data(descriptor: int, offset: int) -> int | None:
+def _next_data(descriptor: int, offset: int) -> tuple[int, int] | None:
+    # What the system reads ahead counts as data from then on, and this would never end.
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
     try:
-        return os.lseek(descriptor, offset, os.SEEK_DATA)
+        start = os.lseek(descriptor, offset, os.SEEK_DATA)
+        return start, os.lseek(descriptor, start, os.SEEK_HOLE)
     except OSError as error:
         if error.errno == errno.ENXIO:
             return None
         if error.errno == errno.EINVAL:  # A file system that can't tell.
-            return offset if offset < os.fstat(descriptor).st_size else None
+            size = os.fstat(descriptor).st_size
+            return (offset, size) if offset < size else None
         raise
 
 

@@ -69,17 +69,18 @@ async def has_block_after(file: ReadFile, file_id: int, start: int) -> bool:
 
     All of the file is looked at, save space that was reserved and never written.
     """
-    offset: int | None = start
-    while (offset := await file.next_data(offset)) is not None:
-        data = await read_fully(file, offset, PIECE_BYTES)
-        at = data.find(BLOCK_MAGIC)
-        while at >= 0:
-            if offset + at > start and await _is_block(file, file_id, offset + at):
-                return True
-            at = data.find(BLOCK_MAGIC, at + 1)
-        if len(data) < PIECE_BYTES:
-            return False
-        offset += len(data) - len(BLOCK_MAGIC) + 1
+    offset = start
+    while (extent := await file.next_data(offset)) is not None:
+        offset, end = extent
+        while offset < end:
+            data = await read_fully(file, offset, min(PIECE_BYTES, end - offset))
+            at = data.find(BLOCK_MAGIC)
+            while at >= 0:
+                if offset + at > start and await _is_block(file, file_id, offset + at):
+                    return True
+                at = data.find(BLOCK_MAGIC, at + 1)
+            is_last = offset + len(data) >= end
+            offset += len(data) if is_last else len(data) - len(BLOCK_MAGIC) + 1
     return False
 
 
