@@ -55,6 +55,7 @@ bench: setup
 
 bench-storage: setup
 	$(BIN)/python -m benchmarks.storage
+	$(BIN)/python -m benchmarks.micro_cursor
 
 bench-client bench-spark:
 	@echo "$@: not there yet, it comes with the $(if $(findstring client,$@),client,Spark pipeline)"
@@ -64,7 +65,7 @@ proto: setup
 	$(BIN)/python proto/generate.py
 
 docs: setup
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
