@@ -24,7 +24,12 @@ from pulsar_py.client.retries import FATAL_ONCE_OPEN
 from pulsar_py.client.service_url import ServiceUrl
 from pulsar_py.client.statistics import StatisticsReporter
 from pulsar_py.common.clock import Clock
-from pulsar_py.common.errors import AlreadyClosedError, ClientError, ForkedProcessError
+from pulsar_py.common.errors import (
+    AlreadyClosedError,
+    ClientError,
+    ConnectionClosedError,
+    ForkedProcessError,
+)
 from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
@@ -40,14 +45,14 @@ class Closable(Protocol):
     async def close(self) -> None:
         """End in bounded time; may be called again."""
 
+    def abandon(self) -> None:
+        """End at once, without waiting for anybody; may be called again, and after `close`."""
+
 
 class ClientContext:
     """The inside of one client, handed to each of its parts. Made by `Client`, lives as long."""
 
     def __init__(
-    def abandon(self) -> None:
-        """End at once, without waiting for anybody; may be called again, and after `close`."""
-
         self, service_url: ServiceUrl, config: ClientConfig, *, clock: Clock, chance: Random
     ) -> None:
         self.config = config
@@ -97,8 +102,17 @@ class ClientContext:
             raise ClientError("the client belongs to another event loop: make one for each loop")
 
     async def partitions_count(self, topic: str, *, may_create: bool = True) -> int:
-        """As `LookupService.partitions_count` of the current service URL."""
-        return await self.lookup.partitions_count(topic, may_create=may_create)
+        """As `LookupService.partitions_count` of the current service URL.
+
+        Where the URL changes meanwhile, the new one is asked.
+        """
+        while True:
+            lookup = self.lookup
+            try:
+                return await lookup.partitions_count(topic, may_create=may_create)
+            except ConnectionClosedError:
+                if lookup is self.lookup or self.closed_error is not None:
+                    raise
 
     def connection_handler(
         self,
@@ -170,6 +184,8 @@ class ClientContext:
         if self.closed_error is None:
             self.closed_error = AlreadyClosedError("the client is closed")
         self.statistics.close()
+        for child in self.children:
+            child.abandon()
         self.tasks.abandon()
         for lookup in (self.lookup, *self._migrated_lookups.values()):
             lookup.abandon()
@@ -184,8 +200,6 @@ class ClientContext:
         await self.tasks.close()
 
     def detach_after_fork(self) -> list[int]:
-        for child in self.children:
-            child.abandon()
         """In a forked child: become unusable without touching the parent's sockets."""
         self.closed_error = ForkedProcessError(
             f"the client was made in process {os.getppid()}, this is its child {os.getpid()}: "

@@ -137,6 +137,19 @@ class Receiver:
         if self.on_ready is not None:
             self.on_ready()
 
+    def give_up(self, takes_over: Callable[[Message], bool]) -> None:
+        """Hand on what heads the queue and won't be delivered, though nobody receives now.
+
+        So dead letters move when they come, as in Pulsar's own clients, and not when the
+        application asks for more.
+        """
+        if self.closed_error is not None or self.permits.is_on_demand:
+            return
+        ready = self._ready
+        while (ready or self._fill()) and takes_over(ready[0]):
+            ready.popleft()
+            self.drop(1)
+
     def drop(self, messages_count: int) -> None:
         """Messages that took permits were thrown away."""
         self._send_flow(self.permits.taken(messages_count))

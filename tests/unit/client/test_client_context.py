@@ -19,6 +19,8 @@ from pulsar_py.common.errors import (
     InvalidServiceUrlError,
 )
 from pulsar_py.testing.clock import VirtualClock, run_virtual
+from pulsar_py.testing.network import run_simulated
+from tests.http_server import Answer, HttpServer
 
 
 def context_of(url: str = "pulsar://a") -> ClientContext:
@@ -93,3 +95,19 @@ def test_the_parts_are_handed_out_in_the_order_they_were_made() -> None:
     context.unregister_child(parts[1])
 
     assert context.children == [parts[0], parts[2]]
+
+
+def test_partitions_are_asked_for_again_where_the_cluster_changed_meanwhile() -> None:
+    async def work() -> None:
+        async with HttpServer(lambda _: Answer(is_silent=True)).running() as silent:
+            context = context_of(silent.url)
+            asked = asyncio.get_running_loop().create_task(
+                context.partitions_count("persistent://public/default/t")
+            )
+            await asyncio.sleep(1)
+            async with HttpServer(lambda _: Answer.json({"partitions": 3})).running() as other:
+                await context.update_service_url(other.url)
+                assert await asked == 3
+                await context.close()
+
+    run_simulated(work())
