@@ -30,9 +30,9 @@ class FlowPermits:
         # Whether permits are given only for receivers that wait.
         self.is_on_demand: Final = queue_size == 0
         # The `to_give` at which something is due; hot paths compare by themselves.
-        self.refill_at: Final = max(queue_size // 2, 1) if queue_size else sys.maxsize
+        self.refill_at = max(queue_size // 2, 1) if queue_size else sys.maxsize
         self._is_paused = is_paused
-        # Messages taken and not given back yet.
+        # Messages taken and not given back yet; below 0 after the queue was made smaller.
         self.to_give = 0
         # Queue of 0 only: permits sent, less messages that came; may be negative.
         self._broker_has = 0
@@ -47,6 +47,14 @@ class FlowPermits:
         self.to_give = self._queue_size
         self._broker_has = 0
         return self._give() if self._queue_size else self.wanted(waiting_count)
+
+    def resize(self, queue_size: int) -> None:
+        """Go by another size from now on: a smaller one is reached as messages are taken."""
+        assert queue_size > 0, f"queue of {queue_size}"
+        assert not self.is_on_demand, "a queue of 0 stays one"
+        self.to_give += queue_size - self._queue_size
+        self._queue_size = queue_size
+        self.refill_at = max(queue_size // 2, 1)
 
     def taken(self, messages_count: int) -> int:
         """The application took messages, or they were dropped."""
@@ -75,7 +83,7 @@ class FlowPermits:
         return self._give() if self._queue_size else self.wanted(waiting_count)
 
     def _give(self) -> int:
-        if self._is_paused:
+        if self._is_paused or self.to_give <= 0:
             return 0
         given, self.to_give = self.to_give, 0
         return given

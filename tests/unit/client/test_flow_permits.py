@@ -59,3 +59,21 @@ def test_a_queue_of_zero_can_be_paused() -> None:
     permits.pause()
     assert permits.wanted(1) == 0
     assert permits.resume(1) == 1
+
+
+def test_a_larger_queue_gets_more_at_once() -> None:
+    permits = FlowPermits(10)
+    assert permits.opened(0) == 10
+    permits.resize(30)
+    assert permits.taken(0) == 20
+
+
+def test_a_smaller_queue_is_reached_as_messages_are_taken() -> None:
+    permits = FlowPermits(100)
+    assert permits.opened(0) == 100
+    permits.resize(10)
+    assert permits.resume(0) == 0
+    assert permits.taken(90) == 0
+    assert permits.taken(4) == 0
+    assert permits.taken(1) == 5
+    assert permits.opened(0) == 10
