@@ -1,14 +1,15 @@
 """The consumer of one topic, or of one partition (edge).
 
-    Receiver           what came and was not handed out; permits
-    Acknowledger       what is done and was not sent
-    Redeliveries       what was refused or not acknowledged in time
-    Positions          start, seek, the topic's last message
-    ConnectionHandler  the connection, and a new one when it is lost
+    ConsumerSession        registered with the broker, again whenever the connection was lost
+        Receiver           what came and was not handed out; permits
+        Acknowledger       what is done and was not sent
+        Redeliveries       what was refused or not acknowledged in time
+        Positions          start, seek, the topic's last message
+        ConnectionHandler  the connection, and a new one when it is lost
 
-The consumer registers with the broker whenever there is a connection (`opened`), passes news from
-it to those parts, and the application's calls. What always holds: after a new registration nothing
-is here that was received before it; what the application was not given will be delivered again.
+`Consumer` is what the application sees of them, and how they end. What always holds: after a new
+registration nothing is here that was received before it; what the application was not given will be
+delivered again.
 
 A message that is here is received without suspending, and acknowledging without receipts does not
 suspend either: a loop that does only this lets others run when the queue is empty.
@@ -21,31 +22,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pulsar_py.client import consumer_commands
-from pulsar_py.client.ack_grouping import (
-    AcknowledgmentsGroupingTracker,
-    AcknowledgmentsTracker,
-    NoAcknowledgmentsTracker,
-)
-from pulsar_py.client.acknowledger import Acknowledger
-from pulsar_py.client.chunk_assembly import ChunkAssembly
 from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.consumer_interceptor import ConsumerInterceptors
-from pulsar_py.client.consumer_schema import ConsumerSchema
+from pulsar_py.client.consumer_session import ConsumerSession
 from pulsar_py.client.consumer_statistics import BrokerConsumerStatistics
-from pulsar_py.client.enums import ConsumerType
-from pulsar_py.client.flow_permits import FlowPermits
-from pulsar_py.client.incoming_queue import IncomingQueue, Needs
 from pulsar_py.client.message import EntryKey, Message, ReceivedEntry, ReceivedMessageId
-from pulsar_py.client.positions import Positions
-from pulsar_py.client.receiver import Receiver
-from pulsar_py.client.redeliveries import Redeliveries
-from pulsar_py.client.retries import within
-from pulsar_py.client.statistics import ConsumerCounters, ConsumerStatistics
+from pulsar_py.client.statistics import ConsumerStatistics
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     CumulativeAcknowledgementNotAllowedError,
@@ -54,24 +38,15 @@ from pulsar_py.common.errors import (
     PulsarError,
 )
 from pulsar_py.common.message_id import MessageId
-from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
-from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
-    from pulsar_py.client.client_cnx import ClientCnx
     from pulsar_py.client.client_context import ClientContext
     from pulsar_py.client.letters import Letters
-    from pulsar_py.client.message_crypto import MessageDecryptor
     from pulsar_py.client.message_listener import ListenerRunner
 
 __all__ = ["Consumer"]
 
 logger = logging.getLogger(__name__)
-
-_NAME_LENGTH = 5
-_NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class Consumer:
@@ -87,37 +62,22 @@ class Consumer:
         start_message_id: MessageId | None = None,
     ) -> None:
         """Take in what is wanted; nothing happens before `open`."""
-        name = TopicName.parse(topic)
         self._context = context
         self._config = config
-        self._topic = str(name)
-        self._partition_index = name.partition_index
-        self._subscription_name = subscription_name
-        self._consumer_name = config.consumer_name or "".join(
-            context.random.choices(_NAME_LETTERS, k=_NAME_LENGTH)
+        self._session = session = ConsumerSession(
+            self, context, topic, subscription_name, config, start_message_id=start_message_id
         )
-        self._subject = f"consumer {self._consumer_name} of {subscription_name} on {self._topic}"
-        self._consumer_id = context.new_consumer_id()
-        self._tasks = TaskOwner(self._subject)
-        self._counters = ConsumerCounters(context.clock.monotonic_seconds())
-        self._interceptors = ConsumerInterceptors(config.interceptors)
-        self._schema = ConsumerSchema(context, self._topic, config.schema)
-        self._decryptor = _decryptor_of(config)
-        # Grows when what was received is thrown away; Exclusive and Failover only.
-        self._epoch = 0
+        # The session's parts, that look-ups stay short.
+        self._subject = session.subject
+        self._handler = session.handler
+        self._receiver = session.receiver
+        self._tracker = session.tracker
+        self._acknowledger = session.acknowledger
+        self._redeliveries = session.redeliveries
+        self._positions = session.positions
+        self._counters = session.counters
+        self._interceptors = session.interceptors
         self._is_batch_index_enabled = config.batch_index_ack_enabled
-        self._tracker: AcknowledgmentsTracker
-        if name.is_persistent:
-            self._tracker = AcknowledgmentsGroupingTracker(
-                max_size=config.ack_grouping_max_size,
-                is_batch_index_enabled=config.batch_index_ack_enabled,
-            )
-        else:
-            self._tracker = NoAcknowledgmentsTracker()
-        self._make_parts(start_message_id)
-        # Told of by the broker: Failover, and whether the topic was terminated.
-        self._is_active = config.consumer_type is not ConsumerType.Failover
-        self._has_reached_end = False
         # The letters and listener that close with the consumer.
         self._letters: Letters | None = None
         self._listener: ListenerRunner | None = None
@@ -125,82 +85,12 @@ class Consumer:
         self._broker_statistics: tuple[float, BrokerConsumerStatistics] | None = None
         # Done when `close` is; None before it began.
         self._closing: asyncio.Future[None] | None = None
-        # Whether it ended without `close`, and whether the broker knows.
+        # Whether it ended without `close`.
         self._is_abandoned = False
-        self._has_left = False
         # Whether acknowledging takes nothing but the tracker; False once closing.
         self._is_acknowledging_plainly = not (config.ack_receipt_enabled or self._interceptors)
         # One look-up less a message.
         self._take = self._receiver.take
-        # Takes a message over (dead letters); see `redelivery_filter`.
-        self._redelivery_filter: Callable[[Message], bool] | None = None
-        self._set_before_delivery()
-
-    def _make_parts(self, start_message_id: MessageId | None) -> None:
-        context, config, clock = self._context, self._config, self._context.clock
-        self._acknowledger = Acknowledger(
-            self._tracker,
-            consumer_id=self._consumer_id,
-            subject=self._subject,
-            clock=clock,
-            tasks=self._tasks,
-            new_request_id=context.new_request_id,
-            group_seconds=config.ack_grouping_time_ms / 1000,
-            is_receipt_wanted=config.ack_receipt_enabled,
-            timeout_seconds=context.config.operation_timeout_seconds,
-        )
-        self._redeliveries = Redeliveries(
-            config,
-            clock,
-            on_negative_acks=self._on_negative_acks,
-            on_ack_timeouts=self._on_ack_timeouts,
-            expire_chunks=self._expire_chunks,
-        )
-        queue = IncomingQueue(
-            self._topic,
-            self._tracker,
-            ChunkAssembly(
-                max_pending=config.max_pending_chunked_message,
-                expire_seconds=config.expire_time_of_incomplete_chunked_message_ms / 1000,
-                is_oldest_acknowledged=config.auto_ack_oldest_chunked_message_on_queue_full,
-            ),
-            partition_index=self._partition_index,
-            decryptor=self._decryptor,
-            crypto_failure_action=config.crypto_failure_action,
-            decoder=self._schema.decoder,
-            is_version_missing=self._schema.is_version_missing,
-        )
-        self._receiver = Receiver(
-            queue,
-            FlowPermits(config.receiver_queue_size, is_paused=config.start_paused),
-            consumer_id=self._consumer_id,
-            subject=self._subject,
-            clock=clock,
-            tasks=self._tasks,
-            tracker=self._tracker,
-            acknowledger=self._acknowledger,
-            redeliveries=self._redeliveries,
-            counters=self._counters,
-            prepare=self._prepare,
-            is_refused_later=config.is_shared,
-        )
-        self._handler = context.connection_handler(self._topic, self, description=self._subject)
-        self._positions = Positions(
-            context,
-            self._handler,
-            self._receiver,
-            consumer_id=self._consumer_id,
-            subject=self._subject,
-            tracker=self._tracker,
-            redeliveries=self._redeliveries,
-            start=start_message_id,
-            is_inclusive=config.start_message_id_inclusive,
-            is_durable=config.is_durable,
-            partition_index=self._partition_index,
-        )
-
-    def _expire_chunks(self, now: float) -> float | None:
-        return self._receiver.expire_chunks(now)
 
     @classmethod
     async def open(
@@ -238,15 +128,15 @@ class Consumer:
 
     def topic(self) -> str:
         """The whole name of the topic."""
-        return self._topic
+        return self._session.topic
 
     def subscription_name(self) -> str:
         """The subscription."""
-        return self._subscription_name
+        return self._session.subscription_name
 
     def consumer_name(self) -> str:
         """The name given, or a generated one."""
-        return self._consumer_name
+        return self._session.consumer_name
 
     def is_connected(self) -> bool:
         """Whether the broker knows the consumer now."""
@@ -260,12 +150,12 @@ class Consumer:
     @property
     def is_active(self) -> bool:
         """Failover: whether this consumer gets the messages; True for other types."""
-        return self._is_active
+        return self._session.is_active
 
     @property
     def has_reached_end_of_topic(self) -> bool:
         """Whether the topic was terminated and everything was delivered."""
-        return self._has_reached_end
+        return self._session.has_reached_end
 
     @property
     def on_ready(self) -> Callable[[], None] | None:
@@ -286,12 +176,11 @@ class Consumer:
         True: it was taken over (as a dead letter), so that it is neither delivered nor acknowledged
         here.
         """
-        return self._redelivery_filter
+        return self._session.takes_over
 
     @redelivery_filter.setter
     def redelivery_filter(self, takes_over: Callable[[Message], bool] | None) -> None:
-        self._redelivery_filter = takes_over
-        self._set_before_delivery()
+        self._session.take_over_by(takes_over)
 
     def own(self, part: Letters | ListenerRunner) -> None:
         """Close `part` before the consumer; it serves `reconsume_later` or the listener's pause."""
@@ -347,35 +236,6 @@ class Consumer:
             return message if message is not None else await self._receiver.receive(None)
         except AlreadyClosedError:
             raise StopAsyncIteration from None
-
-    def _set_before_delivery(self) -> None:
-        is_plain = (
-            self._redelivery_filter is None
-            and self._redeliveries.unacked is None
-            and not self._interceptors
-        )
-        self._receiver.before_delivery = None if is_plain else self._before_delivery
-
-    def _before_delivery(self, message: Message) -> Message | None:
-        takes_over = self._redelivery_filter
-        if takes_over is not None and takes_over(message):
-            return None
-        if self._redeliveries.unacked is not None:
-            self._redeliveries.entry_handed_out(message.entry)
-        return self._interceptors.before_consume(self, message)
-
-    async def _prepare(self, needs: Needs) -> None:
-        """Get the key or schema that an entry needs; without, it is decoded all the same."""
-        seconds = self._context.config.operation_timeout_seconds
-        try:
-            if needs.is_key_needed and self._decryptor is not None:
-                await within(
-                    self._decryptor.learn_key(needs.parsed.metadata), seconds, self._subject
-                )
-            if needs.schema_version is not None:
-                await within(self._schema.load(needs.schema_version), seconds, self._subject)
-        except PulsarError as error:
-            logger.warning("entry not prepared", extra={"who": self._subject, "error": str(error)})
 
     # --- what became of messages ---------------------------------------------------------------
 
@@ -517,30 +377,10 @@ class Consumer:
             raise OperationNotSupportedError(f"{self._subject}: reconsume_later needs retry_enable")
         await self._letters.reconsume_later(message, delay_millis, properties)
 
-    def _on_negative_acks(self, entries: Sequence[EntryKey]) -> None:
-        self._interceptors.on_negative_acks_send(self, entries)
-        self.redeliver(entries)
-
-    def _on_ack_timeouts(self, entries: Sequence[EntryKey]) -> None:
-        logger.warning(
-            "messages not acknowledged in time",
-            extra={"who": self._subject, "entries": len(entries)},
-        )
-        self._interceptors.on_ack_timeout_send(self, entries)
-        self.redeliver(entries)
-
     def redeliver(self, entries: Sequence[EntryKey]) -> None:
         """Ask for those entries again now (for all of them on a subscription not shared)."""
-        if not entries or self.is_closed:
-            return
-        if not self._config.is_shared:
-            self.redeliver_unacknowledged_messages()
-            return
-        self._counters.redeliveries_requested += len(entries)
-        cnx = self._handler.cnx
-        if cnx is not None:  # else all of them come with the next connection
-            self._acknowledger.flush()
-            cnx.write(consumer_commands.redeliver(self._consumer_id, entries))
+        if not self.is_closed:
+            self._session.redeliver(entries)
 
     def redeliver_unacknowledged_messages(self) -> None:
         """Ask for everything again that was delivered and not acknowledged.
@@ -548,17 +388,8 @@ class Consumer:
         What is in the queue counts as delivered. Without a connection there is nothing to do: the
         next one brings all of it.
         """
-        cnx = self._handler.cnx
-        if cnx is None or self.is_closed:
-            return
-        self._counters.redeliveries_requested += 1
-        self._acknowledger.flush()
-        if not self._config.is_shared:
-            self._epoch += 1
-        self._redeliveries.clear()
-        epoch = None if self._config.is_shared else self._epoch
-        cnx.write(consumer_commands.redeliver(self._consumer_id, (), consumer_epoch=epoch))
-        self._receiver.clear()
+        if not self.is_closed:
+            self._session.redeliver_all()
 
     # --- positions -----------------------------------------------------------------------------
 
@@ -576,7 +407,7 @@ class Consumer:
         """
         self._check_open()
         if callable(target):
-            chosen = target(self._topic)
+            chosen = target(self._session.topic)
             if chosen is None:
                 return
             target = chosen
@@ -611,6 +442,11 @@ class Consumer:
     def resume(self) -> None:
         """Ask for messages again."""
         self._receiver.resume()
+
+    def resize_receiver_queue(self, size: int) -> None:
+        """Ask for so many messages in advance from now on; for queues of 1 or more."""
+        self._receiver.permits.resize(size)
+        self._receiver.drop(0)  # what a larger queue lets the broker send now
 
     def pause_message_listener(self) -> None:
         """Call the message listener no more until `resume_message_listener`."""
@@ -647,9 +483,9 @@ class Consumer:
     def statistics_fields(self) -> Mapping[str, str]:
         """What tells this consumer from others in the log."""
         return {
-            "topic": self._topic,
-            "subscription": self._subscription_name,
-            "consumer": self._consumer_name,
+            "topic": self._session.topic,
+            "subscription": self._session.subscription_name,
+            "consumer": self._session.consumer_name,
         }
 
     async def broker_statistics(self) -> BrokerConsumerStatistics:
@@ -668,105 +504,6 @@ class Consumer:
         valid_seconds = self._config.broker_consumer_stats_cache_time_ms / 1000
         self._broker_statistics = (now + valid_seconds, statistics)
         return statistics
-
-    # --- registration: what the ConnectionHandler and ClientCnx call ------------------------------
-
-    async def opened(self, cnx: ClientCnx) -> None:
-        """Register with the broker on `cnx`."""
-        start = self._positions.next_registration()
-        cnx.register_consumer(self._consumer_id, self)
-        request_id = cnx.next_request_id()
-        frame = consumer_commands.subscribe(
-            self._config,
-            topic=self._topic,
-            subscription_name=self._subscription_name,
-            consumer_name=self._consumer_name,
-            consumer_id=self._consumer_id,
-            request_id=request_id,
-            consumer_epoch=self._epoch,
-            start_message_id=start,
-            schema=self._schema.to_wire(),
-            is_reconnecting=self._receiver.last is not None,
-        )
-        try:
-            await cnx.request(
-                request_id,
-                frame,
-                timeout_seconds=self._handler.request_timeout_seconds,
-                subject=self._subject,
-            )
-        except BaseException:  # cancelled and timed out, too: the broker may still say yes
-            cnx.unregister_consumer(self._consumer_id)
-            if cnx.is_connected:
-                cnx.send(commands.close_consumer(self._consumer_id, cnx.next_request_id()))
-            raise
-        self._acknowledger.connected(cnx)  # before the permits: what is done is not sent again
-        self._receiver.connected(cnx)
-
-    def on_connection_failed(self, error: Exception) -> None:
-        """There will be no connection any more."""
-        self._receiver.fail(error)
-        self._acknowledger.abandon()
-        self._redeliveries.close()
-
-    def on_message(self, message: CommandMessage, headers_and_payload: bytes) -> None:
-        """An entry came."""
-        # Hot path: consume in `make bench-client`; once an entry.
-        if self._epoch and self._is_stale(message):
-            self._receiver.drop_entry(message, headers_and_payload)
-        else:
-            self._receiver.on_message(message, headers_and_payload)
-
-    def _is_stale(self, message: CommandMessage) -> bool:
-        """Whether it was sent before the queue was cleared."""
-        return message.HasField("consumer_epoch") and message.consumer_epoch < self._epoch
-
-    def on_batch_end(self) -> None:
-        """All that was received in one go is here."""
-        if self._redelivery_filter is not None:
-            self._receiver.give_up(self._redelivery_filter)
-        self._receiver.wake()
-
-    def on_active_consumer_change(self, *, is_active: bool) -> None:
-        """A Failover consumer got, or lost, its turn."""
-        self._is_active = is_active
-        listener = self._config.consumer_event_listener
-        if listener is None:
-            return
-        try:
-            if is_active:
-                listener.became_active(self, self._partition_index)
-            else:
-                listener.became_inactive(self, self._partition_index)
-        except Exception:  # the application's code must not cost the connection
-            logger.exception("consumer event listener failed", extra={"who": self._subject})
-
-    def on_reached_end_of_topic(self) -> None:
-        """The topic was terminated, and everything delivered."""
-        self._has_reached_end = True
-
-    def on_close_consumer(
-        self, cnx: ClientCnx, assigned_url: str | None, assigned_url_tls: str | None
-    ) -> None:
-        """The broker closed the consumer: register anew."""
-        self._disconnected()
-        self._handler.connection_closed(cnx, assigned_url, assigned_url_tls)
-
-    def on_topic_migrated(
-        self, cnx: ClientCnx, service_url: str | None, service_url_tls: str | None
-    ) -> None:
-        """The topic lives in another cluster; the broker closes the consumer next."""
-        del cnx
-        self._handler.topic_migrated(service_url, service_url_tls)
-
-    def on_connection_closed(self, cnx: ClientCnx) -> None:
-        """The connection is gone: register anew."""
-        self._disconnected()
-        self._handler.connection_closed(cnx)
-
-    def _disconnected(self) -> None:
-        self._receiver.disconnected()
-        self._acknowledger.disconnected()
 
     # --- the end -------------------------------------------------------------------------------
 
@@ -815,11 +552,11 @@ class Consumer:
                     await part.close()
             if is_registered:
                 await self._acknowledger.close()
-                await self._leave()
+                await self._session.leave()
             else:
-                self._has_left = True
+                self._session.has_left = True
             await self._handler.close()
-            await self._tasks.close()
+            await self._session.tasks.close()
         finally:
             self._abandon(None)
             self._closing.set_result(None)
@@ -833,37 +570,11 @@ class Consumer:
         self._is_acknowledging_plainly = False
         self._abandon(None)
 
-    async def _leave(self) -> None:
-        """Tell the broker, whose answer is waited for but does not matter."""
-        cnx = self._handler.cnx
-        if cnx is None:
-            return
-        cnx.unregister_consumer(self._consumer_id)
-        self._has_left = True
-        request_id = cnx.next_request_id()
-        with suppress(PulsarError):
-            await cnx.request(
-                request_id,
-                commands.close_consumer(self._consumer_id, request_id),
-                subject=self._subject,
-            )
-
     def _abandon(self, error: PulsarError | None) -> None:
         """Let go of everything at once."""
-        cnx = self._handler.cnx
-        if cnx is not None:
-            cnx.unregister_consumer(self._consumer_id)
-            if not self._has_left:
-                self._has_left = True
-                cnx.send(commands.close_consumer(self._consumer_id, cnx.next_request_id()))
-        self._receiver.close(error or self._closed_error())
-        self._acknowledger.abandon()
-        self._redeliveries.close()
-        self._handler.abandon()
-        self._tasks.abandon()
+        self._session.abandon(error or self._closed_error())
         self._context.unregister_child(self)
         self._context.statistics.unregister(self)
-        self._interceptors.close()
 
     async def __aenter__(self) -> Self:
         """The consumer itself, which is open."""
@@ -881,11 +592,3 @@ class Consumer:
 
 def _id_of(message: Message | MessageId) -> MessageId:
     return message.message_id() if isinstance(message, Message) else message
-
-
-def _decryptor_of(config: ConsumerConfig) -> MessageDecryptor | None:
-    if config.crypto_key_reader is None:
-        return None
-    from pulsar_py.client.message_crypto import MessageDecryptor  # noqa: PLC0415 - late
-
-    return MessageDecryptor(config.crypto_key_reader)
