@@ -373,6 +373,20 @@ class ClientCnx(asyncio.Protocol):
             self._is_flush_due = True
             asyncio.get_running_loop().call_soon(self._flush)
 
+    def write_through(self, buffers: Sequence[Buffer]) -> None:
+        """As `write`, but the first one of a loop tick goes out at once.
+
+        For what somebody may wait for: it saves a turn of the loop, and costs those that write much
+        one more call of the system a tick.
+        """
+        # Hot path: produce and latency in `make bench-client`.
+        if self._is_flush_due:
+            self._out += buffers
+        elif self._transport is not None:
+            self._is_flush_due = True
+            asyncio.get_running_loop().call_soon(self._flush)
+            self._transport.writelines(buffers)
+
     def flush(self) -> None:
         """Write what is queued now; for what the broker should have before this turn ends."""
         if self._out:

@@ -141,7 +141,7 @@ class Outbox:
         entry.buffers = buffers
         self._pending.append(entry)
         if self._cnx is not None:
-            self._cnx.write(buffers)
+            self._cnx.write_through(buffers)
         if self._timer is None:
             self._set_timer()
 

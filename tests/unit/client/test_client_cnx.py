@@ -383,6 +383,20 @@ async def test_writes_of_one_tick_go_out_in_order_together(broker: ScriptedBroke
 
 
 @simulated
+async def test_what_is_written_through_does_not_overtake(broker: ScriptedBroker) -> None:
+    async with Connected(broker) as cnx:
+        cnx.write((commands.ping()[:3],))
+        cnx.write_through((commands.ping()[3:],))
+        await asyncio.sleep(0.1)
+        cnx.write_through((commands.ping()[:3],))
+        cnx.write_through((commands.ping()[3:],))
+        await asyncio.sleep(0.1)
+        assert [each.type for each in broker.received[-2:]] == [BaseCommand.PING] * 2
+        cnx.close()
+        cnx.write_through((commands.ping(),))
+
+
+@simulated
 async def test_a_broker_that_does_not_read_makes_writers_wait(broker: ScriptedBroker) -> None:
     async with Connected(broker) as cnx:
         await cnx.drain()
