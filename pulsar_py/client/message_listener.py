@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pulsar_py.client.enums import ConsumerType
 from pulsar_py.client.listener_lanes import Lane, ListenerLanes, lane_of
@@ -22,7 +22,11 @@ from pulsar_py.client.message import Message
 from pulsar_py.common.errors import AlreadyClosedError
 from pulsar_py.common.tasks import TaskOwner
 
-__all__ = ["ListenedConsumer", "Listener", "ListenerRunner"]
+if TYPE_CHECKING:
+    from pulsar_py.client.client_context import ClientContext
+    from pulsar_py.client.consumer_config import ConsumerConfig
+
+__all__ = ["ListenedConsumer", "Listener", "ListenerRunner", "listener_concurrency"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +35,11 @@ Listener = Callable[[Any, Message], Awaitable[None] | None]
 
 _CALLS_WITHOUT_BREAK: Final = 32
 """Calls of a plain function after which others on the loop get their turn."""
+
+
+def listener_concurrency(context: ClientContext, config: ConsumerConfig) -> int:
+    """Calls of a listener that may run at once: the consumer's own number, or the client's."""
+    return max(config.listener_concurrency, context.config.message_listener_threads)
 
 
 class ListenedConsumer(Protocol):

@@ -29,9 +29,10 @@ from pulsar_py.client.consumer_interceptor import ConsumerInterceptors
 from pulsar_py.client.dead_letter import DeadLetterPolicy
 from pulsar_py.client.merged_receiver import MergedReceiver
 from pulsar_py.client.message import Message
-from pulsar_py.client.message_listener import ListenerRunner
+from pulsar_py.client.message_listener import ListenerRunner, listener_concurrency
 from pulsar_py.client.part_opener import PartOpener
 from pulsar_py.client.statistics import ConsumerStatistics
+from pulsar_py.client.topic_lists import receiver_queue_size_per_topic
 from pulsar_py.client.topic_message_id import (
     MultiMessageId,
     SeekTarget,
@@ -113,6 +114,8 @@ class MultiTopicsConsumer:
         self._receiver: MergedReceiver[Consumer] = MergedReceiver(
             self._check_open, self._on_part_failed
         )
+        # Messages that each part asks for in advance, since there were first more or fewer parts.
+        self._share = 0
         self._interceptors = ConsumerInterceptors(config.interceptors)
         self._listener = self._make_listener()
         self._is_closed = False
@@ -169,7 +172,7 @@ class MultiTopicsConsumer:
             config.message_listener,
             name=f"{self._subscription_name} on {self.topic()}",
             consumer_type=config.consumer_type,
-            concurrency=config.listener_concurrency,
+            concurrency=listener_concurrency(self._context, config),
         )
 
     async def _look_for_partitions(self) -> None:
@@ -181,6 +184,20 @@ class MultiTopicsConsumer:
         for topic, count in (await self._parts.update_partitions()).items():
             logger.info("partitions added", extra={"topic": topic, "partitions": count})
             self._interceptors.on_partitions_change(topic, count)
+        self._share_queue()
+
+    def _share_queue(self) -> None:
+        """Give all parts their share of the queue, now that there may be more, or fewer."""
+        config = self._config
+        size = receiver_queue_size_per_topic(
+            config.receiver_queue_size,
+            config.max_total_receiver_queue_size_across_partitions,
+            len(self._parts_by_topic),
+        )
+        if size != self._share:
+            self._share = size
+            for part in self._all_parts():
+                part.resize_receiver_queue(size)
 
     async def close(self) -> None:
         """Leave the subscription on all topics. May be called again."""
@@ -211,7 +228,7 @@ class MultiTopicsConsumer:
         """Delete the subscription on all topics, and close.
 
         Raises:
-            ServiceError, ClientError: Of the first topic that refused; nothing is closed then.
+            ServiceError, ClientError: Of the first topic that refused; those that did not are closed.
         """
         self._check_open()
         await each_result(lambda part: part.unsubscribe(force=force), self._all_parts())

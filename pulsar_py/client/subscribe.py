@@ -16,7 +16,7 @@ from typing import Any
 from pulsar_py.client.client_context import ClientContext
 from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.message_listener import ListenerRunner
+from pulsar_py.client.message_listener import ListenerRunner, listener_concurrency
 from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_py.client.part_opener import attach_letters, policy_of
 from pulsar_py.client.pattern_consumer import PatternConsumer
@@ -97,7 +97,7 @@ async def _subscribe_one(
             config.message_listener,
             name=f"{subscription_name} on {topic}",
             consumer_type=config.consumer_type,
-            concurrency=config.listener_concurrency,
+            concurrency=listener_concurrency(context, config),
         )
         consumer.own(runner)
         runner.start()

@@ -331,6 +331,24 @@ def test_the_queue_is_shared_among_the_parts() -> None:
     simulated(work)
 
 
+def test_the_queue_stays_shared_when_partitions_come_up() -> None:
+    async def work(world: World) -> None:
+        await world.create_partitioned("p", 1)
+        async with await subscribe(
+            world, "p", max_total_receiver_queue_size_across_partitions=40
+        ) as consumer:
+            await world.grow("p", 4)
+            await asyncio.sleep(61)
+            for index in range(4):
+                await world.send(f"{P}-partition-{index}", *(str(n) for n in range(100)))
+            assert len(await receive(consumer, 200)) == 200
+            await asyncio.sleep(1)
+            assert consumer.statistics().receiver_queue_size <= 40
+            assert len(await receive(consumer, 200)) == 200
+
+    simulated(work)
+
+
 def test_pausing_stops_permits() -> None:
     async def work(world: World) -> None:
         async with await subscribe(world, "a", "b", receiver_queue_size=4) as consumer:

@@ -313,3 +313,25 @@ def test_a_listener_may_close_its_consumer() -> None:
                 await consumer.receive(1)
 
     simulated(work)
+
+
+def test_the_client_may_say_how_many_calls_of_a_listener_run_at_once() -> None:
+    async def work(world: World) -> None:
+        running_count = most = 0
+
+        async def listener(_: Consumer, __: Message) -> None:
+            nonlocal running_count, most
+            running_count += 1
+            most = max(most, running_count)
+            await asyncio.sleep(1)
+            running_count -= 1
+
+        async with (
+            world.another_client(message_listener_threads=3) as client,
+            await client.subscribe("t", "sub", **SHARED, message_listener=listener),
+        ):
+            await world.send("t", *(str(number) for number in range(9)))
+            await asyncio.sleep(5)
+        assert most == 3
+
+    simulated(work)
