@@ -1,0 +1,144 @@
+"""A few minutes of the client's soak; an hour is slow. Bugs put in on purpose have to be found.
+
+`python -m tests.simulation.client_soak --minutes 60 --seed 7` runs as much as wanted.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from pulsar_py.client.chunk_assembly import ChunkAssembly, ChunkOutcome
+from pulsar_py.client.outbox import Outbox
+from pulsar_py.client.pending_messages import PendingMessages
+from pulsar_py.client.receiver import Receiver
+from tests.simulation.client_model import ARRIVES, INVARIANTS, ORDER, Outcome
+from tests.simulation.client_soak import SoakError, run_soak
+
+FAULTS = ("cut", "torn", "stall", "drop", "outage")
+
+
+def check(outcome: Outcome, *, confirmed: int) -> None:
+    print("held:", dict(outcome.held), "met:", dict(outcome.faults))  # noqa: T201 - if it fails
+    assert outcome.confirmed >= confirmed
+    assert all(outcome.held[name] >= 1 for name in INVARIANTS)
+    assert outcome.held[ARRIVES] >= outcome.confirmed
+    assert outcome.held[ORDER] >= outcome.confirmed
+
+
+def test_every_invariant_holds_in_a_few_minutes() -> None:
+    outcome = run_soak(3, 8)
+    check(outcome, confirmed=15_000)
+    assert all(outcome.faults[kind] for kind in FAULTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [100, 101])
+def test_every_invariant_holds_for_an_hour(seed: int) -> None:
+    outcome = run_soak(seed, 60)
+    check(outcome, confirmed=150_000)
+    assert all(outcome.faults[kind] >= 5 for kind in FAULTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1_000, 1_060))
+def test_every_invariant_holds_for_many_seeds(seed: int) -> None:
+    check(run_soak(seed, 5), confirmed=8_000)
+
+
+def test_a_seed_replays_exactly_in_another_process() -> None:
+    script = (
+        "from tests.simulation.client_soak import run_soak; print(run_soak(5, 1).digest, end='')"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(digests) == 1
+
+
+# --- bugs put in on purpose --------------------------------------------------------------------
+
+
+@contextmanager
+def nothing_is_sent_again() -> Iterator[None]:
+    """After a reconnect only new messages go out; the old ones count as confirmed."""
+    original = Outbox.attach
+
+    def attach(self: Outbox, cnx: Any) -> None:
+        entries = self._pending.take_all()
+        original(self, cnx)
+        for entry in entries:
+            entry.ledger_id = entry.entry_id = -1
+        self._confirmed += entries
+        self.settle()
+
+    with patch.object(Outbox, "attach", attach):
+        yield
+
+
+@contextmanager
+def the_newest_is_sent_first() -> Iterator[None]:
+    """After a reconnect messages go out in the opposite order."""
+    original = PendingMessages.__iter__
+    with patch.object(PendingMessages, "__iter__", lambda self: reversed(list(original(self)))):
+        yield
+
+
+@contextmanager
+def one_message_in_a_thousand_is_swallowed() -> Iterator[None]:
+    original = Receiver.take
+
+    def take(self: Receiver) -> Any:
+        message = original(self)
+        if message is not None and message.sequence_id() % 1000 == 77:
+            return original(self)
+        return message
+
+    with patch.object(Receiver, "take", take):
+        yield
+
+
+@contextmanager
+def chunks_that_are_left_over_stay() -> Iterator[None]:
+    def expire(self: ChunkAssembly, now: float) -> ChunkOutcome:
+        self._buffers.clear()
+        return ChunkOutcome()
+
+    with patch.object(ChunkAssembly, "expire", expire):
+        yield
+
+
+MUTATIONS = [
+    nothing_is_sent_again,
+    the_newest_is_sent_first,
+    one_message_in_a_thousand_is_swallowed,
+    chunks_that_are_left_over_stay,
+]
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.__name__)
+def test_a_bug_is_found(mutation: Any) -> None:
+    with mutation():
+        assert not all(holds(seed) for seed in range(10, 16))
+
+
+def holds(seed: int) -> bool:
+    try:
+        run_soak(seed, 3)
+    except SoakError:
+        return False
+    return True
