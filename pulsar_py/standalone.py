@@ -19,6 +19,7 @@ import asyncio
 import logging
 import math
 import random
+import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -37,6 +38,7 @@ from pulsar_py.common.errors import (
     CorruptDataError,
     FormatVersionError,
     InstanceMismatchError,
+    StorageError,
 )
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
@@ -55,12 +57,16 @@ from pulsar_py.server.namespaces.lookup import (
     parse_advertised_listeners,
 )
 from pulsar_py.storage.bookie import Bookie, BookieSettings
+from pulsar_py.storage.disk_reserve import DiskReserve
 from pulsar_py.storage.settings import MIB
 
 logger = logging.getLogger(__name__)
 
 LEDGER_IDS_BLOCK = 100
 LEDGERS = "ledgers"
+RESERVE_BYTES = 16 * MIB
+"""Kept back on the disk: ten times what a start with open topics writes to metadata and journal."""
+
 _WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
 _LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -203,6 +209,8 @@ class Broker:
 
     async def _start(self) -> None:
         clock = self._clock
+        if self._data_dir is not None:
+            await make_emergency_room(self._data_dir)
         metadata = await self._open_metadata(clock)
         self._stack.push_async_callback(metadata.close)
         disk = self._disk()
@@ -320,6 +328,18 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).rpartition(": ")[2].lower()
 
 
+async def make_emergency_room(data_dir: Path) -> None:
+    """Where the disk is full, give up the reserve: the metadata needs some space to be opened."""
+    disk = LocalDisk(data_dir / LEDGERS)
+    try:
+        free_bytes = await disk.free_bytes()
+        await DiskReserve(disk, RESERVE_BYTES).adapt(free_bytes, enough_bytes=sys.maxsize)
+    except (FileNotFoundError, StorageError):
+        pass  # There is no data yet, or whoever comes next tells what is wrong.
+    finally:
+        await disk.close()
+
+
 def local_addresses(
     config: BrokerConfig, bound: BrokerAddresses, *, is_loopback: bool
 ) -> LocalAddresses:
@@ -368,4 +388,5 @@ def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSetting
         minor_compaction_interval_seconds=config.minorCompactionInterval or math.inf,
         major_compaction_threshold=config.majorCompactionThreshold,
         major_compaction_interval_seconds=config.majorCompactionInterval or math.inf,
+        reserve_bytes=RESERVE_BYTES,
     )

@@ -160,8 +160,9 @@ class Bookie(LedgerStore):
                 storage = await LedgerStorage.open(disk, settings)
                 await check_log_versions(disk, storage.manifest.logs)
                 bookie = cls(disk, clock, ledger_ids, settings, storage)
-                await bookie._recover_journal()
+                # On a full disk replaying keeps in memory what it would flush.
                 await bookie._housekeeper.check_room()
+                await bookie._recover_journal()
         except BaseException:
             await disk.close()
             raise

@@ -15,6 +15,7 @@ from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import CorruptDataError, DiskFullError, StorageError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.storage import compaction
+from pulsar_py.storage.disk_reserve import DiskReserve
 from pulsar_py.storage.garbage import compact_logs
 from pulsar_py.storage.journal import journal_path
 from pulsar_py.storage.ledger_storage import LedgerStorage
@@ -49,6 +50,7 @@ class Housekeeper:
         self._gate = gate
         self._storage = storage
         self._on_room = on_room
+        self._reserve = DiskReserve(disk, settings.reserve_bytes)
         # The last flush failed; the gate's limit is what bounds memory meanwhile.
         self._is_flush_failing = False
         self._tasks = TaskOwner("storage")
@@ -207,7 +209,8 @@ class Housekeeper:
             # On a full disk a flush may free what was deleted.
             if sealed is None and current.ledgers and (is_old or self._gate.is_shut):
                 sealed = self._cache.seal(now)
-            if sealed is not None and sealed.cost_bytes < free_bytes:
+            # What the reserve has made free is for records, most of it.
+            if sealed is not None and sealed.cost_bytes + self._settings.reserve_bytes < free_bytes:
                 await self._try_flush()
             elif sealed is not None:
                 self._is_flush_failing = True
@@ -219,16 +222,18 @@ class Housekeeper:
 
     async def check_room(self) -> int:
         """Open or shut the gate as the free space asks; returns it."""
+        settings = self._settings
         try:
             free_bytes = await self._disk.free_bytes()
+            free_bytes = await self._reserve.adapt(
+                free_bytes, enough_bytes=settings.minimum_free_bytes
+            )
         except StorageError:
             logger.exception("free space unknown")
             return 0
-        if free_bytes < self._settings.minimum_free_bytes:
+        if free_bytes < settings.minimum_free_bytes:
             self.on_disk_full(
-                DiskFullError(
-                    f"{free_bytes} bytes are free, below {self._settings.minimum_free_bytes}"
-                )
+                DiskFullError(f"{free_bytes} bytes are free, below {settings.minimum_free_bytes}")
             )
         elif self._gate.is_shut and not self._is_closed:
             logger.info("disk has room again", extra={"free_bytes": free_bytes})

@@ -65,6 +65,10 @@ class BookieSettings:
     minimum_free_bytes: int = 128 * MIB
     """Below this appends get `DiskFullError`; what is left lets flushes and deletions go on."""
 
+    reserve_bytes: int = 0
+    """Space taken while there is plenty, and given up when a quarter of that is not free any more:
+    on a disk that others have filled, it lets records through that recovery and reading need."""
+
     disk_check_interval_seconds: float = 1.0
     """How often free space is looked at, and a failed flush tried again."""
 
