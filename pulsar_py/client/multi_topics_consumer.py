@@ -228,7 +228,7 @@ class MultiTopicsConsumer:
         """Delete the subscription on all topics, and close.
 
         Raises:
-            ServiceError, ClientError: Of the first topic that refused; those that did not are closed.
+            ServiceError, ClientError: Of the first topic that refused; the others are closed.
         """
         self._check_open()
         await each_result(lambda part: part.unsubscribe(force=force), self._all_parts())
