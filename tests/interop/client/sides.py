@@ -135,7 +135,7 @@ async def data_of(consumer: Any, count: int, *, acknowledge: bool = True) -> lis
     return [m.data() for m in await receive_all(consumer, count, acknowledge=acknowledge)]
 
 
-async def next_of(consumer: Any, timeout_millis: int = 300) -> Any | None:
+async def next_of(consumer: Any, timeout_millis: int = 200) -> Any | None:
     """The next message, acknowledged; None if there is none for a while."""
     try:
         message = await consumer.receive(timeout_millis)
@@ -145,7 +145,7 @@ async def next_of(consumer: Any, timeout_millis: int = 300) -> Any | None:
     return message
 
 
-async def nothing_comes(consumer: Any, timeout_millis: int = 300) -> bool:
+async def nothing_comes(consumer: Any, timeout_millis: int = 200) -> bool:
     """Whether there is no message for a while; one that comes is not acknowledged."""
     try:
         await consumer.receive(timeout_millis)

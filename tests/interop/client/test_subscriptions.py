@@ -56,7 +56,7 @@ async def test_cumulative_acknowledgements_stay(writer: Side, reader: Side, topi
 async def test_indexes_of_a_batch_stay_acknowledged(
     writer: Side, reader: Side, topic: str, is_cumulative: bool
 ) -> None:
-    options = {"batch_index_ack_enabled": True, "consumer_type": "ConsumerType.Failover"}
+    options = {"batch_index_ack_enabled": True}
     consumer = await writer.consumer(topic, **options)
     await reader.publish(topic, MESSAGES, batching_enabled=True)
     messages = await receive_all(consumer, 10, acknowledge=False)
