@@ -84,6 +84,9 @@ class Outgoing:
     async def close(self) -> None:
         self.topics.open_count -= 1
 
+    def abandon(self) -> None:
+        self.topics.open_count -= 1
+
 
 def message(entry_id: int, redelivery_count: int = 0, **fields: Any) -> Message:
     metadata = MessageMetadata(producer_name="p", sequence_id=0, publish_time=0, **fields)
@@ -245,6 +248,20 @@ def test_closing_ends_moves_and_timers() -> None:
         assert (source.acknowledged, source.redelivered) == ([], [])
         assert topics.open_count == 0
         await letters.close()
+
+    run_virtual(work())
+
+
+def test_abandoning_ends_everything_at_once() -> None:
+    async def work() -> None:
+        source, topics = Source(), Topics()
+        letters = letters_of(source, topics, DeadLetterPolicy(1))
+        letters.take_over(message(1, redelivery_count=2))
+        await asyncio.sleep(0.15)
+        letters.abandon()
+        assert topics.open_count == 0
+        await asyncio.sleep(100)
+        assert (source.acknowledged, source.redelivered) == ([], [])
 
     run_virtual(work())
 
