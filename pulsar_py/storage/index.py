@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
+from operator import itemgetter
 
 from pyroaring import BitMap64
 
@@ -27,6 +28,7 @@ from pulsar_py.storage.index_table import IndexTable, IndexTableWriter, PageCach
 from pulsar_py.storage.ledger_record import DELETED, LedgerRecord
 
 MAX_ENTRY_ID = 2**63 - 1
+_RECORD_END = record_key(0)[8:]
 
 FoundRun = tuple[int, Location]
 """Id of a run's first entry, and where the run is."""
@@ -172,7 +174,7 @@ class _Merge:
         kept = []
         for item in items:
             key, value = item
-            if not any(key[8:]):
+            if key.endswith(_RECORD_END):
                 self._deleted_prefix = key[:8] if value[0] & DELETED else b""
                 if self._deleted_prefix and self._is_complete:
                     continue
@@ -193,11 +195,18 @@ async def _merged(tables: Sequence[IndexTable]) -> AsyncIterator[list[Item]]:
             if not any(heads):
                 return
             bound = min(head[-1][0] for head in heads if head)
-            merged: dict[bytes, bytes] = {}
+            portions = []
             for head in heads:
-                end = bisect_right(head, bound, key=lambda item: item[0])
-                merged.update(head[:end])
-                del head[:end]
+                end = bisect_right(head, bound, key=itemgetter(0))
+                if end:
+                    portions.append(head[:end])
+                    del head[:end]
+            if len(portions) == 1:  # Ledgers of one time: most tables do not overlap.
+                yield portions[0]
+                continue
+            merged: dict[bytes, bytes] = {}
+            for portion in portions:
+                merged.update(portion)
             yield sorted(merged.items())
     finally:
         for stream in streams:

@@ -168,8 +168,15 @@ class Page:
 
     def items(self, start: int = 0) -> Iterator[Item]:
         """Keys and values in order, from an index on."""
-        for index in range(start, self.count):
-            yield self.key(index), self.value(index)
+        data, count = self._data, self.count
+        ends = struct.unpack_from(f">{count}I", data, _PAGE.size + KEY_BYTES * count)
+        at = _PAGE.size + KEY_BYTES * start
+        value_at = self._values_at + (ends[start - 1] if start else 0)
+        for end in ends[start:]:
+            value_end = self._values_at + end
+            yield data[at : at + KEY_BYTES], data[value_at:value_end]
+            at += KEY_BYTES
+            value_at = value_end
 
     def _end(self, ends_at: int, index: int) -> int:
         at = ends_at + 4 * index
