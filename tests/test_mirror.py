@@ -12,6 +12,7 @@ COVERED_ELSEWHERE = {
     "common/clock.py": "an edge of three lines; virtual time stands in for it everywhere",
     "metadata/store.py": "an interface; tests/contracts has one suite for all implementations",
     "server/dispatch/client_connection.py": "an interface",
+    "client/consumer_events.py": "an interface",
     "client/handlers.py": "interfaces",
 }
 """Modules without a test module of their own, and why; what gets one has to leave the list."""
