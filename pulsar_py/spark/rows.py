@@ -4,16 +4,17 @@ A `RowBuilder` collects messages until their payloads reach `batch_bytes`, then 
 batch of them, with the columns of the read's schema in its order. Only columns that were asked for
 are computed. Memory is bounded by one batch and one message, whatever the topic holds.
 
-What can't be decoded follows `undecodable`: it fails the read, is left out and counted, or becomes
-a row whose value is null and whose bytes stand in `__undecodable`.
+Values are decoded a batch at a time. What can't be decoded follows `undecodable`: it fails the
+read, is left out and counted, or becomes a row whose value is null and whose bytes stand in
+`__undecodable`.
 
 Source: spec sections 5.1, 6 and 8.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -28,22 +29,24 @@ Array: TypeAlias = Any
 UNDECODABLE_COLUMN = "__undecodable"
 
 
+class BuiltValues(NamedTuple):
+    """Columns of some messages' values."""
+
+    arrays: dict[str, Array]
+    """By name, as many rows as messages; rows that can't be decoded are null."""
+    errors: Mapping[int, SchemaSerializationError]
+    """Why a row can't be decoded, by its number."""
+
+
 class ValueColumns(Protocol):
-    """Makes the columns of values; `schemas` has one for each kind of schema."""
+    """Makes the columns of values; `schemas` finds the one for a topic's schema."""
 
     @property
     def fields(self) -> Sequence[pa.Field]:
         """Name and Arrow type of each column."""
 
-    def decode(self, message: Message) -> object:
-        """The value of one message, None for a tombstone.
-
-        Raises:
-            SchemaSerializationError: Its bytes do not fit the schema.
-        """
-
-    def build(self, values: Sequence[object], wanted: frozenset[str]) -> dict[str, Array]:
-        """The columns of decoded values, by name; only those wanted."""
+    def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
+        """The columns of messages; only those wanted. Tombstones are null."""
 
 
 class RowBuilder:
@@ -75,9 +78,6 @@ class RowBuilder:
         types[UNDECODABLE_COLUMN] = pa.binary()
         self.schema = pa.schema([pa.field(name, types[name]) for name in self._names])
         self._messages: list[Message] = []
-        self._decoded: list[object] = []
-        # Bytes of the rows that could not be decoded, by row; only where they get a column.
-        self._broken: dict[int, bytes] = {}
         self._size_bytes = 0
         self.dropped_count = 0
 
@@ -89,47 +89,62 @@ class RowBuilder:
                 topic and message id.
         """
         # Hot path: batch read in `make bench-spark`.
-        decode = self._values.decode if self._wanted_values else None
         for message in messages:
-            value: object = None
-            if decode is not None:
-                try:
-                    value = decode(message)
-                except SchemaSerializationError as error:
-                    if not self._keeps(message, error):
-                        continue
             self._messages.append(message)
-            self._decoded.append(value)
             self._size_bytes += message.size()
             if self._size_bytes >= self._batch_bytes:
-                yield self._cut()
+                yield from self._cut()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """What is left, if anything."""
+        """What is left, if anything; raises as `add`."""
         if self._messages:
-            yield self._cut()
+            yield from self._cut()
 
-    def _keeps(self, message: Message, error: SchemaSerializationError) -> bool:
-        if self._undecodable is UndecodableMode.FAIL:
-            raise SchemaSerializationError(
-                f"{message.entry.topic}: message {message.message_id()}: {error}"
-            ) from error
-        if self._undecodable is UndecodableMode.DROP:
-            self.dropped_count += 1
-            return False
-        self._broken[len(self._messages)] = message.data()
-        return True
+    def _cut(self) -> Iterator[pa.RecordBatch]:
+        messages = self._messages
+        self._messages, self._size_bytes = [], 0
+        arrays: dict[str, Array] = {}
+        errors: Mapping[int, SchemaSerializationError] = {}
+        if self._wanted_values:
+            arrays, errors = self._values.build(messages, self._wanted_values)
+        if errors and self._undecodable is UndecodableMode.FAIL:
+            raise _named(messages, errors)
+        if errors and self._undecodable is UndecodableMode.DROP:
+            self.dropped_count += len(errors)
+            kept = [row for row in range(len(messages)) if row not in errors]
+            messages = [messages[row] for row in kept]
+            arrays = {
+                name: array.take(pa.array(kept, pa.int64())) for name, array in arrays.items()
+            }
+        if messages:
+            yield self._batch(messages, arrays, errors)
 
-    def _cut(self) -> pa.RecordBatch:
-        rows = Rows(self._messages)
-        arrays = self._values.build(self._decoded, self._wanted_values)
+    def _batch(
+        self,
+        messages: Sequence[Message],
+        arrays: dict[str, Array],
+        errors: Mapping[int, SchemaSerializationError],
+    ) -> pa.RecordBatch:
+        rows = Rows(messages)
         for name in self._names:
             if name in COLUMNS:
                 arrays[name] = COLUMNS[name].build(rows)
             elif name == UNDECODABLE_COLUMN:
-                broken = [self._broken.get(row) for row in range(len(rows.messages))]
+                broken = [
+                    each.data() if row in errors else None for row, each in enumerate(messages)
+                ]
                 arrays[name] = pa.array(broken, pa.binary())
-        self._messages, self._decoded, self._broken, self._size_bytes = [], [], {}, 0
         return pa.RecordBatch.from_arrays(
             [arrays[name] for name in self._names], schema=self.schema
         )
+
+
+def _named(
+    messages: Sequence[Message], errors: Mapping[int, SchemaSerializationError]
+) -> SchemaSerializationError:
+    """The first error, with the message it is about."""
+    row = min(errors)
+    message = messages[row]
+    return SchemaSerializationError(
+        f"{message.entry.topic}: message {message.message_id()}: {errors[row]}"
+    )

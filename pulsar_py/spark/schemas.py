@@ -6,17 +6,13 @@ Only raw bytes so far: one column `value`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from pulsar_py.client import Client
 from pulsar_py.client.message import Message
 from pulsar_py.spark.options import ReadOptions
-from pulsar_py.spark.rows import ValueColumns
-
-Array: TypeAlias = Any
-"""An Arrow array of the type its column says; pyarrow ships no types."""
+from pulsar_py.spark.rows import BuiltValues, ValueColumns
 
 
 class RawValues:
@@ -27,15 +23,14 @@ class RawValues:
         """Name and Arrow type of each column."""
         return (pa.field("value", pa.binary()),)
 
-    def decode(self, message: Message) -> object:
-        """The payload, None for a tombstone."""
+    def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
+        """The column, if it is wanted; null for a tombstone."""
         # A payload that is there says without its metadata that the value is not null.
-        data = message.data()
-        return data if data or not message.has_null_value() else None
-
-    def build(self, values: Sequence[object], wanted: frozenset[str]) -> dict[str, Array]:
-        """The column, if it is wanted."""
-        return {name: pa.array(values, pa.binary()) for name in wanted}
+        values = [
+            data if (data := message.data()) or not message.has_null_value() else None
+            for message in messages
+        ]
+        return BuiltValues({name: pa.array(values, pa.binary()) for name in wanted}, {})
 
 
 async def value_columns(

@@ -10,7 +10,7 @@ import pytest
 from pulsar_py.client.message import Message
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.spark.options import UndecodableMode
-from pulsar_py.spark.rows import UNDECODABLE_COLUMN, RowBuilder
+from pulsar_py.spark.rows import UNDECODABLE_COLUMN, BuiltValues, RowBuilder
 from tests.unit.spark.message_parts import TOPIC, plain
 
 
@@ -19,16 +19,16 @@ class Numbers:
 
     fields = (pa.field("value", pa.int64()),)
 
-    def decode(self, message: Message) -> object:
-        if message.has_null_value():
-            return None
-        try:
-            return int(message.data())
-        except ValueError as error:
-            raise SchemaSerializationError(str(error)) from error
-
-    def build(self, values: Sequence[object], wanted: frozenset[str]) -> dict[str, pa.Array]:
-        return {name: pa.array(values, pa.int64()) for name in wanted}
+    def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
+        values: list[int | None] = []
+        errors = {}
+        for row, message in enumerate(messages):
+            try:
+                values.append(None if message.has_null_value() else int(message.data()))
+            except ValueError as error:
+                values.append(None)
+                errors[row] = SchemaSerializationError(str(error))
+        return BuiltValues({name: pa.array(values, pa.int64()) for name in wanted}, errors)
 
 
 def rows_of(builder: RowBuilder, messages: list[Message]) -> list[pa.RecordBatch]:
@@ -82,3 +82,9 @@ def test_what_can_t_be_decoded_gets_a_column() -> None:
     )
     (batch,) = rows_of(builder, [plain(b"1"), plain(b"x"), plain(b"2")])
     assert batch.to_pydict() == {"value": [1, None, 2], UNDECODABLE_COLUMN: [None, b"x", None]}
+
+
+def test_a_batch_of_which_nothing_is_left_is_none() -> None:
+    builder = RowBuilder(["value"], Numbers(), batch_bytes=1, undecodable=UndecodableMode.DROP)
+    assert rows_of(builder, [plain(b"x"), plain(b"y")]) == []
+    assert builder.dropped_count == 2

@@ -8,6 +8,6 @@ from tests.unit.spark.message_parts import plain
 
 def test_raw_values_are_the_payload_and_tombstones_are_null() -> None:
     values = RawValues()
-    decoded = [values.decode(plain(b"a")), values.decode(plain(b"", null_value=True))]
-    assert values.build(decoded, frozenset({"value"}))["value"].to_pylist() == [b"a", None]
-    assert values.build(decoded, frozenset()) == {}
+    messages = [plain(b"a"), plain(b"", null_value=True)]
+    assert values.build(messages, frozenset({"value"})).arrays["value"].to_pylist() == [b"a", None]
+    assert values.build(messages, frozenset()) == ({}, {})
