@@ -1,0 +1,97 @@
+"""What the client benchmark measures: the loads, and what one run of one of them says."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, field
+
+MESSAGE_BYTES = 1024
+WARM_UP_MESSAGES = 5_000
+
+BATCHING = {
+    "batching_enabled": True,
+    "batching_max_messages": 1000,
+    "batching_max_allowed_size_in_bytes": 2 << 20,
+    "batching_max_publish_delay_ms": 10,
+    "max_pending_messages": 20_000,
+    "block_if_queue_full": True,
+}
+"""Options of both clients' producers for the batched rows."""
+
+UNBATCHED = {
+    "batching_enabled": False,
+    "max_pending_messages": 2_000,
+    "block_if_queue_full": True,
+}
+"""... for the unbatched ones."""
+
+RECEIVER_QUEUE_SIZE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a worker process is told, as JSON on its command line."""
+
+    load: str
+    url: str
+    topic: str
+    seconds: float
+    loop: str = "asyncio"
+    """`asyncio` or `uvloop`; nothing to the official package."""
+    subscription: str = ""
+    messages: int = 0
+    """For consuming: how many are there."""
+    rate: int = 1000
+    """For latency: messages a second."""
+    profile: bool = False
+
+
+@dataclass(slots=True)
+class Run:
+    """What a worker process measured, as JSON on its last line of output."""
+
+    messages: int
+    seconds: float
+    cpu_seconds: float
+    """Of the client's process, all threads."""
+    publish_millis: list[float] = field(default_factory=list)
+    """For latency: from send to confirmation, sorted."""
+    end_to_end_millis: list[float] = field(default_factory=list)
+    """For latency: from send to receive, sorted."""
+
+    def print(self) -> None:
+        """As the last line of output."""
+        print(json.dumps(asdict(self)), flush=True)
+
+
+class Stopwatch:
+    """Wall and CPU time of this process since it was made."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def elapsed(self) -> float:
+        """Seconds so far."""
+        return time.perf_counter() - self._wall
+
+    def run(self, messages: int) -> Run:
+        """Stop, with so many messages done."""
+        return Run(messages, self.elapsed(), time.process_time() - self._cpu)
+
+
+def body() -> bytes:
+    """A payload that no compression or cache helps with."""
+    return os.urandom(MESSAGE_BYTES)
+
+
+def stamped(moment: float, rest: bytes) -> bytes:
+    """A payload of the same size that says when it was sent."""
+    stamp = b"%020d" % int(moment * 1e9)
+    return stamp + rest[len(stamp) :]
+
+
+def stamp_of(data: bytes) -> float:
+    """When it was sent."""
+    return int(data[:20]) / 1e9

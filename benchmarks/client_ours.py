@@ -1,0 +1,167 @@
+"""One load with our client, in a process of its own: `client_ours.py JOB`.
+
+Sends are `send_nowait`, and each awaitable is awaited, two blocks of sends later; receiving is
+`receive` and `acknowledge` in one task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import cProfile
+import gc
+import json
+import pstats
+import sys
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from benchmarks.client_loads import (
+    BATCHING,
+    RECEIVER_QUEUE_SIZE,
+    UNBATCHED,
+    WARM_UP_MESSAGES,
+    Job,
+    Run,
+    Stopwatch,
+    body,
+    stamp_of,
+    stamped,
+)
+from pulsar_py.client import Client, InitialPosition, Producer
+
+BLOCKS_UNDER_WAY = 8
+"""Together they fill the producer's queue, so that neither side waits for the other."""
+
+
+async def produce(job: Job, options: dict[str, object]) -> Run:
+    """Send for some seconds, look at each outcome."""
+    async with Client(job.url) as client:
+        producer = await client.create_producer(job.topic, **options)
+        data = body()
+        block = int(options["max_pending_messages"]) // BLOCKS_UNDER_WAY
+        await _send_blocks(producer, data, block, lambda sent: sent < WARM_UP_MESSAGES)
+        watch = Stopwatch()
+        sent = await _send_blocks(producer, data, block, lambda _: watch.elapsed() < job.seconds)
+        return watch.run(sent)
+
+
+async def _send_blocks(
+    producer: Producer, data: bytes, block: int, goes_on: Callable[[int], bool]
+) -> int:
+    """Send blocks while `goes_on(sent)`; returns how many messages were confirmed."""
+    under_way: deque[list[Awaitable[object]]] = deque()
+    send = producer.send_nowait
+    sent = 0
+    while goes_on(sent):
+        under_way.append([send(data) for _ in range(block)])
+        sent += block
+        if len(under_way) >= BLOCKS_UNDER_WAY:
+            for outcome in under_way.popleft():
+                await outcome
+    for outcomes in under_way:
+        for outcome in outcomes:
+            await outcome
+    return sent
+
+
+async def produce_batched(job: Job) -> Run:
+    """Batches of 1,000."""
+    return await produce(job, BATCHING)
+
+
+async def produce_unbatched(job: Job) -> Run:
+    """One message an entry."""
+    return await produce(job, UNBATCHED)
+
+
+async def consume(job: Job) -> Run:
+    """Receive and acknowledge each message of the backlog."""
+    async with Client(job.url) as client:
+        consumer = await client.subscribe(
+            job.topic,
+            job.subscription,
+            initial_position=InitialPosition.Earliest,
+            receiver_queue_size=RECEIVER_QUEUE_SIZE,
+        )
+        await consumer.acknowledge(await consumer.receive())
+        watch = Stopwatch()
+        for _ in range(job.messages - 1):
+            message = await consumer.receive()
+            assert len(message.data()) == 1024
+            await consumer.acknowledge(message)
+        return watch.run(job.messages - 1)
+
+
+async def latency(job: Job) -> Run:
+    """Send at a rate; measure when each is confirmed, and when received."""
+    async with Client(job.url) as client:
+        consumer = await client.subscribe(
+            job.topic, "latency", receiver_queue_size=RECEIVER_QUEUE_SIZE
+        )
+        producer = await client.create_producer(job.topic, **UNBATCHED)
+        received: list[float] = []
+        published: list[float] = []
+        total = int(job.rate * job.seconds)
+
+        async def receive() -> None:
+            for _ in range(total):
+                message = await consumer.receive(20_000)
+                received.append((time.perf_counter() - stamp_of(message.data())) * 1e3)
+                await consumer.acknowledge(message)
+
+        async def send(data: bytes, now: float) -> None:
+            await producer.send(data)
+            published.append((time.perf_counter() - now) * 1e3)
+
+        rest = body()
+        watch = Stopwatch()
+        begun = time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(receive())
+            for number in range(total):
+                due = begun + number / job.rate
+                while (now := time.perf_counter()) < due:
+                    await asyncio.sleep(due - now)
+                group.create_task(send(stamped(now, rest), now))
+        run = watch.run(total)
+        run.publish_millis, run.end_to_end_millis = sorted(published), sorted(received)
+        return run
+
+
+LOADS: dict[str, Callable[[Job], Awaitable[Run]]] = {
+    "produce-batched": produce_batched,
+    "produce-unbatched": produce_unbatched,
+    "consume": consume,
+    "latency": latency,
+}
+
+
+def run_job(job: Job) -> Run:
+    """On the loop that the job names."""
+    factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    if job.loop == "uvloop":
+        import uvloop  # noqa: PLC0415 - only where it is asked for
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(LOADS[job.load](job))  # type: ignore[arg-type]  # a coroutine
+
+
+def main() -> None:
+    """Do the job; with a profile on request, on stderr."""
+    job = Job(**json.loads(sys.argv[1]))
+    gc.collect()
+    gc.freeze()
+    if not job.profile:
+        run_job(job).print()
+        return
+    profile = cProfile.Profile()
+    run = profile.runcall(run_job, job)
+    statistics = pstats.Stats(profile, stream=sys.stderr)
+    statistics.sort_stats("tottime").print_stats(30)
+    run.print()
+
+
+if __name__ == "__main__":
+    main()
