@@ -217,6 +217,32 @@ async def test_what_is_taken_over_is_not_delivered(broker: ScriptedBroker) -> No
 
 
 @simulated
+async def test_what_is_taken_over_goes_when_it_comes_though_nobody_receives(
+    broker: ScriptedBroker,
+) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, receiver_queue_size=2)
+        taken: list[bytes] = []
+
+        def takes_over(message: Message) -> bool:
+            if message.data() == b"1:1":
+                return False
+            taken.append(message.data())
+            return True
+
+        consumer.redelivery_filter = takes_over
+        for entry_id in range(3):
+            deliver(broker, (1, entry_id))
+        await asyncio.sleep(0.01)
+        assert taken == [b"1:0"]
+        assert (await consumer.receive()).data() == b"1:1"
+        assert consumer.receive_nowait() is None
+        assert taken == [b"1:0", b"1:2"]
+        await asyncio.sleep(0.01)
+        assert sum(permits(broker)) == 2 + 3
+
+
+@simulated
 async def test_on_ready_tells_of_messages_and_of_the_end(broker: ScriptedBroker) -> None:
     calls: list[None] = []
     async with new_client(broker) as client:
