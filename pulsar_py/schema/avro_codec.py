@@ -77,6 +77,8 @@ class AvroReader:
         Raises:
             InvalidConfigurationError: A definition can't be used.
         """
+        from fastavro.read import SchemaResolutionError  # noqa: PLC0415 - as above
+
         types = types_of(writer)
         if has_uncountable_arrays(types):
             raise InvalidConfigurationError(
@@ -84,6 +86,7 @@ class AvroReader:
             )
         self._writer = _compiled(writer)
         self._reader = None if reader is None else _compiled(_with_alias(reader, writer))
+        self._errors = (*_ERRORS, SchemaResolutionError)
         self._read = _reading(may_be_deep=is_recursive(types))
 
     def read(self, data: bytes) -> Any:  # Any: what the definitions say
@@ -95,7 +98,7 @@ class AvroReader:
         buffer = io.BytesIO(data)
         try:
             return self._read(buffer, self._writer, self._reader, return_named_type=True)
-        except _ERRORS as error:
+        except self._errors as error:
             text = str(error) or type(error).__name__
             raise SchemaSerializationError(
                 f"{len(data)} bytes do not fit their schema: {text:.300}"
@@ -111,11 +114,13 @@ def _reading(*, may_be_deep: bool) -> Callable[..., Any]:  # Any: fastavro has n
 
 
 def _compiled(definition: AvroJson) -> Any:  # Any: fastavro's form
-    from fastavro import parse_schema  # noqa: PLC0415 - only those who use it pay for it
+    # Only those who use it pay for it.
+    from fastavro import parse_schema  # noqa: PLC0415
+    from fastavro.schema import SchemaParseException  # noqa: PLC0415
 
     try:
         return parse_schema(_supported(definition))
-    except (*_ERRORS, LookupError) as error:
+    except (*_ERRORS, SchemaParseException) as error:
         raise InvalidConfigurationError(f"no Avro definition: {error!r:.300}") from error
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
+import json
 import types
 import typing
 from dataclasses import dataclass
@@ -68,6 +69,10 @@ class AvroType:
     """In `Annotated`: the Avro type of a field, where that of its Python type doesn't do."""
 
     definition: Any  # Any: text or object, as Avro definitions have it
+
+    def __hash__(self) -> int:
+        """Unions of annotations need it."""
+        return hash(json.dumps(self.definition, sort_keys=True))
 
 
 def decimal_of(precision: int, scale: int = 0) -> AvroType:

@@ -36,6 +36,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _LENGTH: Final = Struct(">i")
+_NO_PARTS: Final = (SchemaType.KEY_VALUE, SchemaType.AUTO_CONSUME, SchemaType.AUTO_PUBLISH)
 _ENCODING: Final = "kv.encoding.type"
 
 
@@ -48,7 +49,7 @@ class KeyValueEncodingType(Enum):
     """Into the message's key, which decides its partition and what compaction keeps."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: KeyValue[K, V](...) could not be written then
 class KeyValue(Generic[K, V]):
     """A pair; either may be None."""
 
@@ -65,9 +66,9 @@ class KeyValueSchema(Schema[KeyValue[K, V]]):
         value_schema: Schema[V],
         encoding: KeyValueEncodingType = KeyValueEncodingType.INLINE,
     ) -> None:
-        """Raises InvalidConfigurationError for schemas that depend on a topic."""
+        """Raises InvalidConfigurationError for schemas of pairs, or that depend on a topic."""
         for each in (key_schema, value_schema):
-            if each.needs_topic_schema or isinstance(each, KeyValueSchema):
+            if each.schema_info().type in _NO_PARTS:
                 raise InvalidConfigurationError(
                     f"{type(each).__name__} can be no part of a key-value schema"
                 )

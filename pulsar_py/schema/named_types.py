@@ -39,9 +39,11 @@ class NamedType(ValueType):
         self.namespace = namespace
         # What two nodes of the same type have in common.
         self.identity = identity
+        # Once it is defined within another namespace, that one's is in front.
+        self._full_name = full_name(name, namespace)
 
     @property
-    def branch(self) -> str:  # type: ignore[override] # known once it is defined
+    def branch(self) -> str:  # type: ignore[override] # depends on where it is defined
         """Its full name."""
         return self._full_name
 

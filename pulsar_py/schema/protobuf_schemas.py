@@ -64,9 +64,11 @@ class ProtobufSchema(Schema[M]):
             raise SchemaSerializationError(
                 f"takes {self._message_class.__name__}, not {type(value).__name__}"
             )
+        from google.protobuf.message import EncodeError  # noqa: PLC0415 - loaded by now
+
         try:
             return value.SerializeToString()
-        except ValueError as error:  # EncodeError is one: a required field is missing
+        except (EncodeError, ValueError) as error:  # a required field is missing, or it is too big
             raise SchemaSerializationError(f"{self._message_class.__name__}: {error}") from error
 
     def decode(self, data: bytes) -> M:

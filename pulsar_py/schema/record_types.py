@@ -1,9 +1,8 @@
 """Unions and records: see `value_types`.
 
-A union of one type and None is the usual case and passes values straight on. In larger ones a value
-goes to the first branch that accepts it, and is handed to fastavro with that branch's name; what
-comes back is a pair of name and value for named types, or just a value. JSON says nothing of
-branches: the first that can read it does.
+A value of a union goes to the first branch that accepts it, and is handed to fastavro with that
+branch's name, so that it need not try them all; what comes back is a pair of name and value for
+named types, or just a value. JSON says nothing of branches: the first that can read it does.
 
 How a record's Python values are taken apart and put together again is a subclass's matter. A field
 that JSON leaves out gets its default, or None where None fits. Pure.
@@ -53,9 +52,7 @@ class UnionType(ValueType):
         """See `ValueType`."""
         if value is None and self.takes_none:
             return None
-        if self._only is not None:
-            return self._only.to_avro(value)
-        branch = self._branch_of(value)
+        branch = self._only or self._branch_of(value)
         return (branch.branch, branch.to_avro(value))
 
     def from_avro(self, plain: Any) -> Any:
