@@ -349,7 +349,9 @@ class IncomingQueue:
             self._effects.dropped_count += 1
             return
         entry = self._entry(parsed, 0, 1, context, chunk_ids)
-        self._put([Message(entry, NOT_BATCHED, None, data)], len(data))
+        self.ready.append(Message(entry, NOT_BATCHED, None, data))
+        self.decoded_count += 1
+        self.decoded_bytes += len(data)
 
     def _split(
         self, parsed: ParsedEntry, body: bytes, start: int, context: EncryptionContext | None

@@ -190,7 +190,7 @@ def test_a_size_above_the_limit_is_not_inflated() -> None:
 
 def test_metadata_without_a_required_field() -> None:
     meta = metadata()
-    meta.ClearField("producer_name")
+    meta.ClearField("publish_time")
     header = meta.SerializePartialToString()
     problem = problem_of(len(header).to_bytes(4, "big") + header)
     assert "required" in problem.text
