@@ -64,6 +64,8 @@ _VARINTS: Final = tuple(_varint(size) for size in range(1024))
 
 # The only texts of an ACK, which has them rarely: without this byte it has none.
 _ACK: Final = BaseCommand.ACK
+# A MESSAGE has none at all.
+_MESSAGE: Final = BaseCommand.MESSAGE
 _ACK_PROPERTIES_TAG: Final = bytes((CommandAck.PROPERTIES_FIELD_NUMBER << 3 | 2,))
 
 
@@ -83,6 +85,7 @@ def read_command(data: bytes) -> BaseCommand:
     if command.IsInitialized() and command.HasField(FIELD_NAMES[number]):  # type: ignore[arg-type] # the stub lists literals
         if (
             not data.isascii()
+            and number != _MESSAGE
             and (number != _ACK or _ACK_PROPERTIES_TAG in data)
             and has_broken_text(getattr(command, FIELD_NAMES[number]))
         ):
