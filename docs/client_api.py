@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pulsar_py
+import pulsar_py.schema
 
 PATH = Path("docs/client/API.md")
 LINE_LENGTH = 120
@@ -27,10 +28,11 @@ LINE_LENGTH = 120
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Client": ("Client", "ClientOptions", "ClientConfig"),
     "Producing": (
-        "Producer", "ProducerConfig", "SendResult", "ProducerInterceptor", "ProducerStatistics",
+        "Producer", "PartitionedProducer", "ProducerConfig", "SendResult", "ProducerInterceptor",
+        "ProducerStatistics",
     ),
     "Consuming": (
-        "Consumer", "MultiTopicsConsumer", "ConsumerConfig", "Message",
+        "Consumer", "MultiTopicsConsumer", "PatternConsumer", "ConsumerConfig", "Message",
         "ConsumerBatchReceivePolicy", "ConsumerDeadLetterPolicy", "ConsumerKeySharedPolicy",
         "KeyHashRange", "RedeliveryBackoff", "MultiplierRedeliveryBackoff",
         "ConsumerEventListener", "ConsumerInterceptor",
@@ -44,7 +46,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "AuthenticationOauth2", "CryptoKeyReader", "EncryptionKeyInfo", "EncryptionContext",
         "EncryptionKey",
     ),
-    "Clusters": ("ServiceUrlProvider", "AutoClusterFailover", "ControlledClusterFailover"),
+    "Clusters": (
+        "ServiceInfo", "ServiceUrlProvider", "AutoClusterFailover", "ControlledClusterFailover",
+    ),
     "Choices": (),
     "Errors": (),
 }  # fmt: skip
@@ -68,8 +72,9 @@ def render() -> str:
     lines = [
         "# API of the client",
         "",
-        "Made from the code by `make docs`. All names can be imported from `pulsar_py`, unless a",
-        "module is given. [GUIDE.md](GUIDE.md) shows how they go together.",
+        "Made from the code by `make docs`. All names can be imported from `pulsar_py`, those of",
+        "schemas from `pulsar_py.schema`, unless a module is given. [GUIDE.md](GUIDE.md) shows how",
+        "they go together.",
     ]
     for title, names in sections().items():
         lines += ["", f"## {title}"]
@@ -92,6 +97,8 @@ def sections() -> dict[str, list[str]]:
     found = {title: [n for n in names if n not in UNEXPORTED or UNEXPORTED[n]]
              for title, names in SECTIONS.items()}  # fmt: skip
     placed = {name for names in found.values() for name in names} | NOT_OF_THE_CLIENT
+    found["Schemas"] = sorted(pulsar_py.schema.__all__)
+    placed |= set(found["Schemas"])
     for name in sorted(set(pulsar_py.__all__) - placed):
         found[_section_of(getattr(pulsar_py, name))].append(name)
     return found
@@ -102,15 +109,15 @@ def _section_of(thing: Any) -> str:  # Any: whatever is public
         return "Errors"
     if isinstance(thing, type) and issubclass(thing, enum.Enum):
         return "Choices"
-    if thing.__module__.startswith("pulsar_py.schema"):
-        return "Schemas"
     raise LookupError(f"{thing.__name__}: no section has it, see SECTIONS in docs/client_api.py")
 
 
 def get(name: str) -> Any:  # Any: whatever is public
     """The class or function."""
     home = UNEXPORTED.get(name)
-    return getattr(import_module(home) if home else pulsar_py, name)
+    if home:
+        return getattr(import_module(home), name)
+    return getattr(pulsar_py if name in pulsar_py.__all__ else pulsar_py.schema, name)
 
 
 def describe(name: str) -> list[str]:
@@ -125,6 +132,9 @@ def describe(name: str) -> list[str]:
     if not is_enum and not is_record and "__init__" in vars(thing) and not takes_context(thing):
         lines += [*code(signature(name, thing.__init__)), ""]
     lines += prose(thing)
+    bases = [f"`{base.__name__}`" for base in thing.__bases__ if base.__name__ in documented()]
+    if bases:
+        lines += ["", f"With everything that {', '.join(bases)} has."]
     if is_enum:
         lines += ["", *member_list(thing)]
     elif is_record:
@@ -140,16 +150,28 @@ def takes_context(thing: type) -> bool:
 
 
 def methods(thing: type) -> list[tuple[str, Any]]:  # Any: function, property, class method
-    """Public ones with a docstring, those it inherits from our classes too, in source order."""
+    """Public ones with a docstring, also of bases that are not documented, in source order."""
     found: dict[str, Any] = {}
     for base in reversed(thing.__mro__):
-        if not base.__module__.startswith("pulsar_py"):
+        is_elsewhere = base is not thing and base.__name__ in documented()
+        if not base.__module__.startswith("pulsar_py") or is_elsewhere:
             continue
         for name, value in vars(base).items():
             is_one = isinstance(value, property | classmethod | staticmethod) or callable(value)
             if not name.startswith("_") and is_one and not isinstance(value, type):
                 found[name] = value
-    return [(name, value) for name, value in found.items() if inspect.getdoc(_function(value))]
+    return [(name, value) for name, value in found.items() if _is_for_users(value)]
+
+
+def _is_for_users(value: Any) -> bool:  # Any: function, property, class method
+    text = inspect.getdoc(_function(value)) or ""
+    return bool(text) and "for parts of this package" not in text
+
+
+@cache
+def documented() -> set[str]:
+    """All names that have a place."""
+    return {name for names in sections().values() for name in names}
 
 
 def _function(value: Any) -> Any:  # Any: function, property, class method
