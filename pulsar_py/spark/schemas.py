@@ -1,36 +1,83 @@
-"""Values of messages as columns: which there are for a topic's schema, and how they are made.
+"""Topics' schemas: which columns their values have, and what each version of them is (edge).
 
-Only raw bytes so far: one column `value`.
+All topics of a read have one schema, which is that of the newest version when the query is planned;
+messages of other versions are read as that one. Definitions of versions are asked for when the
+first message that names one comes, by the task that has it, and each once a task.
+
+Source: spec sections 1.2 and 8.2.
 """
 
 from __future__ import annotations
 
+import difflib
+import json
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from pulsar_py.client import Client
-from pulsar_py.client.message import Message
-from pulsar_py.spark.options import ReadOptions
-from pulsar_py.spark.rows import BuiltValues, ValueColumns
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.names import TopicName
+from pulsar_py.schema import SchemaInfo, SchemaType
+from pulsar_py.spark.columns import COLUMNS
+from pulsar_py.spark.options import ClientOptions, ReadOptions, ValueMode
+from pulsar_py.spark.rows import UNDECODABLE_COLUMN, ValueColumns
+from pulsar_py.spark.runtime import runtime
+from pulsar_py.spark.value_columns import RawValues, columns_of_schema
+
+__all__ = ["RawValues", "TopicVersions", "check_projection", "value_columns"]
+
+MAX_VERSIONS = 1000
+"""Definitions kept by one task; the oldest goes first."""
+
+NO_SCHEMA = SchemaInfo(SchemaType.BYTES, properties={})
+
+VersionKey = tuple[str, bytes]
+"""A topic without its partition, and the version as messages name it."""
 
 
-class RawValues:
-    """The payload as it is, in one column `value`."""
+class TopicVersions:
+    """Knows the versions of topics' schemas; asks for those it does not know. A `Writers`."""
 
-    @property
-    def fields(self) -> Sequence[pa.Field]:
-        """Name and Arrow type of each column."""
-        return (pa.field("value", pa.binary()),)
+    def __init__(self, options: ClientOptions, known: dict[VersionKey, SchemaInfo | None]) -> None:
+        """`known` spares questions; it is sent to workers with this."""
+        self._options = options
+        self._known = known
+        # Topics without their partitions, by their names.
+        self._bases: dict[str, str] = {}
 
-    def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
-        """The column, if it is wanted; null for a tombstone."""
-        # A payload that is there says without its metadata that the value is not null.
-        values = [
-            data if (data := message.data()) or not message.has_null_value() else None
-            for message in messages
-        ]
-        return BuiltValues({name: pa.array(values, pa.binary()) for name in wanted}, {})
+    def __reduce__(self) -> tuple[type[TopicVersions], tuple[object, ...]]:
+        return type(self), (self._options, self._known)
+
+    def writer(self, topic: str, version: bytes) -> SchemaInfo | None:
+        """See `Writers`. Not to be called on the process's loop, which it waits for."""
+        base = self._bases.get(topic)
+        if base is None:
+            base = self._bases[topic] = base_of(topic)
+        key = (base, version)
+        if key not in self._known:
+            if len(self._known) >= MAX_VERSIONS:
+                del self._known[next(iter(self._known))]
+            self._known[key] = runtime().loop.call(self._ask(base, version))
+        return self._known[key]
+
+    async def _ask(self, topic: str, version: bytes) -> SchemaInfo | None:
+        async with runtime().clients.client(self._options) as client:
+            found = await _schema(client, topic, version)
+            return None if found is None else found[0]
+
+
+def base_of(topic: str) -> str:
+    """The topic that a partition is of."""
+    return str(TopicName.parse(topic).base)
+
+
+async def _schema(
+    client: Client, topic: str, version: bytes | None = None
+) -> tuple[SchemaInfo, bytes] | None:
+    """A topic's schema and its version; None where there is none."""
+    answer = await client.context.lookup.schema(topic, version)
+    return None if answer is None else (SchemaInfo.from_wire(answer.schema), answer.version)
 
 
 async def value_columns(
@@ -41,5 +88,74 @@ async def value_columns(
     Raises:
         ConfigurationError: Their schemas differ, or can't be columns.
     """
-    del client, options, topics
-    return RawValues()
+    if options.value_mode is ValueMode.RAW:
+        return RawValues()
+    known: dict[VersionKey, SchemaInfo | None] = {}
+    first: tuple[str, SchemaInfo] | None = None
+    for topic in dict.fromkeys(map(base_of, topics)):
+        found = await _schema(client, topic)
+        info = NO_SCHEMA
+        if found is not None:
+            info, version = found
+            known[topic, version] = info
+        first = first or (topic, info)
+        if not is_same(first[1], info):
+            raise ConfigurationError(
+                f"{first[0]} has a schema of type {first[1].type.name}, {topic} another one of"
+                f" type {info.type.name}: one read has one schema; valueMode=raw gives the payloads"
+            )
+    assert first is not None, "a read without topics was refused before"
+    topic, info = first
+    try:
+        columns = columns_of_schema(info, TopicVersions(options.client, known))
+        _check_names(columns)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{topic}: {error}") from error
+    return columns
+
+
+def is_same(one: SchemaInfo, other: SchemaInfo) -> bool:
+    """Whether values of both have the same columns for the same reasons."""
+    if one.type is not other.type:
+        return False
+    if one.type is SchemaType.KEY_VALUE and dict(one.properties) != dict(other.properties):
+        return False
+    if one.data == other.data or not one.type.has_definition_in_avro:
+        return one.data == other.data
+    try:
+        return bool(json.loads(one.data) == json.loads(other.data))
+    except ValueError:
+        return False
+
+
+def _check_names(columns: ValueColumns) -> None:
+    """A field that is called as a metadata column could not be told from it."""
+    taken = {name.lower() for name in (*COLUMNS, UNDECODABLE_COLUMN)}
+    for field in columns.fields:
+        if field.name.lower() in taken:
+            raise ConfigurationError(
+                f"the topic's schema has a field {field.name!r}, which is a metadata column here;"
+                " valueMode=raw gives the payloads"
+            )
+
+
+def check_projection(columns: ValueColumns, schema: pa.Schema) -> tuple[str, ...]:
+    """The names of a schema's columns, which may be a user's: all, or some, in any order.
+
+    Raises:
+        ConfigurationError: There is no such column, or it has another type.
+    """
+    types = {field.name: field.type for field in columns.fields}
+    types |= {name: column.arrow_type for name, column in COLUMNS.items()}
+    types[UNDECODABLE_COLUMN] = pa.binary()
+    for field in schema:
+        found = types.get(field.name)
+        if found is None:
+            close = difflib.get_close_matches(field.name, list(types), n=1)
+            hint = f", did you mean {close[0]!r}?" if close else ""
+            raise ConfigurationError(f"schema: there is no column {field.name!r}{hint}")
+        if found != field.type:
+            raise ConfigurationError(
+                f"schema: column {field.name!r} is {found} in the topic, not {field.type}"
+            )
+    return tuple(schema.names)

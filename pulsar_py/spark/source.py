@@ -21,6 +21,7 @@ from pyspark.sql.datasource import (
     Filter,
     InputPartition,
 )
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -40,7 +41,7 @@ from pulsar_py.spark.pruning import NOTHING_PRUNED, prune
 from pulsar_py.spark.reading import ReadTask
 from pulsar_py.spark.rows import UNDECODABLE_COLUMN, ValueColumns
 from pulsar_py.spark.runtime import runtime
-from pulsar_py.spark.schemas import value_columns
+from pulsar_py.spark.schemas import check_projection, value_columns
 from pulsar_py.spark.spark_types import ddl_of
 
 _PUSHDOWN_MODULE: Final = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -68,7 +69,7 @@ class PulsarDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
         options = ReadOptions.parse(self.options, is_streaming=False)
-        task = ReadTask(options, _ask_values(options), tuple(schema.names))
+        task = _task(options, schema)
         if _PUSHDOWN_MODULE in sys.modules:
             return PrunedBatchReader(task)
         return PulsarBatchReader(task)
@@ -76,7 +77,7 @@ class PulsarDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
         """For `spark.readStream`."""
         options = ReadOptions.parse(self.options, is_streaming=True)
-        return PulsarStreamReader(ReadTask(options, _ask_values(options), tuple(schema.names)))
+        return PulsarStreamReader(_task(options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:  # noqa: FBT001 - Spark's; Any: Spark's writers
         """For `df.write`."""
@@ -100,6 +101,13 @@ def _either(options: Mapping[str, str]) -> ReadOptions:
             return ReadOptions.parse(options, is_streaming=True)
         except ConfigurationError:
             raise error from None
+
+
+def _task(options: ReadOptions, schema: StructType) -> ReadTask:
+    """What workers have to know; a schema that the user gave is a projection by name."""
+    values = _ask_values(options)
+    names = check_projection(values, to_arrow_schema(schema, timezone="UTC"))
+    return ReadTask(options, values, names)
 
 
 def _ask_values(options: ReadOptions) -> ValueColumns:
