@@ -11,7 +11,7 @@ Source: AvroSchema in Pulsar's Java client and in the official Python client.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, overload
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
 from pulsar_py.schema.avro_codec import AvroReader, AvroWriter, reader_of
@@ -35,6 +35,31 @@ class AvroDefined(Schema[T]):
 
     schema_type: SchemaType
 
+    @overload
+    def __init__(
+        self,
+        record_cls: type[T],
+        schema_definition: None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        record_cls: None = None,
+        schema_definition: Definition = ...,
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        record_cls: None = None,
+        schema_definition: Definition = ...,
+        *,
+        properties: Mapping[str, str] | None = None,
+        records_as: Callable[[dict[str, Any]], T],
+    ) -> None: ...
     def __init__(
         self,
         record_cls: type[T] | None = None,
@@ -69,6 +94,10 @@ class AvroDefined(Schema[T]):
             self.types.definition(Names())  # names them
             data = _text_of(schema_definition, self.definition)
         self._info = SchemaInfo(self.schema_type, self.schema_type.name, data, properties or {})
+        self.prepare()
+
+    def prepare(self) -> None:
+        """What a subclass makes of the definition, once it is known."""
 
     def schema_info(self) -> SchemaInfo:
         """See `Schema`."""
@@ -91,18 +120,8 @@ class AvroSchema(AvroDefined[T]):
 
     schema_type = SchemaType.AVRO
 
-    def __init__(
-        self,
-        record_cls: type[T] | None = None,
-        schema_definition: Definition | None = None,
-        *,
-        properties: Mapping[str, str] | None = None,
-        records_as: RecordMaker | None = None,
-    ) -> None:
+    def prepare(self) -> None:
         """See `AvroDefined`."""
-        super().__init__(
-            record_cls, schema_definition, properties=properties, records_as=records_as
-        )
         self._writer = AvroWriter(self.definition)
         # Reads what this schema wrote; made when it is needed.
         self._own_reader: AvroReader | None = None

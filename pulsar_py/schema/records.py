@@ -373,6 +373,10 @@ def _initial(field: Field) -> Any:
     return default.copy() if isinstance(default, list | dict) else default
 
 
+_BARE = {"_default": None, "_required": False, "_required_default": False, "_node": None}
+"""What `Field.__init__` sets in a record that is only a value."""
+
+
 class _RecordClassType(RecordType):
     """The node of a `Record` class."""
 
@@ -387,11 +391,19 @@ class _RecordClassType(RecordType):
         return [getattr(value, each.name) for each in self.fields]
 
     def put_together(self, values: dict[str, Any]) -> Any:
-        """See `RecordType`."""
-        try:
-            return self._owner(**values)
-        except TypeError as error:
-            raise MisfitError(str(error)) from None
+        """See `RecordType`; the values were checked already, so the constructor need not."""
+        owner = self._owner
+        if owner.__init__ is not Record.__init__:
+            try:
+                return owner(**values)
+            except TypeError as error:
+                raise MisfitError(str(error)) from None
+        record = owner.__new__(owner)
+        attributes = record.__dict__
+        attributes.update(_BARE)
+        for name, field in owner._fields.items():
+            attributes[name] = values[name] if name in values else _initial(field)
+        return record
 
     def accepts(self, value: Any) -> bool:
         """See `ValueType`."""

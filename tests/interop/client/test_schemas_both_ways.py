@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from enum import Enum
@@ -154,6 +155,21 @@ async def test_readers_decode(writer: Side, reader: Side, topic: str) -> None:
     reading = await reader.reader(topic, start, schema=schema_of(reader, "JsonSchema", mine))
 
     assert (await reading.read_next(10_000)).value().small == 3
+
+
+async def test_partitions_share_a_schema(
+    writer: Side, reader: Side, partitioned_topic: Callable[[int], str]
+) -> None:
+    topic = partitioned_topic(3)
+    older, _ = versions(SCHEMAS[writer.name])
+    _, mine = versions(SCHEMAS[reader.name])
+    schema = schema_of(writer, "AvroSchema", older)
+    await writer.publish(topic, [older(name=str(number)) for number in range(6)], schema=schema)
+
+    consumer = await reader.consumer(topic, schema=schema_of(reader, "AvroSchema", mine))
+
+    names = [message.value().name for message in await receive_all(consumer, 6)]
+    assert sorted(names) == [str(number) for number in range(6)]
 
 
 async def test_protobuf_messages(writer: Side, reader: Side, topic: str) -> None:

@@ -282,3 +282,23 @@ def test_an_unset_required_field_can_not_be_encoded() -> None:
 def test_a_field_by_itself_has_no_type() -> None:
     with pytest.raises(NotImplementedError):
         Field()._value_type()
+
+
+def test_a_constructor_of_ones_own_is_used() -> None:
+    class Own(Record):
+        x = Integer()
+
+        def __init__(self, **values: Any) -> None:
+            super().__init__(**values)
+            self.twice = 2 * self.x
+
+    assert AvroSchema(Own).decode(AvroSchema(Own).encode(Own(x=2))).twice == 4
+
+
+def test_a_decoded_record_is_like_any_other() -> None:
+    decoded = JsonSchema(Outer).decode(b'{"name":"x"}')
+
+    assert decoded == Outer(name="x")
+    assert vars(decoded).keys() == vars(Outer()).keys()
+    with pytest.raises(TypeError):
+        decoded.name = 5
