@@ -1,0 +1,177 @@
+"""Statistics of topics, out of the JSON of REST (pure).
+
+Only what our tools use has a field; brokers of all versions send more, and older ones less, so what
+is missing is 0. Backlogs count entries, rates count messages: `entry_rate_out` is in the unit of
+the backlog.
+
+Source: `T/stats` and `T/internalStats` of Pulsar's REST API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_py.common.position import Position
+
+Json = Mapping[str, Any]  # Any: JSON of many shapes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionStats:
+    """One subscription of one topic partition."""
+
+    name: str
+    type: str
+    """`Exclusive`, `Shared`, ...; `None` without consumers."""
+    is_durable: bool
+    backlog_entries: int
+    backlog_bytes: int
+    """-1 if the broker was not asked for it."""
+    unacked_messages: int
+    delayed_messages: int
+    message_rate_out: float
+    """Messages a second that are sent to consumers."""
+    message_rate_redelivered: float
+    messages_per_entry: float
+    """Average of what consumers got lately, at least 1."""
+    consumers_count: int
+    is_blocked: bool
+    """Too many messages are not acknowledged."""
+    last_acked_millis: int
+
+    @classmethod
+    def of(cls, name: str, json: Json) -> SubscriptionStats:
+        """One of `subscriptions`."""
+        consumers = json.get("consumers") or []
+        averages = [each.get("avgMessagesPerEntry", 0) for each in consumers]
+        known = [each for each in averages if each > 0]
+        return cls(
+            name=name,
+            type=str(json.get("type", "None")),
+            is_durable=bool(json.get("isDurable", json.get("durable", True))),
+            backlog_entries=int(json.get("msgBacklog", 0)),
+            backlog_bytes=int(json.get("backlogSize", -1)),
+            unacked_messages=int(json.get("unackedMessages", 0)),
+            delayed_messages=int(json.get("msgDelayed", 0)),
+            message_rate_out=float(json.get("msgRateOut", 0)),
+            message_rate_redelivered=float(json.get("msgRateRedeliver", 0)),
+            messages_per_entry=max(1.0, sum(known) / len(known)) if known else 1.0,
+            consumers_count=len(consumers),
+            is_blocked=bool(json.get("blockedSubscriptionOnUnackedMsgs", False)),
+            last_acked_millis=int(json.get("lastAckedTimestamp", 0)),
+        )
+
+    @property
+    def entry_rate_out(self) -> float:
+        """Entries a second that leave the backlog: sent for the first time."""
+        first_sent = max(0.0, self.message_rate_out - self.message_rate_redelivered)
+        return first_sent / self.messages_per_entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStats:
+    """One topic partition."""
+
+    message_rate_in: float
+    byte_rate_in: float
+    average_message_bytes: float
+    messages_in_count: int
+    bytes_in_count: int
+    storage_bytes: int
+    backlog_bytes: int
+    oldest_backlog_age_seconds: int
+    """Of the slowest subscription; -1 if the broker does not say."""
+    oldest_backlog_subscription: str | None
+    deduplication: str | None
+    """`Enabled`, `Disabled`, ..."""
+    subscriptions: Mapping[str, SubscriptionStats]
+
+    @classmethod
+    def of(cls, json: Json) -> TopicStats:
+        """The answer to `T/stats`."""
+        subscriptions = json.get("subscriptions") or {}
+        return cls(
+            message_rate_in=float(json.get("msgRateIn", 0)),
+            byte_rate_in=float(json.get("msgThroughputIn", 0)),
+            average_message_bytes=float(json.get("averageMsgSize", 0)),
+            messages_in_count=int(json.get("msgInCounter", 0)),
+            bytes_in_count=int(json.get("bytesInCounter", 0)),
+            storage_bytes=int(json.get("storageSize", 0)),
+            backlog_bytes=int(json.get("backlogSize", 0)),
+            oldest_backlog_age_seconds=int(json.get("oldestBacklogMessageAgeSeconds", -1)),
+            oldest_backlog_subscription=json.get("oldestBacklogMessageSubscriptionName") or None,
+            deduplication=json.get("deduplicationStatus"),
+            subscriptions={
+                name: SubscriptionStats.of(name, each) for name, each in subscriptions.items()
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerInfo:
+    """One ledger of a topic, oldest first; the open one with what it holds so far."""
+
+    ledger_id: int
+    entries_count: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InternalStats:
+    """How a topic partition is stored."""
+
+    ledgers: tuple[LedgerInfo, ...]
+    last_confirmed: Position
+    entries_count: int
+    size_bytes: int
+    mark_delete_positions: Mapping[str, Position]
+    """By subscription: everything up to there is acknowledged."""
+
+    @classmethod
+    def of(cls, json: Json) -> InternalStats:
+        """The answer to `T/internalStats`; its last ledger shows zeros while it is open."""
+        given = json.get("ledgers") or []
+        ledgers = [
+            LedgerInfo(int(each["ledgerId"]), int(each["entries"]), int(each["size"]))
+            for each in given
+        ]
+        if ledgers and not ledgers[-1].entries_count:
+            ledgers[-1] = LedgerInfo(
+                ledgers[-1].ledger_id,
+                int(json.get("currentLedgerEntries", 0)),
+                int(json.get("currentLedgerSize", 0)),
+            )
+        cursors: Json = json.get("cursors") or {}
+        return cls(
+            ledgers=tuple(ledgers),
+            last_confirmed=Position.parse(json.get("lastConfirmedEntry", "-1:-1")),
+            entries_count=int(json.get("numberOfEntries", 0)),
+            size_bytes=int(json.get("totalSize", 0)),
+            mark_delete_positions={
+                name: Position.parse(each["markDeletePosition"])
+                for name, each in cursors.items()
+                if "markDeletePosition" in each
+            },
+        )
+
+    def left_from(self, position: Position) -> LedgerInfo:
+        """What lies between a next position to read and the end; bytes by average entry size.
+
+        The ledger id of the result is the first one that has some of it, -1 if nothing is left.
+        """
+        entries = 0
+        size = 0.0
+        first = -1
+        for ledger in self.ledgers:
+            if ledger.ledger_id < position.ledger_id or not ledger.entries_count:
+                continue
+            skipped = position.entry_id if ledger.ledger_id == position.ledger_id else 0
+            left = ledger.entries_count - max(0, skipped)
+            if left <= 0:
+                continue
+            first = ledger.ledger_id if first < 0 else first
+            entries += left
+            size += left * ledger.size_bytes / ledger.entries_count
+        return LedgerInfo(first, entries, round(size))
