@@ -21,13 +21,17 @@ Source: processMessageChunk in ConsumerImpl of Pulsar's Java client; section 5 o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from pulsar_py.client.message import EntryKey
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 
-__all__ = ["MAX_CHUNKED_MESSAGE_BYTES", "Chunk", "ChunkAssembly", "ChunkOutcome"]
+__all__ = ["MAX_CHUNKED_MESSAGE_BYTES", "Chunk", "ChunkAssembly", "ChunkListener", "ChunkOutcome"]
+
+ChunkListener: TypeAlias = Callable[[EntryKey, MessageMetadata, bool], None]
+"""Told of each chunk: its entry, its metadata, and whether the chunks before it are here."""
 
 MAX_CHUNKED_MESSAGE_BYTES: Final = 2**31 - 1
 """What `total_chunk_msg_size` can name at most."""
@@ -80,11 +84,17 @@ class ChunkAssembly:
         max_pending: int = 10,
         expire_seconds: float = 60.0,
         is_oldest_acknowledged: bool = False,
+        listener: ChunkListener | None = None,
     ) -> None:
-        """`max_pending` 0: any number; `expire_seconds` 0: never."""
+        """`max_pending` 0: any number; `expire_seconds` 0: never.
+
+        A `listener` is left alone with chunks whose beginning is not here: they are neither
+        acknowledged nor asked for again.
+        """
         self._max_pending = max_pending
         self._expire_seconds = expire_seconds
         self._is_oldest_acknowledged = is_oldest_acknowledged
+        self._listener = listener
         # By the uuid; in the order in which they were opened.
         self._buffers: dict[str, _Buffer] = {}
 
@@ -103,6 +113,10 @@ class ChunkAssembly:
         if chunk_id == 0:
             self._begin(chunk, now, outcome)
         buffer = self._buffers.get(uuid)
+        if self._listener is not None:
+            self._listener(chunk.key, chunk.metadata, buffer is not None)
+            if buffer is None:
+                return outcome
         if buffer is None or chunk_id != len(buffer.pieces):
             self._refuse(chunk, buffer, wall_time_millis, outcome)
             return outcome

@@ -26,6 +26,7 @@ from pulsar_py.client.redelivery_backoff import RedeliveryBackoff
 from pulsar_py.common.errors import InvalidConfigurationError
 
 if TYPE_CHECKING:
+    from pulsar_py.client.chunk_assembly import ChunkListener
     from pulsar_py.client.consumer_events import ConsumerEventListener
     from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
 
@@ -109,6 +110,8 @@ class ConsumerConfig:
     auto_update_partitions_interval_seconds: float = 60.0
     max_uncompressed_message_bytes: int | None = None
     """What a compressed entry may inflate to; None: the broker's largest message."""
+    chunk_listener: ChunkListener | None = None
+    """For readers of ranges, which may begin within a chunked message; no option of `Client`."""
 
     def __post_init__(self) -> None:
         for option, minimum in _MINIMA.items():

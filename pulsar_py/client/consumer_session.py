@@ -144,6 +144,7 @@ class ConsumerSession:
                 max_pending=config.max_pending_chunked_message,
                 expire_seconds=config.expire_time_of_incomplete_chunked_message_ms / 1000,
                 is_oldest_acknowledged=config.auto_ack_oldest_chunked_message_on_queue_full,
+                listener=config.chunk_listener,
             ),
             partition_index=self._partition_index,
             decryptor=self._decryptor,

@@ -6,6 +6,10 @@ out, so nothing is read twice and nothing is left out. Reading ends with the ent
 piece's end; an entry that is gone or is no message to anyone (a marker) is passed over. Where no
 message comes for `pollTimeoutMs` and the broker says that there are some, entries are missing.
 
+A chunked message belongs to the piece that has its last chunk. Where its first one lies before the
+piece, it is looked for from its publish time on, which all chunks of a message share, and not
+farther than `LOOK_BACK_MESSAGES`.
+
 What waits unread is bounded in bytes: the receiver queue, which counts messages, is made for their
 average size, and made anew when messages turn out much larger.
 
@@ -17,16 +21,18 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from pulsar_py.client import Client
+from pulsar_py.client.chunk_assembly import ChunkListener
 from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.enums import SubscriptionMode
-from pulsar_py.client.message import Message
+from pulsar_py.client.message import EntryKey, Message
 from pulsar_py.common.errors import ClientTimeoutError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.spark.planning import Piece
 
 logger = logging.getLogger(__name__)
@@ -34,6 +40,9 @@ logger = logging.getLogger(__name__)
 RUN_BYTES: Final = 2 << 20
 """Payload of one run of messages, about."""
 RUN_MESSAGES: Final = 4000
+LOOK_BACK_MESSAGES: Final = 20_000
+"""How many messages may lie between the first and the last chunk of one that is looked for."""
+_LOOK_BACK_QUEUE: Final = 8
 _WAIT_MILLIS: Final = 1000
 """How long one look for messages takes; between two the end is checked."""
 
@@ -67,6 +76,42 @@ class QueueSize:
         if is_far:
             self.messages_count = wanted
         return is_far
+
+
+class TornMessage(NamedTuple):
+    """A chunked message that ends in a piece and begins before what was read."""
+
+    key: EntryKey
+    """Its last chunk."""
+    uuid: str
+    publish_millis: int
+
+
+class ChunksOfPiece:
+    """What a piece has of chunked messages (pure).
+
+    Invariant: a torn message is taken out once, however often its last chunk comes.
+    """
+
+    def __init__(self, end: Position) -> None:
+        self._end = end
+        self._taken: set[EntryKey] = set()
+        self._torn: list[TornMessage] = []
+        # One past the last chunk that came.
+        self.next_position = EARLIEST
+
+    def on_chunk(self, key: EntryKey, metadata: MessageMetadata, is_begun: bool) -> None:  # noqa: FBT001 - a ChunkListener
+        """Take in a chunk."""
+        self.next_position = Position(key[0], key[1] + 1)
+        is_last = metadata.chunk_id + 1 == metadata.num_chunks_from_msg
+        if is_last and not is_begun and key < self._end and key not in self._taken:
+            self._taken.add(key)
+            self._torn.append(TornMessage(key, metadata.uuid, metadata.publish_time))
+
+    def take_torn(self) -> list[TornMessage]:
+        """Those that have come since, in order."""
+        torn, self._torn = self._torn, []
+        return torn
 
 
 class BrokerEntrySource:
@@ -113,17 +158,21 @@ class BrokerEntrySource:
         # Hot path: batch read in `make bench-spark`.
         size = QueueSize(self._queue_bytes)
         position = piece.start
+        chunks = ChunksOfPiece(piece.end)
         while position < piece.end:
-            async with self._consumer(piece.topic, position, size.messages_count) as consumer:
+            async with self._consumer(
+                piece.topic, position, size.messages_count, chunks.on_chunk
+            ) as consumer:
                 is_resized = False
                 while position < piece.end and not is_resized:
-                    messages = await self._next_run(consumer, piece, position)
-                    if not messages:
-                        return
+                    messages = await self._next_run(consumer, piece, position, chunks)
                     within = _before(messages, piece.end)
+                    for torn in chunks.take_torn():
+                        found = await self._look_back(piece.topic, torn)
+                        within = sorted([*within, *found], key=_key_of)
                     if within:
                         yield within
-                    if len(within) < len(messages):
+                    if not messages or messages[-1].entry.key >= piece.end:
                         return
                     last = messages[-1]
                     position = Position(last.entry.key[0], last.entry.key[1] + 1)
@@ -134,7 +183,7 @@ class BrokerEntrySource:
                         position = Position(*last.entry.key)
 
     async def _next_run(
-        self, consumer: Consumer, piece: Piece, position: Position
+        self, consumer: Consumer, piece: Piece, position: Position, chunks: ChunksOfPiece
     ) -> Sequence[Message]:
         """Messages, at least one; none if there are no more before the piece's end."""
         waited_millis = 0
@@ -143,17 +192,47 @@ class BrokerEntrySource:
                 return await _take_run(consumer)
             except ClientTimeoutError:
                 waited_millis += _WAIT_MILLIS
-            if not await self._is_more_to_come(consumer, piece, position):
+            if not await self._is_more_to_come(
+                consumer, piece, max(position, chunks.next_position)
+            ):
                 return ()
             if waited_millis >= self._poll_timeout_millis:
-                text = (
+                self._report_loss(
                     f"{piece.topic}: no message for {waited_millis} ms at {position}, entries"
                     f" before {piece.end} are missing"
                 )
-                if self._fail_on_data_loss:
-                    raise ClientTimeoutError(f"{text}; failOnDataLoss=false reads on without them")
-                logger.warning("entries are missing", extra={"detail": text})
                 return ()
+
+    def _report_loss(self, text: str) -> None:
+        if self._fail_on_data_loss:
+            raise ClientTimeoutError(f"{text}; failOnDataLoss=false reads on without them")
+        logger.warning("entries are missing", extra={"detail": text})
+
+    async def _look_back(self, topic: str, torn: TornMessage) -> Sequence[Message]:
+        """The message whose last chunk is known; nothing if its first ones are gone."""
+        chunks = ChunksOfPiece(EARLIEST)
+        seen_count = waited_millis = 0
+        async with self._consumer(topic, EARLIEST, _LOOK_BACK_QUEUE, chunks.on_chunk) as consumer:
+            await consumer.seek(torn.publish_millis)
+            while seen_count < LOOK_BACK_MESSAGES and waited_millis < self._poll_timeout_millis:
+                try:
+                    messages = await _take_run(consumer)
+                except ClientTimeoutError:
+                    waited_millis += _WAIT_MILLIS
+                    if chunks.next_position > torn.key:
+                        break
+                    continue
+                found = [message for message in messages if message.entry.key == torn.key]
+                if found:
+                    return found
+                if messages[-1].entry.key > torn.key:
+                    break
+                seen_count += len(messages)
+        self._report_loss(
+            f"{topic}: the first chunks of message {torn.uuid}, which ends at"
+            f" {Position(*torn.key)}, are gone or farther back than {LOOK_BACK_MESSAGES} messages"
+        )
+        return ()
 
     async def _is_more_to_come(self, consumer: Consumer, piece: Piece, position: Position) -> bool:
         """Whether the topic has a message between `position` and the piece's end."""
@@ -162,7 +241,7 @@ class BrokerEntrySource:
 
     @asynccontextmanager
     async def _consumer(
-        self, topic: str, start: Position, queue_messages: int
+        self, topic: str, start: Position, queue_messages: int, on_chunk: ChunkListener
     ) -> AsyncIterator[Consumer]:
         config = ConsumerConfig(
             subscription_mode=SubscriptionMode.NonDurable,
@@ -173,6 +252,7 @@ class BrokerEntrySource:
             crypto_key_reader=self._crypto_key_reader,
             max_pending_chunked_message=0,
             expire_time_of_incomplete_chunked_message_ms=0,
+            chunk_listener=on_chunk,
         )
         context = self._client.context
         name = f"{self._subscription_prefix}-{context.random.getrandbits(48):012x}"
@@ -201,6 +281,10 @@ async def _take_run(consumer: Consumer) -> Sequence[Message]:
 
 def _before(messages: Sequence[Message], end: Position) -> Sequence[Message]:
     """Those of entries before `end`."""
-    if messages[-1].entry.key < end:
+    if not messages or messages[-1].entry.key < end:
         return messages
     return [message for message in messages if message.entry.key < end]
+
+
+def _key_of(message: Message) -> EntryKey:
+    return message.entry.key

@@ -134,3 +134,15 @@ def test_less_than_announced_is_refused_at_the_end() -> None:
     assert outcome.problem is not None
     assert "hold 6 bytes, announced were 9" in outcome.problem
     assert outcome.chunk_ids == ((1, 0), (1, 1), (1, 2))
+
+
+def test_a_listener_gets_what_has_no_beginning() -> None:
+    heard: list[tuple[EntryKey, int, bool]] = []
+    assembly = ChunkAssembly(
+        listener=lambda key, metadata, is_begun: heard.append((key, metadata.chunk_id, is_begun))
+    )
+    assert add(assembly, piece(2, (1, 0), uuid="torn")) == ChunkOutcome()
+    add(assembly, piece(0, (1, 1)))
+    add(assembly, piece(1, (1, 2)))
+    assert add(assembly, piece(2, (1, 3))).payload == b"aaabbc"
+    assert heard == [((1, 0), 2, False), ((1, 1), 0, True), ((1, 2), 1, True), ((1, 3), 2, True)]

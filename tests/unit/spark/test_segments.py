@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,10 +11,17 @@ from pulsar_py import Broker
 from pulsar_py.client import Client
 from pulsar_py.client.message import Message
 from pulsar_py.common.errors import ClientTimeoutError
+from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.spark.planning import Piece
-from pulsar_py.spark.segments import BrokerEntrySource, QueueSize
+from pulsar_py.spark.segments import (
+    BrokerEntrySource,
+    ChunksOfPiece,
+    QueueSize,
+    TornMessage,
+)
 from tests.unit.spark.message_parts import plain
 
 TOPIC = "persistent://public/default/pieces"
@@ -93,6 +101,76 @@ async def test_no_subscription_is_left_behind(broker: Broker, client: Client) ->
     await read(source(client), positions[0], Position(positions[-1].ledger_id, 99))
     topic = await broker.service.topics.get_or_load(TopicName.parse(TOPIC), create_if_missing=False)
     assert not topic.subscriptions
+
+
+async def chunked(client: Client, payload: bytes) -> tuple[MessageId, list[Position]]:
+    """A message between two others; its id, and the positions of the others."""
+    async with await client.create_producer(TOPIC) as producer:
+        before = await producer.send(b"before")
+        async with await client.create_producer(
+            TOPIC, batching_enabled=False, chunking_enabled=True, chunk_max_message_size=1000
+        ) as large:
+            sent = await large.send(payload)
+        after = await producer.send(b"after")
+    assert sent.first_chunk is not None
+    return sent, [before.position, after.position]
+
+
+@pytest.mark.parametrize("cut_after", [1, 2, 14])
+async def test_a_chunked_message_belongs_to_the_piece_with_its_last_chunk(
+    client: Client, cut_after: int
+) -> None:
+    payload = bytes(range(256)) * 60  # 16 chunks, in two or three ledgers
+    sent, (before, after) = await chunked(client, payload)
+    assert sent.first_chunk is not None
+    end = Position(after.ledger_id, after.entry_id + 1)
+    first = sent.first_chunk.position
+    cut = Position(first.ledger_id, first.entry_id + cut_after)
+    left = await read(source(client), before, cut)
+    right = await read(source(client), cut, end)
+    assert [each.data() for each in left] == [b"before"]
+    assert [each.data() for each in right] == [payload, b"after"]
+    whole = await read(source(client), before, end)
+    assert [each.data() for each in whole] == [b"before", payload, b"after"]
+
+
+async def test_a_piece_may_be_the_last_chunk_alone(client: Client) -> None:
+    payload = b"x" * 3500
+    sent, _ = await chunked(client, payload)
+    last = sent.position
+    (message,) = await read(source(client), last, Position(last.ledger_id, last.entry_id + 1))
+    assert message.data() == payload
+
+
+async def test_a_piece_that_ends_in_an_unfinished_message_does_not_wait(client: Client) -> None:
+    sent, (before, _) = await chunked(client, b"x" * 3500)
+    waiting = source(client, poll_timeout_millis=60_000)
+    async with asyncio.timeout(30):
+        messages = await read(waiting, before, sent.position)
+    assert [each.data() for each in messages] == [b"before"]
+
+
+def test_the_end_of_a_message_is_torn_once_and_within_the_piece_alone() -> None:
+    def chunk(index: int) -> MessageMetadata:
+        return MessageMetadata(
+            producer_name="p",
+            sequence_id=1,
+            publish_time=77,
+            uuid="u",
+            chunk_id=index,
+            num_chunks_from_msg=3,
+        )
+
+    chunks = ChunksOfPiece(Position(5, 10))
+    chunks.on_chunk((5, 1), chunk(1), False)
+    assert chunks.take_torn() == []
+    chunks.on_chunk((5, 2), chunk(2), False)
+    chunks.on_chunk((5, 2), chunk(2), False)
+    chunks.on_chunk((5, 4), chunk(2), True)
+    chunks.on_chunk((5, 10), chunk(2), False)
+    assert chunks.take_torn() == [TornMessage((5, 2), "u", 77)]
+    assert chunks.take_torn() == []
+    assert chunks.next_position == Position(5, 11)
 
 
 def test_the_queue_is_made_for_the_messages_size() -> None:
