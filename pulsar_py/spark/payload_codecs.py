@@ -257,8 +257,22 @@ class _Defined:
         return self._shape.arrow_type
 
     def _array(self, values: list[Any]) -> Array:
-        array = pa.array(values, self._shape.plain_type)
+        try:
+            array = pa.array(values, self._shape.plain_type)
+        except _MISFITS as error:
+            if len(values) == 1 and isinstance(values[0], dict):
+                _find_misfit(values[0], self._shape.plain_type)
+            raise _misfit(error) from error
         return array.cast(self._shape.arrow_type) if self._is_cast else array
+
+
+def _find_misfit(record: dict[str, Any], kind: pa.DataType) -> None:
+    """Raise for the field of a record that Arrow doesn't take."""
+    for field in kind if pa.types.is_struct(kind) else ():
+        try:
+            pa.array([record.get(field.name)], field.type)
+        except _MISFITS as error:
+            raise SchemaSerializationError(f"{field.name}: {_misfit(error)}") from error
 
 
 class AvroPayloads(_Defined):

@@ -25,7 +25,7 @@ from pulsar_py.spark.rows import UNDECODABLE_COLUMN, ValueColumns
 from pulsar_py.spark.runtime import runtime
 from pulsar_py.spark.value_columns import RawValues, columns_of_schema
 
-__all__ = ["RawValues", "TopicVersions", "check_projection", "value_columns"]
+__all__ = ["RawValues", "TopicVersions", "check_projection", "newest_schema", "value_columns"]
 
 MAX_VERSIONS = 1000
 """Definitions kept by one task; the oldest goes first."""
@@ -78,6 +78,12 @@ async def _schema(
     """A topic's schema and its version; None where there is none."""
     answer = await client.context.lookup.schema(topic, version)
     return None if answer is None else (SchemaInfo.from_wire(answer.schema), answer.version)
+
+
+async def newest_schema(client: Client, topic: str) -> SchemaInfo | None:
+    """The schema that a topic has now; None where it has none, or does not exist yet."""
+    found = await _schema(client, base_of(topic))
+    return None if found is None else found[0]
 
 
 async def value_columns(

@@ -32,6 +32,7 @@ from pulsar_py.client import Client
 from pulsar_py.client.http_lookup import HttpLookup
 from pulsar_py.client.service_url import ServiceUrl
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.schema import SchemaInfo
 from pulsar_py.spark.exactly_once import (
     Origin,
     UnitOfWork,
@@ -42,14 +43,15 @@ from pulsar_py.spark.exactly_once import (
 from pulsar_py.spark.options import DeliveryGuarantee, WriteOptions
 from pulsar_py.spark.row_order import check_order, ordered
 from pulsar_py.spark.runtime import runtime
+from pulsar_py.spark.schemas import newest_schema
 from pulsar_py.spark.sink_rows import (
     OutgoingRows,
     RowEncoder,
     SinkColumns,
     ValueEncoder,
-    value_encoder,
 )
 from pulsar_py.spark.topic_writer import ProducerSettings, RowCounts, TopicWriter
+from pulsar_py.spark.value_encoder import value_encoder
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +70,8 @@ class WritePlan:
     partitions: Sequence[str]
     # Unique for this job; names producers of batch jobs without `idempotencyKey`.
     job_id: str
+    # What the topic had when the job was planned: all tasks write by that.
+    topic_schema: SchemaInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +188,15 @@ def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
     ProducerSettings.of(parsed.client, values.schema_info, None)
     shared = runtime()
 
-    async def ask() -> Sequence[str]:
+    async def ask() -> tuple[SchemaInfo | None, Sequence[str]]:
         async with shared.clients.client(parsed.client) as client:
-            return await _ask_cluster(client, parsed, values)
+            topic_schema = await newest_schema(client, parsed.topic) if parsed.topic else None
+            values = value_encoder(arrow_schema, columns, topic_schema)
+            return topic_schema, await _ask_cluster(client, parsed, values)
 
-    partitions = shared.loop.call(ask())
-    return WritePlan(parsed, arrow_schema, columns, partitions, f"spark-{uuid.uuid4().hex}")
+    topic_schema, partitions = shared.loop.call(ask())
+    job_id = f"spark-{uuid.uuid4().hex}"
+    return WritePlan(parsed, arrow_schema, columns, partitions, job_id, topic_schema)
 
 
 async def _ask_cluster(
@@ -234,7 +241,7 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
     unit = None
     if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         unit = unit_of_work(origin, options, plan.job_id)
-    values = value_encoder(plan.schema, plan.columns)
+    values = value_encoder(plan.schema, plan.columns, plan.topic_schema)
     encoder = RowEncoder(plan.columns, values)
     settings = ProducerSettings.of(options.client, values.schema_info, unit)
     sorted_batches = ordered(

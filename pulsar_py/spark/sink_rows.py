@@ -3,7 +3,8 @@
 Columns named as metadata become the message's key, ordering key, event time, properties, topic,
 partition and delivery time; what only a broker can set (`__messageId`, `__publishTime`, …) is left
 out, so that what was read can be written; all the rest is the value. One value column goes out with
-the primitive schema of its type; several are a matter of `schemas`.
+the primitive schema of its type; several are a matter of
+`value_encoder`.
 
 Arrow hands timestamps over in the session's time zone: the instant is the same, and only that
 counts here. One without a time zone is taken as UTC.
@@ -330,6 +331,11 @@ Source: spec section 1.2.
 """
 
 
+def has_primitive(kind: pa.DataType) -> bool:
+    """Whether there is a primitive schema for a column of that type."""
+    return any(is_kind(kind) for is_kind, *_ in _PRIMITIVES)
+
+
 def primitive_encoder(field: pa.Field) -> ValueEncoder:
     """What encodes a single value column.
 
@@ -340,16 +346,3 @@ def primitive_encoder(field: pa.Field) -> ValueEncoder:
         if is_kind(field.type):
             return _PrimitiveEncoder(schema.schema_info(), pack, convert)
     raise ConfigurationError(f"column {field.name}: {field.type} has no primitive schema")
-
-
-def value_encoder(schema: pa.Schema, columns: SinkColumns) -> ValueEncoder:
-    """What encodes the value columns of rows of that schema.
-
-    Raises:
-        ConfigurationError: There is no Pulsar schema for them.
-    """
-    if len(columns.values) > 1:
-        raise ConfigurationError(
-            f"columns {', '.join(columns.values)}: one value column is written, not several"
-        )
-    return primitive_encoder(schema.field(columns.values[0]))

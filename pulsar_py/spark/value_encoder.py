@@ -1,0 +1,275 @@
+"""Value columns into payloads: which schema they go out with, and how (pure).
+
+    one column whose type has one        a primitive schema; null is a tombstone
+    one struct                           a record of its fields; null is a tombstone
+    another single type, or several      a record of the columns
+
+Records are AVRO, named `topLevelRecord`, unless the topic has a schema already: then they are of
+its kind (AVRO or JSON), and by its very definition where the columns fit that: all of them are
+fields of the same type, and what is left out may be null or has a default. Where they don't, the
+broker decides whether our definition is compatible.
+
+A column that may be null is a union with null, whose default it is, so that columns can be added
+and taken away. Nested records are named after their fields, as Spark's own Avro has it.
+
+Source: spec section 1.2; SchemaConverters of Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pulsar_py.common.errors import (
+    ConfigurationError,
+    InvalidConfigurationError,
+    SchemaSerializationError,
+)
+from pulsar_py.schema import JsonSchema, SchemaInfo, SchemaType
+from pulsar_py.schema.avro_codec import AvroWriter
+from pulsar_py.schema.avro_definition import parse_definition
+from pulsar_py.spark.avro_types import Shape, shape_of
+from pulsar_py.spark.sink_rows import SinkColumns, ValueEncoder, has_primitive, primitive_encoder
+
+__all__ = ["RECORD_NAME", "definition_of", "value_encoder"]
+
+AvroJson: TypeAlias = Any
+"""A definition, as the JSON of it."""
+
+Array: TypeAlias = Any
+"""An Arrow array of the type its column says; pyarrow ships no types."""
+
+RECORD_NAME: Final = "topLevelRecord"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def value_encoder(
+    schema: pa.Schema, columns: SinkColumns, topic_schema: SchemaInfo | None = None
+) -> ValueEncoder:
+    """What encodes the value columns of rows of that schema.
+
+    Args:
+        schema: Of the rows, timestamps in UTC.
+        columns: Which of them are the value.
+        topic_schema: What the topic has; None where it has none, or is not known.
+
+    Raises:
+        ConfigurationError: There is no Pulsar schema for them.
+    """
+    fields = [schema.field(name) for name in columns.values]
+    is_single = len(fields) == 1
+    if is_single and has_primitive(fields[0].type):
+        return primitive_encoder(fields[0])
+    is_struct = is_single and pa.types.is_struct(fields[0].type)
+    record = list(fields[0].type) if is_struct else fields
+    info = _record_info(record, topic_schema)
+    return _Records(info, [field.name for field in record], is_struct=is_struct)
+
+
+def _record_info(fields: Sequence[pa.Field], topic_schema: SchemaInfo | None) -> SchemaInfo:
+    """The schema of the records."""
+    definition = definition_of(fields)
+    kind = SchemaType.AVRO
+    if topic_schema is not None and topic_schema.type in {SchemaType.AVRO, SchemaType.JSON}:
+        kind = topic_schema.type
+        if _fits(shape_of(definition), topic_schema):
+            return topic_schema
+    return SchemaInfo(kind, RECORD_NAME, json.dumps(definition).encode(), {})
+
+
+def _fits(columns: Shape, topic_schema: SchemaInfo) -> bool:
+    """Whether columns can be written by the definition that the topic has."""
+    try:
+        definition = parse_definition(topic_schema.data)
+        shape = shape_of(definition)
+    except (InvalidConfigurationError, ConfigurationError):
+        return False
+    if not pa.types.is_struct(shape.arrow_type) or not shape.children:
+        return False
+    known = {field.name: field.type for field in shape.arrow_type}
+    written = {field.name: field.type for field in columns.arrow_type}
+    if any(known.get(name) != kind for name, kind in written.items()):
+        return False
+    if any(_has_members(each) for each in known.values()):
+        return False
+    return all(
+        text["name"] in written or child.is_nullable or "default" in text
+        for text, child in zip(definition["fields"], shape.children, strict=True)
+    )
+
+
+def _has_members(kind: pa.DataType) -> bool:
+    """Whether a union became a struct: which member is set would have to be found out again."""
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        is_union = names == [f"member{index}" for index in range(len(names))]
+        return is_union or any(_has_members(field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return _has_members(kind.item_type)
+    return bool(pa.types.is_list(kind)) and _has_members(kind.value_type)
+
+
+# --- definitions ---------------------------------------------------------------------------------
+
+
+def definition_of(fields: Sequence[pa.Field]) -> AvroJson:
+    """The Avro record of columns.
+
+    Raises:
+        ConfigurationError: A name or a type is none of Avro's; the text names the column.
+    """
+    return _record(fields, RECORD_NAME, "", "")
+
+
+def _record(fields: Sequence[pa.Field], name: str, namespace: str, path: str) -> AvroJson:
+    inner = f"{namespace}.{name}" if namespace else name
+    definition: dict[str, AvroJson] = {"type": "record", "name": name}
+    if namespace:
+        definition["namespace"] = namespace
+    definition["fields"] = [_field(each, inner, f"{path}{each.name}") for each in fields]
+    return definition
+
+
+def _field(field: pa.Field, namespace: str, path: str) -> AvroJson:
+    if not _NAME.fullmatch(field.name):
+        raise ConfigurationError(f"column {path}: Avro has no such names, only letters, digits, _")
+    text = {"name": field.name, "type": _type(field, field.name, namespace, path)}
+    return text | {"default": None} if field.nullable else text
+
+
+def _type(field: pa.Field, name: str, namespace: str, path: str) -> AvroJson:
+    """The type of a field, or of an array's items or a map's values, which have no name."""
+    kind = field.type
+    text: AvroJson
+    if pa.types.is_struct(kind):
+        text = _record(list(kind), name, namespace, f"{path}.")
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        text = {"type": "array", "items": _type(kind.value_field, name, namespace, path)}
+    elif pa.types.is_map(kind):
+        if not pa.types.is_string(kind.key_type):
+            raise ConfigurationError(f"column {path}: keys of Avro's maps are text")
+        text = {"type": "map", "values": _type(kind.item_field, name, namespace, path)}
+    else:
+        text = _simple(kind, path)
+    return ["null", text] if field.nullable else text
+
+
+def _simple(kind: pa.DataType, path: str) -> AvroJson:
+    if pa.types.is_decimal(kind):
+        return {
+            "type": "bytes",
+            "logicalType": "decimal",
+            "precision": kind.precision,
+            "scale": kind.scale,
+        }
+    if pa.types.is_timestamp(kind):
+        name = "timestamp-micros" if kind.tz else "local-timestamp-micros"
+        return {"type": "long", "logicalType": name}
+    for is_kind, text in _SIMPLE:
+        if is_kind(kind):
+            return text
+    raise ConfigurationError(f"column {path}: Avro has no type for {kind}")
+
+
+_SIMPLE: Final[Sequence[tuple[Callable[[pa.DataType], bool], AvroJson]]] = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_int8, "int"),
+    (pa.types.is_int16, "int"),
+    (pa.types.is_int32, "int"),
+    (pa.types.is_int64, "long"),
+    (pa.types.is_float32, "float"),
+    (pa.types.is_float64, "double"),
+    (pa.types.is_string, "string"),
+    (pa.types.is_large_string, "string"),
+    (pa.types.is_binary, "bytes"),
+    (pa.types.is_large_binary, "bytes"),
+    (pa.types.is_date32, {"type": "int", "logicalType": "date"}),
+)
+
+
+# --- records -------------------------------------------------------------------------------------
+
+
+class _Records:
+    """Records by one definition. A `ValueEncoder`."""
+
+    def __init__(self, info: SchemaInfo, names: Sequence[str], *, is_struct: bool) -> None:
+        """`is_struct`: they are in one column, not in one for each name."""
+        self.schema_info = info
+        self._names = tuple(names)
+        self._is_struct = is_struct
+        definition = parse_definition(info.data)
+        self._write: Callable[[dict[str, Any]], bytes]
+        if info.type is SchemaType.JSON:
+            self._write = JsonSchema[Any](schema_definition=info.data).encode
+        else:
+            self._write = AvroWriter(_with_numbers(definition)).write
+        types = {field.name: field.type for field in shape_of(definition).plain_type}
+        # As what each column is taken: first times in the unit of the definition, then numbers.
+        self._steps = [
+            [types[name]] if info.type is SchemaType.JSON else [types[name], _numbers(types[name])]
+            for name in names
+        ]
+
+    def encode(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
+        """See `ValueEncoder`."""
+        # Hot path: batch write in `make bench-spark`, with several columns.
+        columns: Sequence[Array] = batch.columns
+        nulls: list[bool] | None = None
+        if self._is_struct:
+            (array,) = columns
+            nulls = array.is_null().to_pylist() if array.null_count else None
+            columns = array.flatten()
+        write, names = self._write, self._names
+        rows = zip(*map(_listed, columns, self._steps), strict=True)
+        records = (dict(zip(names, row, strict=True)) for row in rows)
+        if nulls is None:
+            return [write(record) for record in records]
+        return [
+            None if is_null else write(record)
+            for record, is_null in zip(records, nulls, strict=True)
+        ]
+
+
+def _listed(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:
+    """The values of a column; what is finer than the field's unit is cut off."""
+    try:
+        for kind in steps:
+            if column.type != kind:
+                options = pc.CastOptions(target_type=kind, allow_time_truncate=True)
+                column = column.cast(options=options)
+        values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+    except (ValueError, KeyError, NotImplementedError) as error:
+        raise SchemaSerializationError(f"{error!s:.300}") from error
+    return values
+
+
+def _numbers(kind: pa.DataType) -> pa.DataType:
+    """The type with days and times as numbers of their units."""
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _numbers(each.type)) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_numbers(kind.value_type))
+    return pa.map_(kind.key_type, _numbers(kind.item_type)) if pa.types.is_map(kind) else kind
+
+
+def _with_numbers(definition: AvroJson) -> AvroJson:
+    """A definition by which days and times are written as numbers; decimals stay."""
+    if isinstance(definition, list):
+        return [_with_numbers(each) for each in definition]
+    if not isinstance(definition, Mapping):
+        return definition
+    return {
+        key: value if key == "default" else _with_numbers(value)
+        for key, value in definition.items()
+        if key != "logicalType" or value == "decimal"
+    }
