@@ -18,7 +18,7 @@ async def main(url: str) -> None:
             "reminders", "me", consumer_type=pulsar_py.ConsumerType.Shared
         )
         producer = await client.create_producer("reminders")
-        await producer.send(b"wake up", deliver_after=timedelta(seconds=2))
+        await producer.send(b"wake up", deliver_after=timedelta(seconds=3))
         begun = time.monotonic()
         message = await consumer.receive(timeout_millis=10_000)
         await consumer.acknowledge(message)
