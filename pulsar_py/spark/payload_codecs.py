@@ -358,9 +358,11 @@ def _require(shape: Shape, array: Array, nulls_count: int) -> None:
     if not shape.children:
         return
     if pa.types.is_struct(shape.arrow_type):
-        for field, child in zip(shape.arrow_type, shape.children, strict=True):
+        # Below a null, Arrow's own children are not null; these are.
+        children = zip(shape.arrow_type, shape.children, array.flatten(), strict=True)
+        for field, child, values in children:
             try:
-                _require(child, array.field(field.name), array.null_count)
+                _require(child, values, array.null_count)
             except SchemaSerializationError as error:
                 raise SchemaSerializationError(f"{field.name}: {error}") from None
     elif pa.types.is_map(shape.arrow_type):

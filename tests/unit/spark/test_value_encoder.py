@@ -1,0 +1,169 @@
+"""Rows into payloads: what is written is what is read."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pulsar_py import schema as schemas
+from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
+from pulsar_py.schema import SchemaInfo, SchemaType
+from pulsar_py.spark.payload_codecs import codec_of
+from pulsar_py.spark.sink_rows import SinkColumns, ValueEncoder
+from pulsar_py.spark.value_encoder import definition_of, value_encoder
+
+SCHEMA = pa.schema(
+    {
+        "id": pa.int64(),
+        "flag": pa.bool_(),
+        "small": pa.int16(),
+        "share": pa.float64(),
+        "text": pa.string(),
+        "at": pa.timestamp("us", "UTC"),
+        "local": pa.timestamp("us"),
+        "day": pa.date32(),
+        "price": pa.decimal128(9, 2),
+        "in": pa.struct({"x": pa.int8(), "times": pa.list_(pa.timestamp("us", "UTC"))}),
+        "counts": pa.map_(pa.string(), pa.float32()),
+        "data": pa.binary(),
+    }
+)
+AT = datetime(2024, 2, 29, 1, 2, 3, 4005, tzinfo=UTC)
+ROW = {
+    "id": 2**40,
+    "flag": True,
+    "small": -5,
+    "share": 0.1,
+    "text": "ä",
+    "at": AT,
+    "local": AT.replace(tzinfo=None),
+    "day": date(1969, 1, 1),
+    "price": Decimal("-12.50"),
+    "in": {"x": 3, "times": [AT, None]},
+    "counts": [("k", 1.5), ("none", None)],
+    "data": b"\x00\xff",
+}
+JSON_TOPIC = SchemaInfo(SchemaType.JSON, "", b'{"type":"record","name":"R","fields":[]}', {})
+
+
+def encoder_of(schema: pa.Schema, topic: SchemaInfo | None = None) -> ValueEncoder:
+    nothing = dict.fromkeys(
+        ("key", "ordering_key", "event_time", "properties", "topic", "partition", "deliver_at")
+    )
+    return value_encoder(schema, SinkColumns(values=tuple(schema.names), **nothing), topic)
+
+
+@pytest.mark.parametrize("topic", [None, JSON_TOPIC], ids=["AVRO", "JSON"])
+def test_records_are_read_as_they_were_written(topic: SchemaInfo | None) -> None:
+    encoder = encoder_of(SCHEMA, topic)
+    assert encoder.schema_info.type is (SchemaType.AVRO if topic is None else SchemaType.JSON)
+    rows = [ROW, dict.fromkeys(ROW)]
+    payloads = encoder.encode(pa.RecordBatch.from_pylist(rows, SCHEMA))
+    assert codec_of(encoder.schema_info).decode(payloads, None).to_pylist() == rows
+
+
+def test_the_definition_is_named_and_has_defaults() -> None:
+    schema = pa.schema([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string())])
+    assert json.loads(encoder_of(schema).schema_info.data) == {
+        "type": "record",
+        "name": "topLevelRecord",
+        "fields": [
+            {"name": "a", "type": "int"},
+            {"name": "b", "type": ["null", "string"], "default": None},
+        ],
+    }
+
+
+def test_nested_records_of_one_name_are_told_apart() -> None:
+    inner = pa.struct({"x": pa.int32()})
+    schema = pa.schema({"a": pa.struct({"in": inner}), "b": pa.list_(pa.struct({"in": inner}))})
+    encoder = encoder_of(schema)
+    row = {"a": {"in": {"x": 1}}, "b": [{"in": {"x": 2}}]}
+    payloads = encoder.encode(pa.RecordBatch.from_pylist([row], schema))
+    assert codec_of(encoder.schema_info).decode(payloads, None).to_pylist() == [row]
+
+
+def test_a_single_column_has_a_primitive_schema_and_null_is_a_tombstone() -> None:
+    schema = pa.schema({"value": pa.int32()})
+    encoder = encoder_of(schema)
+    assert encoder.schema_info.type is SchemaType.INT32
+    batch = pa.RecordBatch.from_pydict({"value": [1, None]}, schema)
+    assert encoder.encode(batch) == [b"\0\0\0\1", None]
+
+
+def test_a_single_struct_is_the_record_and_null_is_a_tombstone() -> None:
+    schema = pa.schema({"value": pa.struct({"a": pa.int32()})})
+    encoder = encoder_of(schema)
+    values = [{"a": 1}, None, {"a": None}]
+    payloads = encoder.encode(pa.RecordBatch.from_pydict({"value": values}, schema))
+    assert payloads[1] is None
+    assert codec_of(encoder.schema_info).decode(payloads, None).to_pylist() == values
+
+
+def test_a_single_column_without_a_primitive_schema_is_a_record() -> None:
+    schema = pa.schema({"prices": pa.list_(pa.decimal128(5, 2))})
+    encoder = encoder_of(schema)
+    row = {"prices": [Decimal("1.25")]}
+    payloads = encoder.encode(pa.RecordBatch.from_pylist([row], schema))
+    assert codec_of(encoder.schema_info).decode(payloads, None).to_pylist() == [row]
+
+
+def topic_with(*fields: Any) -> SchemaInfo:
+    definition = {"type": "record", "name": "Mine", "fields": list(fields)}
+    return schemas.AvroSchema[Any](schema_definition=definition).schema_info()
+
+
+ID = {"name": "id", "type": "long"}
+MILLIS = {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}
+
+
+def test_the_topic_s_definition_is_taken_where_the_columns_fit_it() -> None:
+    topic = topic_with(ID, MILLIS, {"name": "more", "type": "int", "default": 3})
+    schema = pa.schema({"at": SCHEMA.field("at").type, "id": pa.int64()})
+    encoder = encoder_of(schema, topic)
+    assert encoder.schema_info is topic
+    payloads = encoder.encode(pa.RecordBatch.from_pylist([{"id": 1, "at": AT}], schema))
+    (row,) = codec_of(topic).decode(payloads, None).to_pylist()
+    assert row == {"id": 1, "at": AT.replace(microsecond=4000), "more": 3}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [{"name": "id", "type": "int"}],
+        [ID, {"name": "required", "type": "int"}],
+        [{"name": "other", "type": "long"}],
+        [{"name": "id", "type": ["string", "long"]}],
+    ],
+)
+def test_a_definition_that_does_not_fit_is_left_to_the_broker(fields: Any) -> None:
+    info = encoder_of(
+        pa.schema({"id": pa.int64(), "more": pa.int64()}), topic_with(*fields)
+    ).schema_info
+    assert json.loads(info.data)["name"] == "topLevelRecord"
+
+
+def test_null_where_the_topic_has_none_is_an_error() -> None:
+    schema = pa.schema({"id": pa.struct({"id": pa.int64()})})
+    encoder = encoder_of(schema, topic_with(ID))
+    with pytest.raises(SchemaSerializationError):
+        encoder.encode(pa.RecordBatch.from_pydict({"id": [{"id": None}]}, schema))
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"a b": pa.int32(), "c": pa.int32()}, "column a b: Avro has no such names"),
+        ({"a": pa.struct({"b-c": pa.int32()}), "c": pa.int32()}, "column a.b-c"),
+        ({"a": pa.map_(pa.int32(), pa.int32())}, "column a: keys of Avro's maps are text"),
+        ({"a": pa.duration("us")}, "column a: Avro has no type for duration"),
+    ],
+)
+def test_what_avro_does_not_have_is_refused(schema: Any, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=text):
+        definition_of(list(pa.schema(schema)))
