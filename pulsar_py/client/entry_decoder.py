@@ -248,6 +248,8 @@ def messages_of(
                 if misses_left:
                     misses_left -= 1
                     likeness = _likeness(body, position, metadata_size)
+                else:
+                    likeness = None  # the sizes at hand are not those that it stands for
                 if single.compacted_out:
                     wanted_bits &= ~(1 << index)
             end = split + payload_size

@@ -140,6 +140,15 @@ def test_messages_alike_and_unlike_are_split_alike(parts: list[tuple[bytes, str]
     assert found == expected
 
 
+def test_sizes_that_change_to_and_fro_are_read_each_time() -> None:
+    """Also when looking out for alike messages was given up between them."""
+    payloads = [b"x" * size for size in (1, 2, 3, 4, 5, 4, 5, 4, 3, 4)]
+    singles = [SingleMessageMetadata(sequence_id=3) for _ in payloads]
+    messages = split(batch(payloads, singles=singles))
+    assert isinstance(messages, list)
+    assert [each.data() for each in messages] == payloads
+
+
 @pytest.mark.parametrize("cut", [1, 3, 20])
 def test_a_batch_that_is_cut_is_refused(cut: int) -> None:
     whole = parsed(batch([b"a" * 9, b"b" * 9]))
