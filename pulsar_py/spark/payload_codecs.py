@@ -32,6 +32,7 @@ from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.schema.avro_codec import AvroReader
 from pulsar_py.schema.avro_definition import parse_definition
 from pulsar_py.spark.avro_types import AvroJson, Shape, shape_of, without_logical_types
+from pulsar_py.spark.flat_records import flat_decoder
 from pulsar_py.spark.protobuf_types import ProtobufPayloads
 
 __all__ = ["PayloadCodec", "codec_of", "decode_around"]
@@ -284,6 +285,8 @@ class AvroPayloads(_Defined):
         """Raises ConfigurationError where values can't be columns."""
         super().__init__(info)
         self._plain_definition = without_logical_types(self._definition)
+        # Reads what this very definition wrote, where it is that simple.
+        self._flat = flat_decoder(self._plain_definition)
         # By the writer's definition.
         self._reader = lru_cache(maxsize=100)(self._make_reader)
 
@@ -301,6 +304,8 @@ class AvroPayloads(_Defined):
         # Hot path: AVRO in benchmarks.micro_spark.
         if writer is not None and not writer.type.has_definition_in_avro:
             raise SchemaSerializationError(f"a schema of type {writer.type.name} wrote this")
+        if self._flat is not None and (writer is None or writer.data == self._data):
+            return self._flat_array(self._flat.decode(payloads), payloads)
         read = self._reader(self._data if writer is None else writer.data).read
         convert = self._shape.of_avro
         try:
@@ -310,6 +315,30 @@ class AvroPayloads(_Defined):
             return self._array(values)
         except _MISFITS as error:
             raise _misfit(error) from error
+
+    def _flat_array(self, columns: Sequence[list[Any]], payloads: Payloads) -> Array:
+        arrays = []
+        fields = list(self._shape.arrow_type)
+        for field, child, values in zip(fields, self._shape.children, columns, strict=True):
+            try:
+                arrays.append(_flat_column(child, values))
+            except _MISFITS as error:
+                raise SchemaSerializationError(f"{field.name}: {_misfit(error)}") from error
+        mask = None
+        if None in payloads:
+            mask = pa.array([each is None for each in payloads], pa.bool_())
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+
+
+def _flat_column(shape: Shape, values: list[Any]) -> Array:
+    kind = shape.arrow_type
+    if kind == pa.string() and not shape.name:
+        return pa.array(values, pa.binary()).cast(kind)
+    if pa.types.is_decimal(kind):
+        assert shape.of_avro is not None, "decimals are made of bytes"
+        values = [None if each is None else shape.of_avro(each) for each in values]
+    array = pa.array(values, shape.plain_type)
+    return array if shape.plain_type == kind else array.cast(kind)
 
 
 class JsonPayloads(_Defined):

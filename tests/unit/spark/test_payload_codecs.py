@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -219,3 +220,38 @@ def test_a_schema_that_is_no_record_is_one_value() -> None:
     assert codec_of(schema.schema_info()).decode([schema.encode([1, 2])], None).to_pylist() == [
         [1, 2]
     ]
+
+
+FLAT = {
+    "type": "record",
+    "name": "Flat",
+    "fields": [
+        {"name": "a", "type": "long"},
+        {"name": "text", "type": ["null", "string"]},
+        {"name": "e", "type": ["null", {"type": "enum", "name": "E", "symbols": ["P", "Q"]}]},
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}},
+        {"name": "more", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}]},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+    ],
+}  # fmt: skip
+
+
+def test_flat_avro_is_as_any_other() -> None:
+    schema = schemas.AvroSchema(schema_definition=FLAT)
+    full = {
+        "a": 1,
+        "text": "ä",
+        "e": "Q",
+        "at": AT,
+        "price": Decimal("-12.5"),
+        "more": Decimal("0.1"),
+        "day": date(2024, 2, 29),
+    }
+    little = full | dict.fromkeys(("text", "e", "at", "more"))
+    broken = schema.encode(full).replace("ä".encode(), b"\xff\xff")
+    payloads = [schema.encode(full), None, schema.encode(little), broken]
+    array, errors = decode_around(codec_of(schema.schema_info()), payloads, None)
+    assert array.to_pylist() == [full, None, little, None]
+    assert list(errors) == [3]
+    assert str(errors[3]).startswith("text: Invalid UTF8")
