@@ -139,6 +139,8 @@ class ReadOptions:
     is_compacted: bool
     arrow_batch_bytes: int
     undecodable: UndecodableMode
+    # Whether filters that Spark hands down leave out pieces.
+    is_pruned: bool
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, is_streaming: bool) -> ReadOptions:
@@ -170,6 +172,7 @@ class ReadOptions:
             is_compacted=given.flag("readCompacted", default=False),
             arrow_batch_bytes=given.number("arrowBatchBytes", MILLION, minimum=1, maximum=1 << 30),
             undecodable=given.choice("undecodable", UndecodableMode.FAIL),
+            is_pruned=given.flag("pushDown", default=False),
         )
         given.exclude("startingTime", "startingOffsets")
         given.exclude("endingTime", "endingOffsets")

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -52,20 +52,27 @@ class ReadTask:
             batch_bytes=self.options.arrow_batch_bytes,
             undecodable=self.options.undecodable,
         )
-        opened = _OpenPiece(runtime(), self.options, planned)
-        try:
-            while (run := opened.next_run()) is not None:
-                wanted = within(run, planned)
-                if wanted:
-                    yield from builder.add(wanted)
-        finally:
-            opened.close()
+        with closing(read_runs(self.options, planned)) as runs:
+            for run in runs:
+                yield from builder.add(run)
         yield from builder.finish()
         if builder.dropped_count:
             logger.warning(
                 "messages could not be decoded",
                 extra={"topic": planned.piece.topic, "dropped": builder.dropped_count},
             )
+
+
+def read_runs(options: ReadOptions, planned: PlannedPiece) -> Generator[Run, None, None]:
+    """The messages of a piece that belong to the query, in order; raises as `ReadTask.read`."""
+    opened = _OpenPiece(runtime(), options, planned)
+    try:
+        while (run := opened.next_run()) is not None:
+            wanted = within(run, planned)
+            if wanted:
+                yield wanted
+    finally:
+        opened.close()
 
 
 class _OpenPiece:

@@ -70,7 +70,7 @@ class PulsarDataSource(DataSource):
         """For `spark.read`."""
         options = ReadOptions.parse(self.options, is_streaming=False)
         task = _task(options, schema)
-        if _PUSHDOWN_MODULE in sys.modules:
+        if options.is_pruned and _PUSHDOWN_MODULE in sys.modules:
             return PrunedBatchReader(task)
         return PulsarBatchReader(task)
 
@@ -157,7 +157,11 @@ class PulsarBatchReader(DataSourceReader):
 
 
 class PrunedBatchReader(PulsarBatchReader):
-    """The same, where Spark hands down filters; it fails where it does not, if this is used."""
+    """The same, where Spark hands down filters; it fails where it does not, if this is used.
+
+    Only with `pushDown=true`: Spark 4.3 keeps the pieces of a DataFrame's last filtered plan, and
+    gives them to a later plan of the same DataFrame that has no filter to hand down.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's
         """Take what excludes topics and ranges; all filters are evaluated again."""

@@ -7,6 +7,8 @@ import itertools
 import json
 import pickle
 import re
+import sys
+import types
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -329,3 +331,16 @@ def test_an_unreachable_broker_is_named() -> None:
     with pytest.raises(Exception, match=r"127\.0\.0\.1.*1") as caught:
         source.schema()
     assert "refused" in str(caught.value).lower() or "connect" in str(caught.value).lower()
+
+
+def test_filters_are_taken_only_where_both_want_it(
+    broker: BrokerThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(broker, 1)
+    wanted, unwanted = source_of(broker, pushDown="true"), source_of(broker)
+    assert not isinstance(reader_of(wanted), PrunedBatchReader)
+    monkeypatch.setitem(
+        sys.modules, "pyspark.sql.worker.data_source_pushdown_filters", types.ModuleType("x")
+    )
+    assert isinstance(reader_of(wanted), PrunedBatchReader)
+    assert not isinstance(reader_of(unwanted), PrunedBatchReader)
