@@ -193,12 +193,18 @@ def _by_writer(
         return [(None, range(len(messages)))]
     groups: dict[bytes, tuple[SchemaInfo | None, list[int]]] = {}
     entry: object = None
+    version: bytes | None = None
+    topic = ""
     rows: list[int] = []
     for row, message in enumerate(messages):
-        if message.entry is not entry:
-            entry = message.entry
-            version = message.schema_version()
-            writer = writers.writer(message.entry.topic, version) if version else None
+        if message.entry is entry:
+            rows.append(row)
+            continue
+        entry = message.entry
+        known = (topic, version)
+        topic, version = message.entry.topic, message.schema_version()
+        if known != (topic, version):
+            writer = writers.writer(topic, version) if version else None
             if writer is not None and (writer.type, writer.data) == (info.type, info.data):
                 writer = None
             name = b"" if writer is None else b"%d %b" % (writer.type, writer.data)

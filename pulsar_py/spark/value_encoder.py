@@ -34,6 +34,7 @@ from pulsar_py.schema import JsonSchema, SchemaInfo, SchemaType
 from pulsar_py.schema.avro_codec import AvroWriter
 from pulsar_py.schema.avro_definition import parse_definition
 from pulsar_py.spark.avro_types import Shape, shape_of
+from pulsar_py.spark.flat_records import FlatEncoder, flat_encoder
 from pulsar_py.spark.sink_rows import SinkColumns, ValueEncoder, has_primitive, primitive_encoder
 
 __all__ = ["RECORD_NAME", "definition_of", "value_encoder"]
@@ -209,12 +210,23 @@ class _Records:
             self._write = JsonSchema[Any](schema_definition=info.data).encode
         else:
             self._write = AvroWriter(_with_numbers(definition)).write
-        types = {field.name: field.type for field in shape_of(definition).plain_type}
+        shape = shape_of(definition)
+        types = {field.name: field.type for field in shape.plain_type}
         # As what each column is taken: first times in the unit of the definition, then numbers.
         self._steps = [
             [types[name]] if info.type is SchemaType.JSON else [types[name], _numbers(types[name])]
             for name in names
         ]
+        # Writes all columns at once; None where records are not that simple, or in another order.
+        self._flat: FlatEncoder | None = None
+        if info.type is SchemaType.AVRO and list(types) == list(names):
+            self._flat = flat_encoder(_with_numbers(definition))
+        if self._flat is not None:
+            self._steps = [
+                [*steps, pa.binary()] if steps[-1] == pa.string() else steps
+                for steps in self._steps
+            ]
+        self._is_nullable = [child.is_nullable for child in shape.children]
 
     def encode(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
         """See `ValueEncoder`."""
@@ -225,6 +237,8 @@ class _Records:
             (array,) = columns
             nulls = array.is_null().to_pylist() if array.null_count else None
             columns = array.flatten()
+        if self._flat is not None:
+            return self._encode_flat(self._flat, columns, nulls)
         write, names = self._write, self._names
         rows = zip(*map(_listed, columns, self._steps), strict=True)
         records = (dict(zip(names, row, strict=True)) for row in rows)
@@ -234,6 +248,22 @@ class _Records:
             None if is_null else write(record)
             for record, is_null in zip(records, nulls, strict=True)
         ]
+
+    def _encode_flat(
+        self, flat: FlatEncoder, columns: Sequence[Array], nulls: Sequence[bool] | None
+    ) -> Sequence[bytes | None]:
+        if nulls is not None:
+            # Fields that are not null have nothing to write for a record that is.
+            rows = pa.array([row for row, is_null in enumerate(nulls) if not is_null], pa.int64())
+            columns = [column.take(rows) for column in columns]
+        for name, column, is_nullable in zip(self._names, columns, self._is_nullable, strict=True):
+            if column.null_count and not is_nullable:
+                raise SchemaSerializationError(f"{name}: null, which the topic's schema has not")
+        payloads = flat.encode(list(map(_listed, columns, self._steps)))
+        if nulls is None:
+            return payloads
+        following = iter(payloads)
+        return [None if is_null else next(following) for is_null in nulls]
 
 
 def _listed(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:

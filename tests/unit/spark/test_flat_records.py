@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_py.common.errors import SchemaSerializationError
-from pulsar_py.spark.flat_records import MAX_FIELDS, flat_decoder
+from pulsar_py.spark.flat_records import MAX_FIELDS, flat_decoder, flat_encoder
 
 ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}
 FIXED = {"type": "fixed", "name": "F", "size": 3}
@@ -140,3 +140,46 @@ def test_what_is_no_record_or_very_wide_is_left_to_others() -> None:
     assert flat_decoder({"type": "array", "items": "int"}) is None
     fields = [{"name": f"f{index}", "type": "int"} for index in range(MAX_FIELDS + 1)]
     assert flat_decoder({**RECORD, "fields": fields}) is None
+
+
+SIMPLE = [
+    (kind, values) for kind, values in KINDS if "enum" not in str(kind) and "fixed" not in str(kind)
+]
+SIMPLE_RECORD = {
+    "type": "record",
+    "name": "S",
+    "fields": [{"name": f"f{index}", "type": kind} for index, (kind, _) in enumerate(SIMPLE)],
+}
+
+
+@given(st.lists(st.tuples(*(values for _, values in SIMPLE)), max_size=5))
+def test_what_is_written_is_what_fastavro_writes(rows: list[tuple[Any, ...]]) -> None:
+    parsed = fastavro.parse_schema(SIMPLE_RECORD)
+    expected = []
+    for row in rows:
+        buffer = io.BytesIO()
+        record = {f"f{index}": value for index, value in enumerate(row)}
+        fastavro.schemaless_writer(buffer, parsed, record)
+        expected.append(buffer.getvalue())
+    found = flat_encoder(SIMPLE_RECORD)
+    assert found is not None
+    plain = [tuple(v.encode() if isinstance(v, str) else v for v in row) for row in rows]
+    columns = list(zip(*plain, strict=True)) or [()] * len(SIMPLE)
+    assert found.encode(columns) == expected
+
+
+def test_values_that_are_not_there_are_refused() -> None:
+    for kind in ("long", "string", "double"):
+        found = flat_encoder({**RECORD, "fields": [{"name": "a", "type": kind}]})
+        assert found is not None
+        with pytest.raises(SchemaSerializationError, match="does not fit"):
+            found.encode([[None]])
+
+
+@pytest.mark.parametrize(
+    "kind", ["E", ENUM, FIXED, ["int", "string"], {"type": "array", "items": "int"}]
+)
+def test_what_is_not_flat_is_not_written(kind: Any) -> None:
+    assert flat_encoder({**RECORD, "fields": [{"name": "a", "type": kind}]}) is None
+    assert flat_encoder("string") is None
+    assert flat_encoder({**RECORD, "fields": []}) is None

@@ -167,3 +167,22 @@ def test_null_where_the_topic_has_none_is_an_error() -> None:
 def test_what_avro_does_not_have_is_refused(schema: Any, text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         definition_of(list(pa.schema(schema)))
+
+
+def test_flat_records_are_as_any_other() -> None:
+    names = ("id", "flag", "small", "share", "text", "at", "local", "day", "data")
+    schema = pa.schema([SCHEMA.field(name) for name in names])
+    rows = [{name: ROW[name] for name in names}, dict.fromkeys(names)]
+    encoder = encoder_of(schema)
+    payloads = encoder.encode(pa.RecordBatch.from_pylist(rows, schema))
+    assert codec_of(encoder.schema_info).decode(payloads, None).to_pylist() == rows
+
+
+def test_flat_records_in_one_column_with_a_null_between() -> None:
+    kind = pa.struct([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string())])
+    schema = pa.schema({"value": kind})
+    values = [{"a": 1, "b": "x"}, None, {"a": 2, "b": None}]
+    encoder = encoder_of(schema)
+    payloads = encoder.encode(pa.RecordBatch.from_pydict({"value": values}, schema))
+    assert payloads[1] is None
+    assert codec_of(encoder.schema_info).decode(payloads, None).to_pylist() == values
