@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "admin_client": {"common"},
     "client": {"wire", "schema", "common", "proto"},
     "spark": {"client", "schema", "common"},
-    "pipeline": {"spark", "client", "admin_client"},
+    "pipeline": {"spark", "client", "admin_client", "common"},
     "standalone": {
         "admin",
         "server",

@@ -49,7 +49,7 @@ class AdminSettings:
     token: str | None = None
     user: str | None = None
     """`name:password` of basic authentication."""
-    tls_trust_certs_file: Path | None = None
+    tls_trust_certs_file: Path | str | None = None
     allows_insecure_tls: bool = False
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from pulsar_py.cli.pipeline import pipeline
 from pulsar_py.cli.storage import storage
 
 
@@ -86,4 +87,5 @@ def standalone(
     raise SystemExit(run(options))
 
 
+main.add_command(pipeline)
 main.add_command(storage)

@@ -1,0 +1,300 @@
+"""The work of `pulsar-py pipeline`: options become settings, and pipelines are run (edge).
+
+One function a command makes its settings; `run` opens the session, restarts on failures, and turns
+the outcome into an exit code.
+
+Third-party packages it may import: rich, pyspark.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from pulsar_py.admin_client import AdminSettings
+from pulsar_py.cli import pipeline as commands
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.errors import ConfigurationError, PulsarError
+from pulsar_py.pipeline.lags import HEADERS, lag_cells, lag_line
+from pulsar_py.pipeline.progress import reporter
+from pulsar_py.pipeline.runner import (
+    DEFAULT_MASTER,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_USAGE,
+    RestartPolicy,
+    SessionSettings,
+    is_final,
+    open_session,
+    reason_of,
+    run_with_restarts,
+    stop_on_signals,
+)
+from pulsar_py.pipeline.settings import (
+    Cluster,
+    Guarantee,
+    PartitionColumn,
+    TopicRange,
+    TopicTarget,
+    parse_assignments,
+    parse_duration,
+    parse_size,
+    parse_time,
+)
+from pulsar_py.pipeline.submit import submit_line
+from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.topics import Streaming
+from pulsar_py.pipeline.watch import Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pulsar_py.pipeline.lake import LakeSettings
+
+Options = Mapping[str, Any]  # Any: click's values
+Job = Callable[["SparkSession", Watch], object]
+
+DEFAULT_ADMIN_URL = "http://localhost:8080"
+MAX_RESTARTS = 3
+
+
+def run(name: str, options: Options, arguments: Sequence[str]) -> int:
+    """Run a command; the exit code.
+
+    Args:
+        name: The command's.
+        options: Its options by parameter name.
+        arguments: The words after `pipeline`, for --print-submit.
+    """
+    try:
+        if name == "lag":
+            return _run_lag(options)
+        conf = parse_assignments(options["conf"], "--conf")
+        job = JOBS[name](options)
+        if options["print_submit"]:
+            master = options["master"] or "spark://HOST:7077"
+            main_file = commands.__file__
+            print(submit_line(main_file, arguments, master=master, conf=conf))  # noqa: T201 - the result
+            return EXIT_DONE
+    except PulsarError as error:
+        print(f"pulsar-py: {reason_of(error)}", file=sys.stderr)  # noqa: T201 - what went wrong
+        return EXIT_USAGE if is_final(error) else EXIT_FAILED
+    return _run_spark(name, options, conf, job)
+
+
+def _run_spark(name: str, options: Options, conf: Mapping[str, str], job: Job) -> int:
+    settings = SessionSettings(app_name=f"pulsar-py {name}", master=options["master"], conf=conf)
+    max_restarts = options["max_restarts"]
+    if max_restarts is None and options.get("is_once", True):
+        max_restarts = MAX_RESTARTS
+    watch = Watch(reporter(name))
+    with stop_on_signals(watch.stop):
+        watch.report("started", master=settings.master or DEFAULT_MASTER)
+        session: list[SparkSession] = []
+
+        def attempt() -> None:
+            if not session:
+                session.append(open_session(settings))
+            job(session[0], watch)
+
+        try:
+            return run_with_restarts(
+                attempt,
+                policy=RestartPolicy(max_restarts=max_restarts),
+                watch=watch,
+                clock=SystemClock(),
+                chance=random.Random(),  # noqa: S311 - no secret, delays
+            )
+        finally:
+            watch.reporter.close()
+            for each in session:
+                each.stop()
+
+
+# --- what options have in common -----------------------------------------------------------------
+
+
+def cluster_of(options: Options) -> Cluster:
+    """Where topics are read."""
+    further = parse_assignments(options["connector_options"], "--option")
+    admin_url = options["admin_url"]
+    if admin_url is None and options["service_url"] == commands.DEFAULT_SERVICE_URL:
+        admin_url = DEFAULT_ADMIN_URL
+    return Cluster(
+        service_url=options["service_url"],
+        admin_url=admin_url,
+        options=further | token_options(options["token"]),
+    )
+
+
+def token_options(token: str | None) -> dict[str, str]:
+    """How the connector is told of a token."""
+    if token is None:
+        return {}
+    return {
+        "pulsar.client.authPluginClassName": "token",
+        "pulsar.client.authParams": f"token:{token}",
+    }
+
+
+def target_of(options: Options, topic: str, *, name: str | None = None) -> TopicTarget:
+    """Where topics are written: another cluster, or the same."""
+    cluster = cluster_of(options)
+    if options["to_service_url"] is not None:
+        token = options["to_token"] or options["token"]
+        cluster = Cluster(
+            service_url=options["to_service_url"],
+            admin_url=options["to_admin_url"],
+            options=dict(cluster.options) | token_options(token),
+        )
+    return TopicTarget(
+        cluster=cluster,
+        topic=topic,
+        guarantee=Guarantee(options["guarantee"]),
+        idempotency_key=name,
+    )
+
+
+def range_of(options: Options, topic: str) -> TopicRange:
+    """What is read."""
+    now = SystemClock().wall_time_millis()
+    since, until = options.get("since"), options.get("until")
+    max_bytes = options.get("max_bytes")
+    return TopicRange(
+        cluster=cluster_of(options),
+        topic=topic,
+        starting_millis=None if since is None else parse_time(since, now),
+        ending_millis=None if until is None else parse_time(until, now) - 1,
+        is_raw=options.get("is_raw", False),
+        max_entries_per_batch=options.get("max_entries"),
+        max_bytes_per_batch=None if max_bytes is None else parse_size(max_bytes),
+    )
+
+
+def streaming_of(options: Options, checkpoint: str) -> Streaming:
+    """How a stream runs."""
+    return Streaming(
+        checkpoint=options["checkpoint"] or checkpoint,
+        is_continuous=not options["is_once"],
+        interval_seconds=parse_duration(options["interval"]),
+    )
+
+
+def lake_of(options: Options, target: Target) -> LakeSettings:
+    """Which table is written."""
+    from pulsar_py.pipeline.lake import LakeSettings  # noqa: PLC0415 - loads pyarrow
+
+    return LakeSettings(
+        target=target,
+        partition_by=tuple(PartitionColumn.parse(each) for each in options["partition_by"]),
+        file_bytes=parse_size(options["file_size"]),
+        is_compacted=not options["no_compaction"],
+    )
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def export_job(options: Options) -> Job:
+    """`export`."""
+    from pulsar_py.pipeline.export import (  # noqa: PLC0415 - loads pyarrow
+        ExportSettings,
+        default_checkpoint,
+        export,
+    )
+    from pulsar_py.pipeline.topics import with_columns  # noqa: PLC0415 - the same
+
+    target = Target.parse(options["to"])
+    source = range_of(options, options["topic"])
+    settings = ExportSettings(
+        source=with_columns(source, *options["columns"]) if options["columns"] else source,
+        lake=lake_of(options, target),
+        streaming=streaming_of(options, default_checkpoint(target)),
+        where=options["where"],
+        select=options["select"],
+    )
+    return lambda session, watch: export(session, settings, watch)
+
+
+def copy_job(options: Options) -> Job:
+    """`copy`."""
+    from pulsar_py.pipeline.copy import CopySettings, copy  # noqa: PLC0415 - late on purpose
+
+    checkpoint = options["checkpoint"]
+    if checkpoint is None and not options["is_once"]:
+        raise ConfigurationError("--continuous needs --checkpoint")
+    settings = CopySettings(
+        source=range_of(options, options["source"]),
+        target=target_of(options, options["target"], name=options["name"]),
+        streaming=None if checkpoint is None else streaming_of(options, checkpoint),
+        where=options["where"],
+        select=options["select"],
+    )
+    return lambda session, watch: copy(session, settings, watch)
+
+
+def replay_job(options: Options) -> Job:
+    """`replay`."""
+    from dataclasses import replace  # noqa: PLC0415 - here alone
+
+    from pulsar_py.pipeline.replay import (  # noqa: PLC0415 - late on purpose
+        ReplaySettings,
+        replay,
+    )
+
+    now = SystemClock().wall_time_millis()
+    until = parse_time(options["until"], now)
+    source = replace(range_of(options, options["topic"]), ending_millis=until)
+    name = options["name"] or f"replay-{source.starting_millis}-{until}"
+    settings = ReplaySettings(
+        source=source,
+        target=target_of(options, options["target"]),
+        name=name,
+        where=options["where"],
+    )
+    settings.as_copy()  # refuses an empty range before Spark is started
+    return lambda session, watch: replay(session, settings, watch)
+
+
+JOBS: Mapping[str, Callable[[Options], Job]] = {
+    "export": export_job,
+    "copy": copy_job,
+    "replay": replay_job,
+}
+
+
+def _run_lag(options: Options) -> int:
+    from pulsar_py.pipeline.lag import LagSettings, measure_lag  # noqa: PLC0415 - late on purpose
+
+    cluster = cluster_of(options)
+    if cluster.admin_url is None:
+        raise ConfigurationError("lag needs --admin-url")
+    trusted = {name.lower(): value for name, value in cluster.options.items()}
+    settings = LagSettings(
+        admin=AdminSettings(
+            url=cluster.admin_url,
+            token=options["token"],
+            tls_trust_certs_file=trusted.get("pulsar.client.tlstrustcertsfilepath"),
+        ),
+        topics=options["topics"],
+        namespaces=options["namespaces"],
+        checkpoint=options["checkpoint"],
+    )
+    lags = measure_lag(settings)
+    lines = [lag_line(each) for each in lags]
+    if options["append_to"] is not None:
+        with options["append_to"].open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    if options["output"] == "json":
+        print(*lines, sep="\n")  # noqa: T201 - the result
+        return EXIT_DONE
+    table = Table(*HEADERS)
+    for each in lags:
+        table.add_row(*lag_cells(each))
+    Console().print(table)
+    return EXIT_DONE

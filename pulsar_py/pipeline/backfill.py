@@ -1,0 +1,128 @@
+"""`backfill`: a table of a lake into a topic, so that it can be repeated.
+
+Keys, event times and properties are those of the table's columns `__key`, `__eventTime` and
+`__messageProperties`; what the messages were once goes along as properties:
+
+    original-message-id      base64 of `__messageId`
+    original-topic           `__topic`
+    original-publish-time    milliseconds of `__publishTime`
+
+Repeatable means: the same table and the same name send the same rows under the same sequence ids,
+so the topic drops what it has. Therefore the cut into tasks does not depend on the machine: with an
+order, rows are spread by key and sorted in each task; without one, files are cut by size alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.pipeline.lake import read_table
+from pulsar_py.pipeline.runner import run_job
+from pulsar_py.pipeline.settings import TopicTarget, quoted
+from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.topics import select, write_batch
+from pulsar_py.pipeline.watch import Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PROPERTIES: Final = "__messageProperties"
+ORIGINALS: Final = {
+    "original-message-id": ("__messageId", "base64({0})"),
+    "original-topic": ("__topic", "{0}"),
+    "original-publish-time": ("__publishTime", "cast(unix_millis({0}) as string)"),
+}
+"""Properties, the column each is made of, and how."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillSettings:
+    """What is sent where."""
+
+    source: Target
+    target: TopicTarget
+    name: str
+    """The identity of the job."""
+    order_by: Sequence[str] = ()
+    """Columns by which rows of a key are ordered."""
+    tasks: int = 8
+    """Among which rows are spread; part of the job's identity."""
+    rows_per_second: float | None = None
+    where: str | None = None
+    select: str | None = None
+
+
+def backfill(session: SparkSession, settings: BackfillSettings, watch: Watch | None = None) -> None:
+    """Send all rows; returns when they are stored."""
+    # The number of files' pieces must not depend on the number of cores.
+    session.conf.set("spark.sql.files.minPartitionNum", str(settings.tasks))
+    rows = read_table(session, settings.source)
+    rows = rows.selectExpr(*message_columns(rows.columns))
+    rows = select(rows, where=settings.where, select=settings.select)
+    order = "input"
+    if settings.order_by:
+        rows = ordered_by_key(rows, settings.order_by, settings.tasks)
+        order = "columns:" + ",".join(settings.order_by)
+    if settings.rows_per_second is not None:
+        rows = throttled(session, rows, settings.rows_per_second)
+    target = replace(settings.target, idempotency_key=settings.name, sequence_order=order)
+    run_job(session, lambda: write_batch(rows, target), watch or Watch())
+
+
+def message_columns(columns: Sequence[str]) -> list[str]:
+    """SQL for the columns of messages, out of those of the table."""
+    made = [quoted(each) for each in columns if each not in (PROPERTIES, "__topic")]
+    entries = [
+        f"'{name}', {form.format(quoted(column))}"
+        for name, (column, form) in ORIGINALS.items()
+        if column in columns
+    ]
+    names = ", ".join(f"'{name}'" for name in ORIGINALS)
+    old = "map()"
+    if PROPERTIES in columns:
+        kept = f"map_filter({quoted(PROPERTIES)}, (k, v) -> k not in ({names}))"
+        old = f"coalesce({kept}, map())"
+    if entries:
+        new = f"map_filter(map({', '.join(entries)}), (k, v) -> v is not null)"
+        made.append(
+            f"map_concat(cast({old} as map<string, string>), {new}) as {quoted(PROPERTIES)}"
+        )
+    elif PROPERTIES in columns:
+        made.append(quoted(PROPERTIES))
+    return made
+
+
+def ordered_by_key(rows: DataFrame, order_by: Sequence[str], tasks: int) -> DataFrame:
+    """Rows of a key in one task; those without one, and all if there are no keys, in the first."""
+    key = "__key" if "__key" in rows.columns else None
+    spread = rows.repartition(tasks, key) if key else rows.repartition(1)
+    return spread.sortWithinPartitions(*order_by)
+
+
+def throttled(session: SparkSession, rows: DataFrame, rows_per_second: float) -> DataFrame:
+    """The same rows, no faster than that over all tasks that run at once."""
+    share = rows_per_second / session.sparkContext.defaultParallelism
+    return rows.mapInArrow(throttle_of(share), rows.schema)
+
+
+def throttle_of(rows_per_second: float) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What a task does with its record batches: hand on slices, and wait in between."""
+
+    def throttle(batches: Iterator[Any]) -> Iterator[Any]:  # Any: pyarrow ships no types
+        clock, never = SystemClock(), threading.Event()
+        began = clock.monotonic_seconds()
+        sent = 0
+        size = max(1, int(rows_per_second))
+        for batch in batches:
+            for start in range(0, batch.num_rows, size):
+                part = batch.slice(start, size)
+                due = began + sent / rows_per_second
+                never.wait(max(0.0, due - clock.monotonic_seconds()))
+                sent += part.num_rows
+                yield part
+
+    return throttle

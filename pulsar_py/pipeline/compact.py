@@ -1,0 +1,82 @@
+"""`compact`: the newest message of each key, into a table or another topic.
+
+Newest is what stands last in the log: by ledger, entry and index in the batch, which also orders
+the partitions of a topic as ledger ids grow for all of them. A tombstone, a message without a
+value, takes its key away; messages without a key are left out.
+
+A table is overwritten by one commit. A topic gets the keys once under one name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, open_table
+from pulsar_py.pipeline.runner import run_job
+from pulsar_py.pipeline.settings import POSITION_COLUMNS, TopicRange, TopicTarget, quoted
+from pulsar_py.pipeline.tables import Transaction
+from pulsar_py.pipeline.topics import read_batch, with_columns, write_batch
+from pulsar_py.pipeline.watch import Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+KEY: Final = "__key"
+TOMBSTONE: Final = "__isTombstone"
+APPLICATION: Final = "compact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactSettings:
+    """What is compacted, and where to: one of the two."""
+
+    source: TopicRange
+    lake: LakeSettings | None = None
+    topic: TopicTarget | None = None
+
+
+def compact(session: SparkSession, settings: CompactSettings, watch: Watch | None = None) -> None:
+    """Write a snapshot of what is there now.
+
+    Raises:
+        ConfigurationError: There is no target, or there are two.
+    """
+    watch = watch or Watch()
+    if (settings.lake is None) == (settings.topic is None):
+        raise ConfigurationError("compact: a table or a topic is needed, one of them")
+    source = with_columns(settings.source, *POSITION_COLUMNS, TOMBSTONE)
+    rows = newest_of_each_key(read_batch(session, source))
+    if settings.lake is not None:
+        writer = LakeWriter(settings.lake, watch)
+        last = open_table(settings.lake.target).last_batch(APPLICATION)
+        transaction = Transaction(APPLICATION, 0 if last is None else last + 1)
+        run_job(session, lambda: writer.append(rows, transaction, overwrite=True), watch)
+        return
+    assert settings.topic is not None, "checked above"
+    # After a shuffle rows come in any order; each key comes once, so it is one.
+    target = replace(settings.topic, sequence_order=f"columns:{KEY}")
+    run_job(session, lambda: write_batch(rows, target), watch)
+
+
+def newest_of_each_key(rows: DataFrame) -> DataFrame:
+    """One row a key: its last in the log, unless that is a tombstone."""
+    kept = [each for each in rows.columns if each not in (*POSITION_COLUMNS, TOMBSTONE)]
+    position = ", ".join(quoted(each) for each in POSITION_COLUMNS)
+    columns = ", ".join(quoted(each) for each in (*kept, TOMBSTONE))
+    newest = (
+        rows.where(f"{quoted(KEY)} is not null")
+        .selectExpr(quoted(KEY), f"struct({position}) as position", f"struct({columns}) as row")
+        .groupBy(KEY)
+        .agg(_max_by("row", "position").alias("row"))
+    )
+    return newest.where(f"not row.{quoted(TOMBSTONE)}").selectExpr(
+        *(f"row.{quoted(each)} as {quoted(each)}" for each in kept)
+    )
+
+
+def _max_by(value: str, order: str) -> object:
+    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+
+    return functions.max_by(value, order)

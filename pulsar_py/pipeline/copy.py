@@ -1,0 +1,54 @@
+"""`copy`: a topic into another one, also of another cluster.
+
+With a checkpoint it is a stream that goes on where it stopped, up to what is there now or for ever;
+without one a batch of the range. Exactly once needs deduplication on the target; a batch is the
+same one again under the same name.
+
+Values are decoded by the topic's schema and encoded again, so that conditions and expressions can
+use fields; raw ones are copied as they are, as bytes without a schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pulsar_py.pipeline.runner import run_job, run_query
+from pulsar_py.pipeline.settings import TopicRange, TopicTarget
+from pulsar_py.pipeline.topics import (
+    Streaming,
+    read_batch,
+    read_stream,
+    select,
+    start_stream,
+    write_batch,
+)
+from pulsar_py.pipeline.watch import Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopySettings:
+    """What is copied where."""
+
+    source: TopicRange
+    target: TopicTarget
+    # None: a batch.
+    streaming: Streaming | None = None
+    where: str | None = None
+    """An SQL condition."""
+    select: str | None = None
+    """SQL expressions, separated by commas; the columns of the new messages."""
+
+
+def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = None) -> None:
+    """Copy until the end of the range, or until stopped."""
+    watch = watch or Watch()
+    rows = read_stream if settings.streaming is not None else read_batch
+    found = select(rows(session, settings.source), where=settings.where, select=settings.select)
+    if settings.streaming is None:
+        run_job(session, lambda: write_batch(found, settings.target), watch)
+        return
+    run_query(start_stream(found, settings.target, settings.streaming), watch)

@@ -1,0 +1,141 @@
+"""Delta Lake tables by the `deltalake` package: no jars, commits with app transactions (edge).
+
+Spark writes the Parquet files; one Delta commit adds them and sets the transaction (application,
+batch number). A batch that was committed is found by `transaction_version` and left out.
+
+Source: the Delta transaction protocol, "Transaction Identifiers"; spec section 7.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.tables import (
+    Commit,
+    CompactionResult,
+    Schema,
+    TableFile,
+    TableSchemaError,
+    merged_schema,
+    partition_values,
+    widened_columns,
+)
+
+try:
+    import deltalake
+    from deltalake import transaction as actions
+except ImportError as error:
+    raise ConfigurationError("delta tables need: pip install pulsar_py[lake]") from error
+
+
+class DeltaLakeTable:
+    """A Delta table in a directory."""
+
+    def __init__(self, path: Path) -> None:
+        """The directory need not be there yet."""
+        self.path = path
+
+    def _table(self) -> deltalake.DeltaTable | None:
+        if not deltalake.DeltaTable.is_deltatable(str(self.path)):
+            return None
+        return deltalake.DeltaTable(self.path)
+
+    def schema(self) -> Schema | None:
+        """The columns; None if there is no table yet."""
+        table = self._table()
+        return None if table is None else json.loads(table.schema().to_json())
+
+    def last_batch(self, application: str) -> int | None:
+        """The newest batch of an application that is in the log."""
+        table = self._table()
+        return None if table is None else table.transaction_version(application)
+
+    def files(self) -> Sequence[TableFile]:
+        """The files that count."""
+        table = self._table()
+        if table is None:
+            return []
+        rows: list[dict[str, Any]] = _table_of(table.get_add_actions(flatten=True)).to_pylist()
+        return [
+            TableFile(each["path"], each["size_bytes"], each.get("num_records") or 0)
+            for each in rows
+        ]
+
+    def commit(self, commit: Commit) -> None:
+        """Make files part of the table; new columns are added first.
+
+        Raises:
+            TableSchemaError: The rows do not fit, or a column would have to become wider, which
+                Delta tables can't.
+        """
+        table = self._table()
+        if table is None:
+            schema = merged_schema(None, commit.schema)
+            table = deltalake.DeltaTable.create(
+                self.path, _delta_schema(schema), partition_by=list(commit.partition_by)
+            )
+        elif not commit.is_overwrite:
+            _add_columns(table, commit.schema)
+            table = deltalake.DeltaTable(self.path)
+        mode = "overwrite" if commit.is_overwrite else "append"
+        schema = commit.schema if commit.is_overwrite else json.loads(table.schema().to_json())
+        properties = deltalake.CommitProperties(
+            app_transactions=None
+            if commit.transaction is None
+            else [
+                deltalake.Transaction(commit.transaction.application, commit.transaction.batch_id)
+            ]
+        )
+        table.create_write_transaction(
+            [_add_action(self.path, each) for each in commit.added],
+            mode,
+            _delta_schema(merged_schema(None, schema)),
+            list(commit.partition_by) or None,
+            commit_properties=properties,
+        )
+
+    def compact(self, target_bytes: int) -> CompactionResult:
+        """Make small files into few of about that size; `vacuum` deletes the small ones later."""
+        table = self._table()
+        if table is None:
+            return CompactionResult(0, 0)
+        metrics = table.optimize.compact(target_size=target_bytes)
+        return CompactionResult(metrics["numFilesRemoved"], metrics["numFilesAdded"])
+
+
+def _table_of(batches: Any) -> Any:  # Any: Arrow data of another package, as a pyarrow table
+    import pyarrow as pa  # noqa: PLC0415 - only for listing files
+
+    return pa.table(batches)
+
+
+def _delta_schema(schema: Schema) -> deltalake.Schema:
+    return deltalake.Schema.from_json(json.dumps(schema))
+
+
+def _add_columns(table: deltalake.DeltaTable, schema: Schema) -> None:
+    old = json.loads(table.schema().to_json())
+    merged = merged_schema(old, schema)
+    if widened := widened_columns(old, merged):
+        raise TableSchemaError(f"columns {widened}: Delta tables do not widen types; use a new one")
+    known = {each["name"] for each in old["fields"]}
+    added = [each for each in merged["fields"] if each["name"] not in known]
+    if added:
+        table.alter.add_columns([deltalake.Field.from_json(json.dumps(each)) for each in added])
+
+
+def _add_action(table: Path, file: TableFile) -> actions.AddAction:
+    modified_millis = round((table / file.path).stat().st_mtime * 1000)
+    return actions.AddAction(
+        quote(file.path, safe="/="),
+        file.size_bytes,
+        partition_values(file.path),
+        modified_millis,
+        data_change=True,
+        stats=json.dumps({"numRecords": file.rows_count}),
+    )

@@ -1,0 +1,107 @@
+"""`lag`: who is how far behind, from the statistics of brokers; needs no Spark (edge).
+
+Asks each topic partition of a topic, a namespace, or the whole cluster. With a checkpoint of one of
+our streams its offsets are compared with the ends of the topics. Topics that vanish meanwhile are
+left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulsar_py.admin_client import AdminClient, AdminSettings
+from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
+from pulsar_py.pipeline.lags import Lag, checkpoint_lag, subscription_lags
+from pulsar_py.spark.offsets import StreamOffset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LagSettings:
+    """Whose lag is asked for; nothing means the whole cluster."""
+
+    admin: AdminSettings
+    topics: Sequence[str] = ()
+    namespaces: Sequence[str] = ()
+    checkpoint: Path | None = None
+    """Of a stream that reads topics."""
+
+
+def measure_lag(settings: LagSettings) -> list[Lag]:
+    """All lags, the largest backlog first.
+
+    Raises:
+        ConfigurationError: The checkpoint is none.
+        ServiceError, ClientError: The administration does not answer, or says no.
+    """
+    with AdminClient(settings.admin) as admin:
+        lags = list(
+            _checkpoint_lags(admin, settings.checkpoint)
+            if settings.checkpoint is not None
+            else _subscription_lags(admin, settings)
+        )
+    return sorted(lags, key=lambda lag: (-lag.backlog_entries, lag.topic, lag.name))
+
+
+def _subscription_lags(admin: AdminClient, settings: LagSettings) -> Iterator[Lag]:
+    for topic in _topics_of(admin, settings):
+        try:
+            yield from subscription_lags(topic, admin.stats(topic))
+        except TopicNotFoundError:
+            if settings.topics:
+                raise
+
+
+def _topics_of(admin: AdminClient, settings: LagSettings) -> Iterator[str]:
+    for topic in settings.topics:
+        yield from admin.partitions_of(topic)
+    namespaces: list[str] = list(settings.namespaces)
+    if not settings.topics and not namespaces:
+        namespaces = [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
+    for namespace in namespaces:
+        yield from admin.topics(namespace)
+
+
+def _checkpoint_lags(admin: AdminClient, checkpoint: Path) -> Iterator[Lag]:
+    for offset in checkpoint_offsets(checkpoint):
+        for topic, position in sorted(offset.positions.items()):
+            stats = admin.internal_stats(topic)
+            yield checkpoint_lag(topic, checkpoint.name, position, stats)
+
+
+def checkpoint_offsets(checkpoint: Path) -> list[StreamOffset]:
+    """Up to where the newest committed batch of a query has read; one for each topic source.
+
+    Raises:
+        ConfigurationError: There is no such batch, or none of its sources reads topics.
+    """
+    committed = [int(each.name) for each in (checkpoint / "commits").glob("*") if _is_batch(each)]
+    if not committed:
+        raise ConfigurationError(f"{checkpoint}: no checkpoint with a committed batch")
+    text = (checkpoint / "offsets" / str(max(committed))).read_text()
+    found = offsets_in(text)
+    if not found:
+        raise ConfigurationError(f"{checkpoint}: its query reads no topics")
+    return found
+
+
+def _is_batch(path: Path) -> bool:
+    return path.name.isdigit()
+
+
+def offsets_in(text: str) -> list[StreamOffset]:
+    """The offsets of topics in a file of Spark's offset log: a version, metadata, then sources.
+
+    Source: OffsetSeqLog in Spark.
+    """
+    found = []
+    for line in text.splitlines()[2:]:
+        try:
+            parsed = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(parsed, dict) and "~v" in parsed:
+            found.append(StreamOffset.from_json(parsed))
+    return found

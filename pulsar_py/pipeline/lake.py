@@ -1,0 +1,166 @@
+"""Data frames into tables of a lake and back, whatever their format (edge).
+
+`append` is what each pipeline that writes a lake does with a batch: leave it out if it is in the
+log, write its files, commit them, and merge small files now and then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.manifest import ManifestTable
+from pulsar_py.pipeline.settings import PartitionColumn
+from pulsar_py.pipeline.staging import (
+    finish_staging,
+    spark_path,
+    with_partition_columns,
+    write_files,
+)
+from pulsar_py.pipeline.tables import (
+    Commit,
+    LakeTable,
+    TableFile,
+    TableFormat,
+    Target,
+    Transaction,
+    merged_schema,
+)
+from pulsar_py.pipeline.watch import Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from pulsar_py.pipeline.topics import Streaming
+
+DEFAULT_FILE_BYTES: Final = 128 << 20
+COMPACT_EVERY: Final = 20
+"""Batches of a stream between two compactions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeSettings:
+    """Which table is written, and how its files lie."""
+
+    target: Target
+    partition_by: Sequence[PartitionColumn] = ()
+    file_bytes: int = DEFAULT_FILE_BYTES
+    """What files should have: larger ones are split, small ones merged."""
+    is_compacted: bool = True
+
+
+def open_table(target: Target) -> LakeTable:
+    """The table, there or not.
+
+    Raises:
+        ConfigurationError: The package for its format is missing.
+    """
+    if target.format is TableFormat.PARQUET:
+        return ManifestTable(target.path)
+    from pulsar_py.pipeline.delta import DeltaLakeTable  # noqa: PLC0415 - an extra of its own
+
+    return DeltaLakeTable(target.path)
+
+
+def rows_of_a_file(files: Sequence[TableFile], file_bytes: int) -> int:
+    """Most rows for a file of that size, from the average of what is there; 0 if nothing is."""
+    rows = sum(each.rows_count for each in files)
+    size = sum(each.size_bytes for each in files)
+    return max(1, math.floor(file_bytes * rows / size)) if rows and size else 0
+
+
+@dataclass(slots=True)
+class LakeWriter:
+    """Writes batches into one table; lives as long as its pipeline."""
+
+    settings: LakeSettings
+    watch: Watch
+    batches: int = 0
+    """Written by this writer."""
+
+    def append(self, rows: DataFrame, transaction: Transaction, *, overwrite: bool = False) -> int:
+        """Add a batch once, however often it is repeated; returns the rows that were added.
+
+        Raises:
+            TableSchemaError: The rows do not fit.
+        """
+        table = open_table(self.settings.target)
+        last = table.last_batch(transaction.application)
+        if last is not None and transaction.batch_id <= last:
+            self.watch.report("skipped", batch_id=transaction.batch_id, reason="already in the log")
+            finish_staging(table.path, transaction.file_prefix)
+            return 0
+        columns = [each.name for each in self.settings.partition_by]
+        rows = with_partition_columns(rows, self.settings.partition_by)
+        schema = rows.schema.jsonValue()
+        if not overwrite:
+            merged_schema(table.schema(), schema)  # refuse before anything is written
+        files = write_files(
+            rows,
+            table.path,
+            transaction.file_prefix,
+            partition_by=columns,
+            max_rows=rows_of_a_file(table.files(), self.settings.file_bytes),
+        )
+        table.commit(
+            Commit(
+                added=files,
+                schema=schema,
+                partition_by=columns,
+                transaction=transaction,
+                is_overwrite=overwrite,
+            )
+        )
+        finish_staging(table.path, transaction.file_prefix)
+        self.batches += 1
+        written = sum(each.rows_count for each in files)
+        self.watch.report(
+            "committed", batch_id=transaction.batch_id, rows=written, files=len(files)
+        )
+        if self.settings.is_compacted and self.batches % COMPACT_EVERY == 0:
+            self.compact()
+        return written
+
+    def compact(self) -> None:
+        """Merge small files."""
+        result = open_table(self.settings.target).compact(self.settings.file_bytes)
+        if result.files_before:
+            self.watch.report("compacted", files=result.files_before, into=result.files_after)
+
+
+def start_table_stream(rows: DataFrame, writer: LakeWriter, streaming: Streaming) -> StreamingQuery:
+    """Write rows into a table as they come; each micro-batch is one commit."""
+    from pulsar_py.pipeline.topics import triggered  # noqa: PLC0415 - only with streams
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        writer.append(batch, Transaction(query_id_of(batch), batch_id))
+
+    return triggered(rows.writeStream.foreachBatch(write), streaming).start()
+
+
+def query_id_of(batch: DataFrame) -> str:
+    """The id of the query that a micro-batch is of; it stays when the query is restarted."""
+    found = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    if not found:
+        raise ConfigurationError("Spark does not tell which query this micro-batch is of")
+    return str(found)
+
+
+def read_table(session: SparkSession, target: Target) -> DataFrame:
+    """The rows of a table: those that its log counts, or of all files where there is no log.
+
+    Raises:
+        ConfigurationError: There is nothing.
+    """
+    table = open_table(target)
+    paths = [spark_path(target.path / each.path) for each in table.files()]
+    reader = session.read.option("mergeSchema", "true").option("basePath", spark_path(target.path))
+    if paths:
+        return reader.parquet(*paths)
+    if target.format is TableFormat.PARQUET and any(target.path.glob("**/*.parquet")):
+        return reader.parquet(spark_path(target.path))
+    raise ConfigurationError(f"{target}: there is no table, or it is empty")

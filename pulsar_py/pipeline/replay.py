@@ -1,0 +1,48 @@
+"""`replay`: what was published to a topic in a range of time, into another topic.
+
+The start is inside the range, the end is not. A replay has a name that tells its producers: under
+the same name and range it is the same one again, and the target drops what it has already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.copy import CopySettings, copy
+from pulsar_py.pipeline.settings import TopicRange, TopicTarget
+from pulsar_py.pipeline.watch import Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySettings:
+    """What is replayed where."""
+
+    source: TopicRange
+    target: TopicTarget
+    name: str
+    where: str | None = None
+    """An SQL condition."""
+
+    def as_copy(self) -> CopySettings:
+        """The batch that it is.
+
+        Raises:
+            ConfigurationError: The range of time is missing or empty.
+        """
+        start, end = self.source.starting_millis, self.source.ending_millis
+        if start is None or end is None or start >= end:
+            raise ConfigurationError(f"replay: {start} to {end} is no range of publish times")
+        # `endingTime` of the connector includes its millisecond.
+        source = replace(self.source, ending_millis=end - 1)
+        target = replace(self.target, idempotency_key=self.name)
+        return CopySettings(source=source, target=target, where=self.where)
+
+
+def replay(session: SparkSession, settings: ReplaySettings, watch: Watch | None = None) -> None:
+    """Write the range again; returns when all is stored."""
+    copy(session, settings.as_copy(), watch)

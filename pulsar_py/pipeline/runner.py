@@ -1,0 +1,313 @@
+"""Sessions, jobs and queries that can be stopped, and restarts with back-off (edge).
+
+A job runs in a thread of its own while the caller's thread looks at progress and at the wish to
+stop, so that signals are served although Spark is busy. A query is stopped between two
+micro-batches where that comes soon; both are safe, because what was not committed is repeated.
+
+Exit codes: 0 done, or stopped as asked; 1 failed, restarts included; 2 an option, a column or a
+permission is wrong, and no restart would help.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import socket
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pulsar_py.common.backoff import Backoff
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import PulsarError
+from pulsar_py.pipeline.watch import StoppedError, Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+T = TypeVar("T")
+
+EXIT_DONE: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+
+DEFAULT_MASTER: Final = "local[*]"
+POLL_SECONDS: Final = 1
+STOP_SECONDS: Final = 30.0
+"""How long a micro-batch may go on after the wish to stop."""
+HEALTHY_SECONDS: Final = 300.0
+"""An attempt that lived so long begins the count of restarts anew."""
+
+DEFAULT_CONF: Final[Mapping[str, str]] = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+# --- sessions ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """What a session is made of."""
+
+    app_name: str
+    # None: spark-submit's, or `local[*]`.
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_session(settings: SessionSettings) -> SparkSession:
+    """A session with the connector registered; starting Java takes some seconds."""
+    prepare_environment(os.environ, resolves=_own_name_resolves())
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - late on purpose
+
+    from pulsar_py.spark.source import PulsarDataSource  # noqa: PLC0415 - needs pyspark
+
+    builder = SparkSession.builder.appName(settings.app_name)
+    if settings.master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:
+        builder = builder.master(settings.master or DEFAULT_MASTER)
+    for name, value in {**DEFAULT_CONF, **settings.conf}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.dataSource.register(PulsarDataSource)
+    return session
+
+
+def prepare_environment(environ: MutableMapping[str, str], *, resolves: bool) -> None:
+    """Name this interpreter for the workers, and an address where the host's name has none."""
+    environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if not resolves:
+        environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _own_name_resolves() -> bool:
+    try:
+        socket.getaddrinfo(socket.gethostname(), None)
+    except OSError:
+        return False
+    return True
+
+
+# --- jobs and queries ----------------------------------------------------------------------------
+
+
+def run_job(session: SparkSession, work: Callable[[], T], watch: Watch) -> T:
+    """Do what runs Spark jobs, and report its tasks.
+
+    Raises:
+        StoppedError: The wish to stop came first; the jobs were cancelled.
+    """
+    from pyspark.util import inheritable_thread_target  # noqa: PLC0415 - late on purpose
+
+    context = session.sparkContext
+    group = f"pulsar-py-{uuid.uuid4().hex}"
+    outcome: list[Callable[[], T]] = []
+
+    def run() -> None:
+        try:
+            _activate(session)
+            context.setJobGroup(group, "pulsar-py pipeline", interruptOnCancel=True)
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            outcome.append(_raiser(error))
+        else:
+            outcome.append(lambda: result)
+
+    # The checker takes the wrapper for one without arguments, or for its inner decorator.
+    target: Any = inheritable_thread_target(session)
+    thread = threading.Thread(target=target(run), name="pulsar-py job", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(POLL_SECONDS)
+        if watch.stop.is_set() and thread.is_alive():
+            context.cancelJobGroup(group)
+            thread.join(STOP_SECONDS)
+            raise StoppedError
+        if thread.is_alive():
+            _report_stages(session, group, watch)
+    return outcome[0]()
+
+
+def _activate(session: SparkSession) -> None:
+    """Make the session that of this thread: Java keeps it by thread, and sinks are looked up there.
+
+    No public call does it; `createDataFrame` does the same.
+    """
+    java: Any = session._jvm  # noqa: SLF001 - as above; Any: Java's names
+    kind = session._get_j_spark_session_class(java)  # noqa: SLF001
+    kind.setActiveSession(session._jsparkSession)  # noqa: SLF001
+
+
+def _raiser(error: BaseException) -> Callable[[], Any]:  # Any: never returns
+    def fail() -> Any:  # Any: the same
+        raise error
+
+    return fail
+
+
+def _report_stages(session: SparkSession, group: str, watch: Watch) -> None:
+    tracker = session.sparkContext.statusTracker()
+    done = total = 0
+    for job in tracker.getJobIdsForGroup(group):
+        information = tracker.getJobInfo(job)
+        for stage in information.stageIds if information else ():
+            if found := tracker.getStageInfo(int(stage)):
+                done += found.numCompletedTasks
+                total += found.numTasks
+    if total:
+        watch.report("stage", done=done, total=total)
+
+
+def run_query(query: StreamingQuery, watch: Watch) -> int:
+    """Wait for a streaming query; returns how many rows it took in.
+
+    Raises:
+        StreamingQueryException: It failed.
+        StoppedError: The wish to stop came first.
+    """
+    reported = -1
+    rows = 0
+    while True:
+        is_over = query.awaitTermination(POLL_SECONDS)
+        for progress in query.recentProgress:
+            if progress["batchId"] > reported:
+                reported = progress["batchId"]
+                rows += progress["numInputRows"]
+                _report_batch(watch, progress, rows)
+        if is_over:
+            return rows
+        if watch.stop.is_set():
+            _stop(query)
+            raise StoppedError
+
+
+def _report_batch(watch: Watch, progress: Mapping[str, Any], rows: int) -> None:  # Any: JSON
+    watch.report(
+        "batch",
+        done=rows,
+        batch_id=progress["batchId"],
+        rows=progress["numInputRows"],
+        rows_per_second=round(progress.get("processedRowsPerSecond") or 0.0, 1),
+    )
+
+
+def _stop(query: StreamingQuery) -> None:
+    """Stop a query between two micro-batches, or in one that takes too long."""
+    polls = round(STOP_SECONDS / POLL_SECONDS)
+    for _ in range(polls):
+        if not query.status["isTriggerActive"] or query.awaitTermination(POLL_SECONDS):
+            break
+    query.stop()
+
+
+# --- signals and restarts ------------------------------------------------------------------------
+
+
+@contextmanager
+def stop_on_signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT mean the wish to stop; a second one ends the process as ever."""
+    before: dict[signal.Signals, Any] = {}  # Any: handlers, as `signal` has them
+
+    def on_signal(number: int, _frame: object) -> None:
+        stop.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        before[each] = signal.signal(each, on_signal)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPolicy:
+    """How often a pipeline that fails is started again."""
+
+    # In a row; None for no limit.
+    max_restarts: int | None = 3
+    initial_seconds: float = 1.0
+    maximum_seconds: float = 60.0
+
+
+def run_with_restarts(
+    attempt: Callable[[], object],
+    *,
+    policy: RestartPolicy,
+    watch: Watch,
+    clock: Clock,
+    chance: random.Random,
+) -> int:
+    """Run until it ends, is stopped, or fails too often; the exit code."""
+    backoff = Backoff(
+        chance, initial_seconds=policy.initial_seconds, maximum_seconds=policy.maximum_seconds
+    )
+    failures = 0
+    while True:
+        began = clock.monotonic_seconds()
+        try:
+            attempt()
+        except StoppedError:
+            watch.report("stopped")
+            return EXIT_DONE
+        except Exception as error:  # noqa: BLE001 - the outermost edge: told, and tried again
+            if watch.stop.is_set():
+                watch.report("stopped", reason=reason_of(error))
+                return EXIT_DONE
+            if is_final(error):
+                watch.report("failed", reason=reason_of(error))
+                return EXIT_USAGE
+            if clock.monotonic_seconds() - began >= HEALTHY_SECONDS:
+                failures = 0
+                backoff.reset()
+            failures += 1
+            if policy.max_restarts is not None and failures > policy.max_restarts:
+                watch.report("failed", reason=reason_of(error), restarts=failures - 1)
+                return EXIT_FAILED
+            delay = backoff.next_delay(clock.monotonic_seconds())
+            watch.report(
+                "restarting", reason=reason_of(error), restart=failures, seconds=round(delay, 1)
+            )
+            if watch.stop.wait(delay):
+                watch.report("stopped")
+                return EXIT_DONE
+        else:
+            watch.report("finished")
+            return EXIT_DONE
+
+
+_FINAL: Final = re.compile(
+    r"\b(?:(?:Invalid)?Configuration|InvalidServiceUrl|InvalidTopicName|Authentication|Authorization"
+    r"|IncompatibleSchema|SchemaSerialization|SinkReplay|NotAllowed|TableSchema|DataLoss)Error\b"
+    r"|\[(?:UNRESOLVED_|PARSE_|DATATYPE_MISMATCH|INVALID_|MISSING_|TABLE_OR_VIEW_NOT_FOUND)"
+)
+_ERROR_LINE: Final = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception)): (.+)$")
+
+
+def is_final(error: BaseException) -> bool:
+    """Whether the same would go wrong again; errors of workers come as text alone."""
+    name = "" if not isinstance(error, PulsarError) else type(error).__name__
+    return _FINAL.search(f"{name} {error}") is not None
+
+
+def reason_of(error: BaseException) -> str:
+    """The sentence that says what is wrong: in Spark's texts it ends a traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, PulsarError) or not lines:
+        return f"{type(error).__name__}: {error}"
+    told = [found for line in lines if (found := _ERROR_LINE.match(line))]
+    ours = [found for found in told if found[1] not in {"PythonException", "SparkException"}]
+    if ours:
+        return f"{ours[-1][1]}: {ours[-1][2]}"
+    return f"{type(error).__name__}: {lines[0]}"

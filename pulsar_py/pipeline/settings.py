@@ -1,0 +1,230 @@
+"""What all pipelines are told, and the texts it comes in (pure).
+
+`Cluster` says where topics are and becomes options of the connector. Times, lengths of time and
+sizes have one text form for all commands: `2026-01-31T10:00Z`, milliseconds, `-2h` before now;
+`90s`; `128MiB`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Final
+
+from pulsar_py.common.errors import ConfigurationError
+
+_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_BYTES: Final = {
+    "": 1,
+    "b": 1,
+    "k": 1000,
+    "kb": 1000,
+    "kib": 1 << 10,
+    "m": 1_000_000,
+    "mb": 1_000_000,
+    "mib": 1 << 20,
+    "g": 1_000_000_000,
+    "gb": 1_000_000_000,
+    "gib": 1 << 30,
+}
+_NUMBER: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_CALL: Final = re.compile(r"([a-z_]+)\(\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\)")
+
+POSITION_COLUMNS: Final = ("__ledgerId", "__entryId", "__batchIndex")
+"""The order of a topic partition's log."""
+
+
+class Guarantee(Enum):
+    """How often a row may arrive in a topic."""
+
+    AT_LEAST_ONCE = "at-least-once"
+    EXACTLY_ONCE = "exactly-once"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where topics are."""
+
+    service_url: str
+    admin_url: str | None = None
+    # Further options of the connector, `pulsar.client.*` above all.
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def connector_options(self) -> dict[str, str]:
+        """What the connector is told of it."""
+        options = {**self.options, "service.url": self.service_url}
+        if self.admin_url is not None:
+            options["admin.url"] = self.admin_url
+        return options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRange:
+    """What is read: topics, and from when to when they were published."""
+
+    cluster: Cluster
+    topic: str
+    """A name, several separated by commas, or a pattern after `pattern:`."""
+    starting_millis: int | None = None
+    ending_millis: int | None = None
+    starting_offsets: str | None = None
+    ending_offsets: str | None = None
+    columns: Sequence[str] = ()
+    """Metadata columns beside those that come anyway; `all` for all."""
+    is_raw: bool = False
+    """Values are bytes, whatever the schema."""
+    max_entries_per_batch: int | None = None
+    max_bytes_per_batch: int | None = None
+
+    def connector_options(self, *, is_streaming: bool) -> dict[str, str]:
+        """Options of a read."""
+        kind, topics = topic_option(self.topic)
+        options = self.cluster.connector_options() | {kind: topics}
+        named: dict[str, object | None] = {
+            "startingTime": self.starting_millis,
+            "endingTime": self.ending_millis,
+            "startingOffsets": self.starting_offsets,
+            "endingOffsets": self.ending_offsets,
+            "valueMode": "raw" if self.is_raw else None,
+            "columns": ",".join(self.columns) or None,
+        }
+        if is_streaming:
+            if self.starting_millis is None and self.starting_offsets is None:
+                named["startingOffsets"] = "earliest"
+            named["maxEntriesPerTrigger"] = self.max_entries_per_batch
+            named["maxBytesPerTrigger"] = self.max_bytes_per_batch
+        return options | {name: str(value) for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicTarget:
+    """What is written."""
+
+    cluster: Cluster
+    topic: str
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
+    idempotency_key: str | None = None
+    sequence_order: str | None = None
+
+    def connector_options(self) -> dict[str, str]:
+        """Options of a write."""
+        options = self.cluster.connector_options() | {
+            "topic": self.topic,
+            "deliveryGuarantee": self.guarantee.value,
+        }
+        if self.idempotency_key is not None:
+            options["idempotencyKey"] = self.idempotency_key
+        if self.sequence_order is not None and self.guarantee is Guarantee.EXACTLY_ONCE:
+            options["sequenceOrder"] = self.sequence_order
+        return options
+
+
+def topic_option(text: str) -> tuple[str, str]:
+    """The connector's option for topics given as one text."""
+    if text.startswith("pattern:"):
+        return "topicsPattern", text.removeprefix("pattern:")
+    return ("topics" if "," in text else "topic"), text
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """A column that a lake table is partitioned by, and the SQL that makes it."""
+
+    name: str
+    expression: str
+
+    @classmethod
+    def parse(cls, text: str) -> PartitionColumn:
+        """Read `column`, `function(column)` or `name=SQL`.
+
+        A name made of a function is `publishTime_date` for `date(__publishTime)`: names that begin
+        with `_` are taken for hidden directories by many readers.
+
+        Raises:
+            ConfigurationError: It is none of these.
+        """
+        name, is_named, expression = text.partition("=")
+        if is_named and _NAME.fullmatch(name.strip()) and expression.strip():
+            return cls(name.strip(), expression.strip())
+        if call := _CALL.fullmatch(text.strip()):
+            return cls(f"{call[2].lstrip('_').replace('.', '_')}_{call[1]}", text.strip())
+        if _NAME.fullmatch(text.strip()):
+            return cls(text.strip(), quoted(text.strip()))
+        raise ConfigurationError(
+            f"partition-by: {text!r} is neither a column, nor function(column), nor name=SQL"
+        )
+
+
+def quoted(column: str) -> str:
+    """A column's name in SQL."""
+    return "`" + column.replace("`", "``") + "`"
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `90s`, `5m`, `1.5h`; a bare number counts seconds.
+
+    Raises:
+        ConfigurationError: It is none of these.
+    """
+    return _scaled(text, {**_SECONDS, "": 1}, "a length of time such as 90s, 5m or 2h")
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `128MiB`, `64M`, `1000`.
+
+    Raises:
+        ConfigurationError: It is none of these.
+    """
+    return int(_scaled(text, _BYTES, "a size such as 128MiB"))
+
+
+def _scaled(text: str, units: Mapping[str, float], expected: str) -> float:
+    found = _NUMBER.fullmatch(text.strip())
+    if found is None or found[2].lower() not in units:
+        raise ConfigurationError(f"{text!r} is not {expected}")
+    return float(found[1]) * units[found[2].lower()]
+
+
+def parse_time(text: str, now_millis: int) -> int:
+    """Milliseconds since 1970 of a date or time, of milliseconds, or of `-2h`, `now`.
+
+    A time without a zone is in UTC.
+
+    Raises:
+        ConfigurationError: It is none of these.
+    """
+    text = text.strip()
+    if text == "now":
+        return now_millis
+    if text.startswith("-"):
+        return now_millis - round(parse_duration(text[1:]) * 1000)
+    if text.isdigit() and len(text) > len("20260131"):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"{text!r} is not a time such as 2026-01-31T10:00Z, -2h, or milliseconds since 1970"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
+    """`NAME=VALUE` texts as a mapping.
+
+    Raises:
+        ConfigurationError: One has no name, or no `=`.
+    """
+    found = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise ConfigurationError(f"{option}: {text!r} is not NAME=VALUE")
+        found[name.strip()] = value
+    return found

@@ -1,0 +1,95 @@
+"""Rows into files of a table: written aside by Spark, then put in their place (edge).
+
+    table/_staging/<application>-<batch>/...      while Spark writes
+    table/date=2026-01-31/<application>-<batch>-00000.parquet
+
+The names tell which batch a file is of, so what an attempt that failed has left can be found; it is
+looked for only if its staging directory is still there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from pulsar_py.pipeline.settings import PartitionColumn
+from pulsar_py.pipeline.tables import STAGING, SUFFIX, TableFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
+
+
+def spark_path(path: Path) -> str:
+    """A path as Spark takes it: with a scheme, and nothing in it encoded."""
+    return f"file://{path}"
+
+
+def with_partition_columns(rows: DataFrame, partition_by: Sequence[PartitionColumn]) -> DataFrame:
+    """The rows with the columns that they are partitioned by."""
+    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+
+    for each in partition_by:
+        if each.name not in rows.columns:
+            rows = rows.withColumn(each.name, functions.expr(each.expression))
+    return rows
+
+
+def write_files(
+    rows: DataFrame,
+    table: Path,
+    prefix: str,
+    *,
+    partition_by: Sequence[str] = (),
+    max_rows: int = 0,
+) -> list[TableFile]:
+    """Write rows and put the files in their place; no log knows them yet.
+
+    Args:
+        rows: With the columns of the partitions.
+        table: Its directory; Spark's workers and this process see the same.
+        prefix: What names begin with; files that have it already are replaced.
+        partition_by: Columns that become directories.
+        max_rows: Most rows a file, 0 for no limit.
+    """
+    staging = table / STAGING / prefix
+    if staging.exists():
+        forget_staged(table, prefix)
+    # Java would write the timestamps of Julius Caesar's calendar, which others do not read.
+    rows.sparkSession.conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
+    writer = rows.write.mode("overwrite").option("maxRecordsPerFile", max_rows)
+    if partition_by:
+        writer = writer.partitionBy(*partition_by)
+    writer.parquet(spark_path(staging))
+    return _put_in_place(staging, table, prefix)
+
+
+def _put_in_place(staging: Path, table: Path, prefix: str) -> list[TableFile]:
+    placed = []
+    for number, source in enumerate(sorted(staging.rglob(f"part-*{SUFFIX}"))):
+        rows_count = pq.read_metadata(source).num_rows
+        if not rows_count:
+            continue  # Spark writes one for the schema where there are no rows
+        target = table / source.parent.relative_to(staging) / f"{prefix}-{number:05}{SUFFIX}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        size = source.stat().st_size
+        source.rename(target)
+        placed.append(TableFile(target.relative_to(table).as_posix(), size, rows_count))
+    return placed
+
+
+def finish_staging(table: Path, prefix: str) -> None:
+    """Take the staging directory away, once the files are in the log."""
+    shutil.rmtree(table / STAGING / prefix, ignore_errors=True)
+
+
+def forget_staged(table: Path, prefix: str) -> None:
+    """Take away what an attempt has left that was not committed."""
+    for each in table.rglob(f"{prefix}-*{SUFFIX}"):
+        each.unlink()
+    finish_staging(table, prefix)

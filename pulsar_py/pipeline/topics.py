@@ -1,0 +1,111 @@
+"""Topics as data frames: the connector's read and write, batch and streaming (edge).
+
+Needs a session in which `format("pulsar")` is known: one of `runner.open_session`, or any where
+Spark discovers it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.settings import TopicRange, TopicTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+FORMAT: Final = "pulsar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streaming:
+    """How a stream runs."""
+
+    checkpoint: str
+    is_continuous: bool = False
+    """Go on for ever; otherwise up to what is there now."""
+    interval_seconds: float = 60.0
+    """Between the starts of two micro-batches of a continuous one."""
+
+
+def read_batch(session: SparkSession, source: TopicRange) -> DataFrame:
+    """The rows of a range of topics."""
+    options = source.connector_options(is_streaming=False)
+    return session.read.format(FORMAT).options(**options).load()
+
+
+def read_stream(session: SparkSession, source: TopicRange) -> DataFrame:
+    """The rows of topics as they come.
+
+    Raises:
+        ConfigurationError: The range has an end.
+    """
+    if source.ending_millis is not None or source.ending_offsets is not None:
+        raise ConfigurationError("a stream has no end; leave the checkpoint out for a batch")
+    options = source.connector_options(is_streaming=True)
+    return session.readStream.format(FORMAT).options(**options).load()
+
+
+def write_batch(rows: DataFrame, target: TopicTarget) -> None:
+    """Send rows to a topic; returns when all are stored."""
+    rows.write.format(FORMAT).mode("append").options(**target.connector_options()).save()
+
+
+def start_stream(rows: DataFrame, target: TopicTarget, streaming: Streaming) -> StreamingQuery:
+    """Send rows to a topic as they come."""
+    writer = rows.writeStream.format(FORMAT).options(**target.connector_options())
+    return triggered(writer.outputMode("append"), streaming).start()
+
+
+def triggered(writer: DataStreamWriter, streaming: Streaming) -> DataStreamWriter:
+    """With its checkpoint, and when micro-batches start."""
+    writer = writer.option("checkpointLocation", streaming.checkpoint)
+    if not streaming.is_continuous:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=f"{round(streaming.interval_seconds * 1000)} milliseconds")
+
+
+def with_columns(source: TopicRange, *names: str) -> TopicRange:
+    """The same range with further metadata columns, after the usual six."""
+    usual = ("__key", "__topic", "__messageId", "__publishTime", "__eventTime")
+    columns = (*usual, "__messageProperties") if not source.columns else tuple(source.columns)
+    if columns == ("all",):
+        return source
+    return replace(source, columns=(*columns, *(name for name in names if name not in columns)))
+
+
+def select(rows: DataFrame, *, where: str | None, select: str | None) -> DataFrame:
+    """Rows that a condition holds for, and the columns that a list of SQL expressions makes."""
+    if where is not None:
+        rows = rows.where(where)
+    return rows if select is None else rows.selectExpr(*split_expressions(select))
+
+
+def split_expressions(text: str) -> list[str]:
+    """SQL expressions separated by commas outside parentheses and quotes.
+
+    Raises:
+        ConfigurationError: There is none, or a parenthesis or quote is not closed.
+    """
+    parts = [""]
+    depth = 0
+    quote = ""
+    for each in text:
+        if quote:
+            quote = "" if each == quote else quote
+        elif each in "'\"`":
+            quote = each
+        elif each in "([":
+            depth += 1
+        elif each in ")]":
+            depth -= 1
+        if each == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += each
+    if depth or quote or not all(part.strip() for part in parts):
+        raise ConfigurationError(f"{text!r} is no list of SQL expressions")
+    return [part.strip() for part in parts]
