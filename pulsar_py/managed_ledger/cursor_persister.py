@@ -24,6 +24,7 @@ from typing import Protocol
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
+    CursorClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
     MetadataError,
@@ -62,6 +63,10 @@ class PersisterOwner(Protocol):
     def on_cursor_moved(self, before: Position, after: Position) -> None:
         """A durable cursor's written position moved."""
 
+    @property
+    def is_fenced(self) -> bool:
+        """Whether another owner was seen."""
+
     def fence(self, error: Exception) -> None:
         """Another owner was seen."""
 
@@ -78,6 +83,7 @@ class CursorPersister:
         self._clock = owner.clock
         self._lock = asyncio.Lock()  # held while the record or a new cursor ledger is written
         self._is_closed = False
+        self._is_deleted = False  # there is no record any more: nothing may write one
         self._is_scheduled = False  # stands in the flusher
         self._is_loading = False  # a task for wanted ledgers is under way
         self._saver = CursorSegmentSaver(name, state, store, owner.cursor_memory, owner.clock)
@@ -89,7 +95,7 @@ class CursorPersister:
 
     def schedule(self) -> None:
         """Have the state written when it is due."""
-        if self._is_scheduled or self._is_closed:
+        if self._is_scheduled or self._is_closed or self._owner.is_fenced:
             return
         due_at = self._state.due_at()
         if due_at is not None:
@@ -293,6 +299,8 @@ class CursorPersister:
             StorageError, MetadataError: It could not be written; it will be tried again.
         """
         async with self._lock:
+            if self._is_deleted:
+                return
             changes = self._state.changes_due(self._clock.monotonic_seconds(), is_forced=True)
             if changes is None:
                 if self._state.is_write_in_flight:
@@ -312,6 +320,7 @@ class CursorPersister:
             StorageError, MetadataError, ManagedLedgerFencedError: It may not be.
         """
         async with self._lock:
+            self._raise_if_deleted()
             await self._write_now(target)
 
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
@@ -346,6 +355,7 @@ class CursorPersister:
     async def _store_cursor_properties(self, properties: dict[str, str]) -> None:
         store = self.store
         async with self._lock:
+            self._raise_if_deleted()
             before, store.cursor_properties = store.cursor_properties, properties
             try:
                 await store.write_record(self._state, ledger_id=store.ledger_id)
@@ -363,7 +373,8 @@ class CursorPersister:
         self._is_closed = True
         async with self._lock:
             try:
-                await self._close_store()
+                if not self._is_deleted:
+                    await self._close_store()
             finally:
                 self._saver.close()
 
@@ -394,11 +405,22 @@ class CursorPersister:
         """Remove the record and the cursor ledger for good.
 
         Raises:
-            MetadataError, ManagedLedgerFencedError: It could not be removed.
+            MetadataError: It could not be removed, or nobody knows; the cursor goes on.
+            ManagedLedgerFencedError: Someone else changed it.
         """
         self._is_closed = True
-        async with self._lock:
-            await self.store.delete()
+        try:
+            async with self._lock:
+                await self.store.delete()
+                self._is_deleted = True
+        except BaseException:
+            self._is_closed = False
+            self.schedule()
+            raise
+
+    def _raise_if_deleted(self) -> None:
+        if self._is_deleted:
+            raise CursorClosedError(f"{self._name}: the cursor was deleted")
 
 
 def fits_record(state: CursorState, limit: int) -> bool:

@@ -183,7 +183,7 @@ class CursorRegistry:
 
         Raises:
             CursorNotFoundError: There is none.
-            MetadataError: Its record could not be removed; it is closed all the same.
+            MetadataError: Its record could not be removed; it goes on.
         """
         async with self._lock:
             cursor = self.cursors.get(name)

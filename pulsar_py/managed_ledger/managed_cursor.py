@@ -500,11 +500,12 @@ class ManagedCursor:
         """Remove the record and the cursor ledger for good.
 
         Raises:
-            MetadataError: It could not be removed.
+            MetadataError: It could not be removed; the cursor goes on.
+            ManagedLedgerFencedError: Someone else changed it.
         """
-        self.abandon()
         if self._persister is not None:
             await self._persister.delete()
+        self.abandon()
 
     def _raise_if_closed(self) -> None:
         if self._is_closed:

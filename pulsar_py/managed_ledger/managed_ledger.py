@@ -459,7 +459,7 @@ class ManagedLedger(Generic[C]):
 
         Raises:
             CursorNotFoundError: There is none.
-            MetadataError: Its record could not be removed; it is closed all the same.
+            MetadataError: Its record could not be removed; it goes on.
         """
         await self._registry.delete(name)
         self._maybe_trim()

@@ -8,8 +8,10 @@ from pulsar_py.common.errors import (
     CursorNotFoundError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
+    MetadataError,
 )
 from pulsar_py.common.position import EARLIEST, LATEST, Position
+from pulsar_py.managed_ledger.ledger_format import cursor_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from tests.managed_ledger_parts import MANY, World, append_all, settle, texts
 
@@ -78,6 +80,66 @@ async def test_deleting_an_unknown_cursor_is_an_error():
     ledger = await World().open()
     with pytest.raises(CursorNotFoundError):
         await ledger.delete_cursor("x")
+
+
+async def test_a_cursor_whose_record_could_not_be_removed_goes_on(monkeypatch):
+    world = World()
+    ledger = await world.open()
+    cursor = await ledger.open_cursor("a", InitialPosition.EARLIEST)
+    positions = await append_all(ledger, 3)
+
+    async def refuse(path, **options):
+        raise MetadataError(f"{path}: refused")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "delete", refuse)
+        with pytest.raises(MetadataError, match="refused"):
+            await ledger.delete_cursor("a")
+    assert await ledger.open_cursor("a") is cursor
+    cursor.acknowledge([positions[0]])
+    assert texts(await cursor.read(*MANY)) == ["m1", "m2"]
+    await asyncio.sleep(1.1)
+    assert cursor.persistent_mark_delete_position == positions[0]
+    await ledger.delete_cursor("a")
+    assert not ledger.is_fenced
+    assert not ledger.cursors
+
+
+async def test_nothing_is_written_of_a_cursor_that_was_deleted_meanwhile():
+    world = World()
+    ledger = await world.open()
+    cursor = await ledger.open_cursor("a", InitialPosition.EARLIEST)
+    positions = await append_all(ledger, 3)
+    cursor.acknowledge([positions[0]])
+    await asyncio.gather(
+        ledger.delete_cursor("a"), cursor.flush(), cursor.close(), return_exceptions=True
+    )
+    await asyncio.sleep(1.1)
+    assert await world.metadata.get(cursor_path(ledger.name, "a")) is None
+    assert not ledger.is_fenced
+    with pytest.raises(ManagedLedgerError):
+        await cursor.reset(positions[1])
+
+
+async def test_a_fenced_cursor_does_not_try_to_write_again_and_again(monkeypatch):
+    world = World()
+    ledger = await world.open()
+    cursor = await ledger.open_cursor("a", InitialPosition.EARLIEST)
+    positions = await append_all(ledger, 3)
+    path = cursor_path(ledger.name, "a")
+    await world.metadata.put(path, (await world.metadata.get(path)).value)
+    puts = []
+    put = world.metadata.put
+
+    async def counted(path, *arguments, **options):
+        puts.append(path)
+        return await put(path, *arguments, **options)
+
+    monkeypatch.setattr(world.metadata, "put", counted)
+    cursor.acknowledge([positions[1]])
+    await asyncio.sleep(60)
+    assert ledger.is_fenced
+    assert puts.count(path) <= 2
 
 
 async def test_a_waiting_cursor_is_woken_once_a_group():
