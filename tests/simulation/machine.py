@@ -11,10 +11,12 @@ import asyncio
 import random
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
-from pulsar_py.common.errors import DiskFullError, StorageError
+from pulsar_py.common.errors import DiskFullError, MetadataError, StorageError
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.testing.clock import START_WALL_MILLIS, VirtualClock
 from pulsar_py.testing.disk import SimulatedDisk
@@ -28,6 +30,7 @@ ENGINE = replace(
     entry_log_bytes=3_000,
     run_bytes=400,
     read_ahead_bytes=1_000,
+    fetch_ahead_bytes=600,
     read_cache_bytes=2_500,
     disk_check_interval_seconds=5.0,
     flush_interval_seconds=20.0,
@@ -40,9 +43,48 @@ LEDGERS = replace(
     creation_failure_backoff_seconds=1.0,
     disk_full_backoff_seconds=1.0,
     read_ahead_bytes=1_000,
-    # With less, a full disk drops acknowledgements, with a warning: tested elsewhere.
-    max_unacked_ranges_to_persist_in_metadata=1_000,
 )
+METADATA_LIMITS = (1_000, 2, 0)
+"""Ranges that the metadata store takes where no cursor ledger does: what is left out was never
+reported as written."""
+
+
+METADATA_SLOW = "metadata slow"
+METADATA_REFUSED = "metadata not changed"
+METADATA_IN_DOUBT = "metadata changed, and an error"
+METADATA_OTHER_OWNER = "metadata changed by another"
+FENCING = (METADATA_IN_DOUBT, METADATA_OTHER_OWNER)
+"""What a managed ledger may only notice with its next change, however late that is."""
+
+METADATA_FAULTS = (METADATA_SLOW, METADATA_REFUSED, METADATA_IN_DOUBT, METADATA_OTHER_OWNER)
+
+
+class StormyMetadata:
+    """A MetadataStore in front of another one, whose changes are slow, fail, or come too late."""
+
+    def __init__(self, inner: MetadataStore, weather: Weather) -> None:
+        self._inner = inner
+        self._weather = weather
+
+    def __getattr__(self, name: str) -> Any:
+        work = getattr(self._inner, name)
+        if name not in ("put", "delete", "delete_recursive"):
+            return work
+
+        async def stormy(path: str, *arguments: Any, **options: Any) -> Any:
+            fault = self._weather.metadata_fault()
+            if fault == METADATA_SLOW:
+                await asyncio.sleep(2.5)
+            elif fault == METADATA_REFUSED:
+                raise MetadataError(f"{path}: {fault}")
+            elif fault == METADATA_OTHER_OWNER and (found := await self._inner.get(path)):
+                await self._inner.put(path, found.value)
+            result = await work(path, *arguments, **options)
+            if fault == METADATA_IN_DOUBT:
+                raise MetadataError(f"{path}: {fault}")
+            return result
+
+        return stormy
 
 
 class Weather:
@@ -52,6 +94,7 @@ class Weather:
         self._chance = chance
         self._disk = disk
         self._share = 0.0
+        self._metadata_share = 0.0
         self.seen: Counter[str] = Counter()  # what may still have effects
         self.total: Counter[str] = Counter()
         disk.fault = self._fault
@@ -59,8 +102,11 @@ class Weather:
     def change(self) -> None:
         """Draw the next weather: fair for the most part."""
         self.clear()
-        kind = self._chance.choices(("fair", "errors", "full", "slow", "short"), (70, 9, 6, 9, 6))
-        if kind == ["errors"]:
+        kinds = ("fair", "errors", "full", "slow", "short", "metadata")
+        kind = self._chance.choices(kinds, (52, 9, 6, 9, 6, 18))
+        if kind == ["metadata"]:
+            self._metadata_share = self._chance.choice((0.05, 0.2, 0.6))
+        elif kind == ["errors"]:
             self._share = self._chance.choice((0.05, 0.2, 0.6))
         elif kind == ["full"]:
             room = self._chance.choice((0, 1_000, 6_000))
@@ -74,14 +120,16 @@ class Weather:
     def clear(self) -> None:
         """Fair weather."""
         self._share = 0.0
+        self._metadata_share = 0.0
         self._disk.capacity_bytes = None
         self._disk.slow = None
         self._disk.shorten = None
 
     def forget(self) -> None:
-        """Nothing of what was seen may have effects any more."""
+        """Nothing of what was seen may have effects any more, but what fences."""
+        fencing = {each: self.seen.pop(each) for each in FENCING if each in self.seen}
         self.total += self.seen
-        self.seen.clear()
+        self.seen = Counter(fencing)
 
     def _fault(self, kind: str, path: str) -> StorageError | None:
         if not self._share or "metadata" in kind or self._chance.random() >= self._share:
@@ -90,6 +138,19 @@ class Weather:
         if self._chance.random() < 0.5:
             return StorageError(f"{path}: Input/output error")
         return DiskFullError(f"{path}: No space left on device")
+
+    @property
+    def may_fence(self) -> bool:
+        """Whether changes of the metadata may look as if there was another owner."""
+        return bool(self._metadata_share) or any(each in self.seen for each in FENCING)
+
+    def metadata_fault(self) -> str | None:
+        """What happens to a change of the metadata: a name of `METADATA_FAULTS`, or nothing."""
+        if self._chance.random() >= self._metadata_share:
+            return None
+        fault = self._chance.choice(METADATA_FAULTS)
+        (self.total if fault == METADATA_SLOW else self.seen)[fault] += 1
+        return fault
 
     def _slow(self, path: str) -> float:
         self.total["slow sync"] += 1
@@ -111,6 +172,8 @@ class Machine:
         self.metadata = MemoryMetadataStore(VirtualClock())
         self.weather = Weather(self.chance, self.disk)
         self._wall_millis = START_WALL_MILLIS
+        limit = random.Random(f"limits {seed}").choice(METADATA_LIMITS)
+        self.ledgers_config = replace(LEDGERS, max_unacked_ranges_to_persist_in_metadata=limit)
 
     def reboot(self) -> None:
         """Go on with what the crash left."""
@@ -133,7 +196,7 @@ class Machine:
             self.weather.clear()
             bookie = await self._start_engine(clock)
         turns = self.chance.choice((0, 0, 12))
-        metadata = SteppedMetadata(self.metadata, self.disk, turns)
+        metadata = StormyMetadata(SteppedMetadata(self.metadata, self.disk, turns), self.weather)
         return bookie, ManagedLedgerOpener(bookie, metadata, clock, chance=self.chance)
 
     async def _start_engine(self, clock: VirtualClock) -> Bookie:

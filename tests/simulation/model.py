@@ -107,6 +107,7 @@ class Model:
     violations: list[str] = field(default_factory=list)  # seen where raising would be swallowed
     damaged: set[str] = field(default_factory=set)  # directories in which bits were flipped
     is_over: bool = False  # the process is dead: what its objects still say counts no more
+    may_be_fenced: bool = False  # the metadata did what looks like another owner
 
     def require(self, name: str, *, holds: bool, detail: object) -> None:
         """Count an invariant, or fail with its name."""
@@ -151,5 +152,5 @@ class Listener:
             self._promise.failed[data] = None
 
     def on_fenced(self, error: Exception) -> None:
-        if not self._model.is_over:
+        if not self._model.is_over and not self._model.may_be_fenced:
             self._model.violations.append(f"{CAUSE}: {self._name} fenced: {error}")

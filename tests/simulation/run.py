@@ -18,7 +18,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.testing.clock import run_virtual
 from tests.simulation.checks import check_damaged
-from tests.simulation.machine import LEDGERS, Machine, until_crash
+from tests.simulation.machine import Machine, until_crash
 from tests.simulation.model import SERVED, InvariantError, Model
 from tests.simulation.workload import Life
 
@@ -114,7 +114,7 @@ async def _look_at_damage(machine: Machine, model: Model) -> None:
         return
     for name, promise in model.topics.items():
         try:
-            ledger = await opener.open(name, LEDGERS, create_if_missing=False)
+            ledger = await opener.open(name, machine.ledgers_config, create_if_missing=False)
         except (StorageError, MetadataError, ManagedLedgerError):
             model.held["corruption reported"] += 1
             continue

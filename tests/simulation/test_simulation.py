@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from tests.simulation.machine import METADATA_FAULTS
 from tests.simulation.model import INVARIANTS
 from tests.simulation.run import run_seed
 
@@ -31,7 +32,8 @@ def test_every_invariant_holds_under_every_fault() -> None:
 
     print("held:", dict(held), "met:", dict(faults))  # noqa: T201 - shown when it fails
     assert all(held[name] >= 50 for name in INVARIANTS), held
-    for name in ("crash", "full", "damage", "short read", "slow sync", "failed sync"):
+    kinds = ("crash", "full", "damage", "short read", "slow sync", "failed sync", *METADATA_FAULTS)
+    for name in kinds:
         assert faults[name] >= 10, faults
 
 

@@ -26,7 +26,7 @@ from tests.simulation.checks import (
     check_entries,
     check_not_back,
 )
-from tests.simulation.machine import LEDGERS, Machine
+from tests.simulation.machine import Machine
 from tests.simulation.model import (
     BATCH,
     CAUSE,
@@ -101,8 +101,17 @@ class Life:
         weather.clear()
         await asyncio.sleep(RECOVERY_SECONDS)
         weather.forget()
-        await self._do(self._append_and_wait, self._chance.choice(TOPICS))
+        name = self._chance.choice(TOPICS)
+        await self._do(self._append_and_wait, name)
+        if weather.seen:  # It may have been fenced: opened anew, it is not.
+            await self._works_now(name)
         await self._do(self._flush, "")
+
+    async def _works_now(self, name: str) -> None:
+        try:
+            await self._append_and_wait(name)
+        except FAILURES as error:
+            raise InvariantError(f"{WORKS}: {name}: {error!r}") from error
 
     async def run_last(self) -> None:
         """Start in fair weather and look at everything; then it has to work."""
@@ -121,6 +130,7 @@ class Life:
 
     async def _do(self, step: Callable[[str], Awaitable[None]], name: str) -> None:
         model, weather = self._model, self._machine.weather
+        model.may_be_fenced = weather.may_fence
         self._trace.update(
             f"{step.__name__} {name} {self._machine.disk.write_points_count}".encode()
         )
@@ -157,9 +167,11 @@ class Life:
         """The topic and all its cursors, checked against the promises when it is opened anew."""
         model = self._model
         ledger = self._open.get(name)
-        if ledger is not None and not ledger.is_closed:
+        if ledger is not None and not ledger.is_closed and not ledger.is_fenced:
             return ledger
         self._open.pop(name, None)
+        if ledger is not None and not ledger.is_closed:
+            await ledger.close()
         promise = model.topics.get(name)
         is_there = await self._opener.exists(name)
         if promise is not None and not is_there:
@@ -169,7 +181,7 @@ class Life:
             model.require(DELETED, holds=not is_there, detail=f"{name} is back")
         if promise is None:
             promise = model.topics[name] = TopicPromise(is_maybe_missing=True)
-        ledger = await self._opener.open(name, LEDGERS)
+        ledger = await self._opener.open(name, self._machine.ledgers_config)
         promise.is_maybe_missing = False
         ledger.listener = Listener(name, model)
         await check_entries(name, ledger, model)
@@ -181,7 +193,7 @@ class Life:
 
     async def _open_cursor(self, name: str, ledger, cursor_name: str) -> None:
         promise = self._model.topics[name]
-        if cursor_name in promise.cursors:
+        if cursor_name in promise.cursors and cursor_name in ledger.cursors:
             return
         known = promise.cursors[cursor_name] = CursorPromise(is_maybe_missing=True)
         # Where it begins is only known when it is there: anything may be behind it.
@@ -353,10 +365,9 @@ class Life:
 
     async def _close(self, name: str) -> None:
         states = [state for each in self._open for state in self._states(each, self._open[each])]
-        is_fair = not self._machine.weather.seen
         self._open = {}
         await self._opener.close()
         await self._bookie.close()
-        if is_fair:  # Else what failed was only logged.
+        if not self._machine.weather.seen:  # Else what failed was only logged.
             for known, acks, mark_delete in states:
                 known.written(acks, mark_delete)
