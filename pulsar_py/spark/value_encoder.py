@@ -19,7 +19,10 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Context, Decimal
+from math import isfinite
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -34,7 +37,7 @@ from pulsar_py.schema import JsonSchema, SchemaInfo, SchemaType
 from pulsar_py.schema.avro_codec import AvroWriter
 from pulsar_py.schema.avro_definition import parse_definition
 from pulsar_py.spark.avro_types import Shape, shape_of
-from pulsar_py.spark.flat_records import FlatEncoder, flat_encoder
+from pulsar_py.spark.flat_records import flat_encoder
 from pulsar_py.spark.sink_rows import SinkColumns, ValueEncoder, has_primitive, primitive_encoder
 
 __all__ = ["RECORD_NAME", "definition_of", "value_encoder"]
@@ -218,14 +221,13 @@ class _Records:
             for name in names
         ]
         # Writes all columns at once; None where records are not that simple, or in another order.
-        self._flat: FlatEncoder | None = None
-        if info.type is SchemaType.AVRO and list(types) == list(names):
-            self._flat = flat_encoder(_with_numbers(definition))
-        if self._flat is not None:
-            self._steps = [
-                [*steps, pa.binary()] if steps[-1] == pa.string() else steps
-                for steps in self._steps
-            ]
+        self._flat: Callable[[list[list[Any]]], list[bytes]] | None = None
+        self._list: Callable[[Array, Sequence[pa.DataType]], list[Any]] = _listed
+        flat = flat_encoder(_with_numbers(definition)) if list(types) == list(names) else None
+        if flat is not None and info.type is SchemaType.AVRO:
+            self._flat, self._list = flat.encode, _listed_for_avro
+        elif flat is not None:
+            self._flat, self._list = self._json_texts, _listed_for_json
         self._is_nullable = [child.is_nullable for child in shape.children]
 
     def encode(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
@@ -238,7 +240,7 @@ class _Records:
             nulls = array.is_null().to_pylist() if array.null_count else None
             columns = array.flatten()
         if self._flat is not None:
-            return self._encode_flat(self._flat, columns, nulls)
+            return self._encode_flat(columns, nulls)
         write, names = self._write, self._names
         rows = zip(*map(_listed, columns, self._steps), strict=True)
         records = (dict(zip(names, row, strict=True)) for row in rows)
@@ -250,8 +252,9 @@ class _Records:
         ]
 
     def _encode_flat(
-        self, flat: FlatEncoder, columns: Sequence[Array], nulls: Sequence[bool] | None
+        self, columns: Sequence[Array], nulls: Sequence[bool] | None
     ) -> Sequence[bytes | None]:
+        assert self._flat is not None, "asked before"
         if nulls is not None:
             # Fields that are not null have nothing to write for a record that is.
             rows = pa.array([row for row, is_null in enumerate(nulls) if not is_null], pa.int64())
@@ -259,11 +262,59 @@ class _Records:
         for name, column, is_nullable in zip(self._names, columns, self._is_nullable, strict=True):
             if column.null_count and not is_nullable:
                 raise SchemaSerializationError(f"{name}: null, which the topic's schema has not")
-        payloads = flat.encode(list(map(_listed, columns, self._steps)))
+        try:
+            listed = list(map(self._list, columns, self._steps))
+        except (ValueError, ArithmeticError, NotImplementedError) as error:
+            raise SchemaSerializationError(f"{error!s:.300}") from error
+        payloads = self._flat(listed)
         if nulls is None:
             return payloads
         following = iter(payloads)
         return [None if is_null else next(following) for is_null in nulls]
+
+    def _json_texts(self, columns: list[list[Any]]) -> list[bytes]:
+        names = self._names
+        write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+        rows = zip(*columns, strict=True)
+        return [write(dict(zip(names, row, strict=True))).encode() for row in rows]
+
+
+def _listed_for_avro(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:
+    """What `flat_encoder` writes: text as bytes, decimals as their digits."""
+    kind = steps[-1]
+    if pa.types.is_decimal(kind):
+        return [None if each is None else _digits(each, kind) for each in _listed(column, steps)]
+    return _listed(column, [*steps, pa.binary()] if kind == pa.string() else steps)
+
+
+def _digits(value: Decimal, kind: pa.DataType) -> bytes:
+    number = int(value.scaleb(kind.scale, _DECIMALS))
+    return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _listed_for_json(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:
+    """What a JSON encoder writes, as `JsonSchema` has it: times and decimals as text."""
+    (kind,) = steps
+    if pa.types.is_timestamp(kind):
+        moments = column.cast(options=pc.CastOptions(target_type=kind, allow_time_truncate=True))
+        text = "%Y-%m-%dT%H:%M:%SZ" if kind.tz else "%Y-%m-%dT%H:%M:%S"
+        column = pc.strftime(moments, format=text)
+    elif pa.types.is_date32(kind) or pa.types.is_decimal(kind):
+        column = column.cast(pa.string())
+    elif pa.types.is_binary(kind):
+        values = _listed(column, steps)
+        return [None if each is None else b64encode(each).decode() for each in values]
+    elif pa.types.is_floating(kind):
+        return [
+            each if each is None or isfinite(each) else _NOT_FINITE[str(each)]
+            for each in _listed(column, steps)
+        ]
+    texts: list[Any] = column.to_pylist()
+    return texts
+
+
+_DECIMALS: Final = Context(prec=100)
+_NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _listed(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:

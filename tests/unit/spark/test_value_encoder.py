@@ -169,13 +169,20 @@ def test_what_avro_does_not_have_is_refused(schema: Any, text: str) -> None:
         definition_of(list(pa.schema(schema)))
 
 
-def test_flat_records_are_as_any_other() -> None:
-    names = ("id", "flag", "small", "share", "text", "at", "local", "day", "data")
+@pytest.mark.parametrize("topic", [None, JSON_TOPIC], ids=["AVRO", "JSON"])
+def test_flat_records_are_as_any_other(topic: SchemaInfo | None) -> None:
+    names = [field.name for field in SCHEMA if not pa.types.is_nested(field.type)]
     schema = pa.schema([SCHEMA.field(name) for name in names])
     rows = [{name: ROW[name] for name in names}, dict.fromkeys(names)]
-    encoder = encoder_of(schema)
+    rows.append(rows[0] | {"price": Decimal("99999.99"), "share": float("inf"), "text": '"'})
+    rows.append(rows[0] | {"price": Decimal(0), "share": float("-inf"), "flag": False})
+    encoder = encoder_of(schema, topic)
     payloads = encoder.encode(pa.RecordBatch.from_pylist(rows, schema))
     assert codec_of(encoder.schema_info).decode(payloads, None).to_pylist() == rows
+    for payload, row in zip(payloads, rows, strict=True):
+        data = encoder.schema_info.data
+        kind = schemas.AvroSchema if topic is None else schemas.JsonSchema
+        assert kind[Any](schema_definition=data).decode(payload) == row
 
 
 def test_flat_records_in_one_column_with_a_null_between() -> None:
