@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Coroutine, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from pulsar_py import schema as schemas
 from pulsar_py.client import Client
@@ -270,3 +272,31 @@ def test_a_struct_in_one_column_is_the_record_and_null_a_tombstone(
     read = rows(spark, broker, "structs", columns="__isTombstone")
     found = sorted(map(tuple, read), key=str)
     assert found == [(1, False), (None, False), (None, True)]
+
+
+def test_native_protobuf_is_read_by_its_descriptor(
+    spark: SparkSession, broker: BrokerThread
+) -> None:
+    topic = "native"
+    publish(broker, topic, schemas.ProtobufNativeSchema(Duration), Duration(seconds=5, nanos=7))
+    read = frame(spark, broker, topic)
+    assert read.dtypes == [("seconds", "bigint"), ("nanos", "int")]
+    assert [tuple(row) for row in read.collect()] == [(5, 7)]
+
+
+def test_a_stream_copies_records_of_all_versions(
+    spark: SparkSession, broker: BrokerThread, tmp_path: Path
+) -> None:
+    old = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}
+    more = {"name": "b", "type": ["null", "string"], "default": None}
+    new = {**old, "fields": [*old["fields"], more]}
+    publish(broker, "from", schemas.AvroSchema(schema_definition=old), {"a": 1}, {"a": 2})
+    publish(broker, "from", schemas.AvroSchema(schema_definition=new), {"a": 3, "b": "x"})
+    reader = spark.readStream.format("pulsar").option("service.url", broker.service_url)
+    read = reader.options(topic="from", startingOffsets="earliest").load()
+    writer = read.writeStream.format("pulsar").option("service.url", broker.service_url)
+    writer = writer.option("topic", "to").option("checkpointLocation", str(tmp_path))
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    copied = rows(spark, broker, "to")
+    assert [tuple(row) for row in copied] == [(1, None), (2, None), (3, "x")]
