@@ -1,0 +1,351 @@
+"""Rows arrive once: tasks, workers, commits and the broker fail, then every id is counted.
+
+What is written are the ids from 0 on as texts, so that a topic's content is a list of numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_py.client import Client
+from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
+from tests.interop.broker_process import BrokerProcess
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS = 24_000
+BATCH_ROWS = 1000
+TASKS = 2
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker that drops what is sent twice, and that can be killed."""
+    directory = tmp_path_factory.mktemp("broker")
+    arguments = ("--set", "brokerDeduplicationEnabled=true")
+    with BrokerProcess(directory, *arguments, log=directory / "log") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """The run's session, with small record batches and the failing writers."""
+    from tests.spark.failing_sink import FailingDataSource
+
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
+    spark.dataSource.register(FailingDataSource)
+    return spark
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """One for each test."""
+    name = "".join(each if each.isalnum() else "-" for each in request.node.name)
+    return f"persistent://public/default/{name}"
+
+
+def ids(session: SparkSession, count: int = ROWS) -> DataFrame:
+    return session.range(0, count, 1, TASKS).selectExpr("cast(id as string) value")
+
+
+def sink_options(
+    broker: BrokerProcess, topic: str, directory: Path, failure: str, **more: object
+) -> dict[str, str]:
+    return {
+        "service.url": broker.service_url,
+        "admin.url": broker.web_service_url,
+        "topic": topic,
+        "deliveryGuarantee": "exactly-once",
+        "test.failure": failure,
+        "test.batches": "5",
+        "test.directory": str(directory),
+    } | {name: str(value) for name, value in more.items()}
+
+
+def write(rows: DataFrame, options: dict[str, str]) -> None:
+    rows.write.format("pulsar-failing").mode("append").options(**options).save()
+
+
+def stored(broker: BrokerProcess, topic: str) -> list[int]:
+    """All ids in the topic."""
+
+    async def read() -> list[int]:
+        found = []
+        async with Client(broker.service_url) as client:
+            for partition in await client.get_topic_partitions(topic):
+                async with await client.create_reader(partition, EARLIEST_MESSAGE_ID) as reader:
+                    while await reader.has_message_available():
+                        found.append(int((await reader.read_next()).data()))
+        return found
+
+    return asyncio.run(read())
+
+
+def assert_each_once(found: list[int], count: int = ROWS) -> None:
+    assert len(found) - len(set(found)) == 0, "ids that are there twice"
+    assert sorted(found) == list(range(count)), "ids that are missing"
+
+
+# --- batch jobs ----------------------------------------------------------------------------------
+
+
+def test_at_least_once_a_repeated_task_writes_rows_twice(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    """The control: these failures do make duplicates where nothing is done about it."""
+    options = sink_options(broker, topic, tmp_path, "raise", deliveryGuarantee="at-least-once")
+    write(ids(session), options)
+    found = stored(broker, topic)
+    assert set(found) == set(range(ROWS))
+    assert len(found) > ROWS
+
+
+@pytest.mark.parametrize("failure", ["raise", "kill"])
+def test_a_task_or_its_worker_dies_once(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path, failure: str
+) -> None:
+    write(ids(session), sink_options(broker, topic, tmp_path, failure))
+    assert len(list(tmp_path.glob(f"{failure}-*"))) == TASKS
+    assert_each_once(stored(broker, topic))
+
+
+def test_rows_come_in_another_order_after_a_failure(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    options = sink_options(broker, topic, tmp_path, "shuffle", sequenceOrder="content")
+    write(ids(session), options)
+    assert_each_once(stored(broker, topic))
+
+
+def test_the_broker_is_killed_in_a_batch(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    reached, resume = tmp_path / "reached", tmp_path / "resume"
+    os.mkfifo(reached)
+    os.mkfifo(resume)
+    errors: list[Exception] = []
+
+    def job() -> None:
+        try:
+            write(ids(session), sink_options(broker, topic, tmp_path, "pause"))
+        except Exception as error:  # to be raised by the test
+            errors.append(error)
+        finally:  # whoever waits in vain goes on, and fails
+            with contextlib.suppress(OSError):
+                os.close(os.open(reached, os.O_WRONLY | os.O_NONBLOCK))
+
+    thread = threading.Thread(target=job)
+    thread.start()
+    reached.read_bytes()
+    broker.kill()
+    resume.write_bytes(b"!")
+    broker.start()
+    thread.join()
+    assert not errors, errors
+    assert_each_once(stored(broker, topic))
+
+
+def test_a_job_is_run_again_with_its_key(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    options = sink_options(broker, topic, tmp_path, "none", idempotencyKey="nightly")
+    write(ids(session, 3000), options)
+    write(ids(session, 3000), options)
+    assert_each_once(stored(broker, topic), 3000)
+
+
+def test_a_job_that_was_given_up_is_run_again_with_its_key(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    from pyspark.errors import PySparkException
+
+    rows = ids(session)
+    broken = rows.selectExpr("if(value = '8000', raise_error('bad row'), value) value")
+    options = sink_options(broker, topic, tmp_path, "none", idempotencyKey="given-up")
+    with pytest.raises(PySparkException, match="bad row"):
+        write(broken, options)
+    assert 0 < len(stored(broker, topic)) < ROWS
+    write(rows, options)
+    assert_each_once(stored(broker, topic))
+
+
+def test_partitions_of_a_topic_are_written_by_key_and_in_turn(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    create_partitioned(broker, topic, 3)
+    rows = ids(session)
+    write(rows, sink_options(broker, topic, tmp_path / "1", "kill") | mkdir(tmp_path / "1"))
+    assert_each_once(stored(broker, topic))
+    keyed = ids(session, 2 * ROWS).where(f"value >= {ROWS}").selectExpr("value", "value __key")
+    write(keyed, sink_options(broker, topic, tmp_path / "2", "raise") | mkdir(tmp_path / "2"))
+    assert_each_once(stored(broker, topic), 2 * ROWS)
+
+
+def mkdir(path: Path) -> dict[str, str]:
+    path.mkdir()
+    return {"test.directory": str(path)}
+
+
+def create_partitioned(broker: BrokerProcess, topic: str, count: int) -> None:
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", broker.web_port)
+    path = topic.replace("persistent://", "/admin/v2/persistent/") + "/partitions"
+    connection.request("PUT", path, str(count), {"Content-Type": "application/json"})
+    assert connection.getresponse().status == 204
+    connection.close()
+
+
+# --- streams -------------------------------------------------------------------------------------
+
+
+def files(directory: Path, count: int, rows: int) -> str:
+    """Files of ids, one a line: a source that replays alike."""
+    directory.mkdir()
+    for index in range(count):
+        lines = range(index * rows, (index + 1) * rows)
+        (directory / f"{index:04}.txt").write_text("".join(f"{each}\n" for each in lines))
+    return str(directory)
+
+
+def run_stream(session: SparkSession, path: str, options: dict[str, str], checkpoint: Path) -> None:
+    rows = session.readStream.option("maxFilesPerTrigger", "2").text(path)
+    query = (
+        rows.writeStream.format("pulsar-failing")
+        .options(**options)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+@pytest.mark.parametrize("failure", ["commit-before", "commit-after"])
+def test_a_commit_fails_and_the_batch_is_replayed(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path, failure: str
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    path = files(tmp_path / "input", 6, 2000)
+    options = sink_options(broker, topic, tmp_path, failure)
+    with pytest.raises(StreamingQueryException, match="commit fails"):
+        run_stream(session, path, options, tmp_path / "checkpoint")
+    assert_each_once(stored(broker, topic), 4000)
+    run_stream(session, path, options, tmp_path / "checkpoint")
+    assert_each_once(stored(broker, topic), 12_000)
+
+
+@pytest.mark.parametrize("failure", ["raise", "kill"])
+def test_tasks_of_a_stream_die(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path, failure: str
+) -> None:
+    path = files(tmp_path / "input", 4, 12_000)
+    options = sink_options(broker, topic, tmp_path, failure)
+    run_stream(session, path, options, tmp_path / "checkpoint")
+    assert list(tmp_path.glob(f"{failure}-*"))
+    assert_each_once(stored(broker, topic), 48_000)
+
+
+def test_a_new_checkpoint_with_an_old_key_is_refused(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    path = files(tmp_path / "input", 4, 100)
+    options = sink_options(broker, topic, tmp_path, "none", idempotencyKey="fixed")
+    run_stream(session, path, options, tmp_path / "checkpoint")
+    with pytest.raises(StreamingQueryException, match="another idempotencyKey"):
+        run_stream(session, path, options, tmp_path / "other")
+    assert_each_once(stored(broker, topic), 400)
+
+
+def test_writes_of_for_each_batch_have_keys_of_their_own(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    path = files(tmp_path / "input", 2, 100)
+
+    def run(checkpoint: str, **more: str) -> None:
+        def write_batch(rows: DataFrame, batch_id: int) -> None:
+            write(rows, sink_options(broker, topic, tmp_path, "none", **more))
+
+        stream = session.readStream.option("maxFilesPerTrigger", "1").text(path)
+        query = stream.writeStream.foreachBatch(write_batch).trigger(availableNow=True)
+        query.option("checkpointLocation", str(tmp_path / checkpoint)).start().awaitTermination()
+
+    with pytest.raises(StreamingQueryException, match="needs idempotencyKey"):
+        run("without")
+    run("with", idempotencyKey="each-batch")
+    assert_each_once(stored(broker, topic), 200)
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"admin.url": None}, "needs admin.url"),
+        ({"topic": "non-persistent://public/default/fleeting"}, "is not persistent"),
+        ({"pulsar.producer.producerName": "mine"}, "is set by the connector"),
+        ({"sequenceOrder": "columns:nothing"}, "there is no column 'nothing'"),
+        ({"deliveryGuarantee": "at-least-once", "sequenceOrder": "content"}, "exactly-once"),
+    ],
+)
+def test_what_cannot_be_guaranteed_is_refused_before_any_row(
+    session: SparkSession, broker: BrokerProcess, topic: str, changed: dict[str, Any], text: str
+) -> None:
+    from pyspark.errors import PySparkException
+
+    options = sink_options(broker, topic, Path(), "none") | changed
+    plain = {
+        name: value
+        for name, value in options.items()
+        if value is not None and not name.startswith("test.")
+    }
+    with pytest.raises(PySparkException, match=text):
+        ids(session, 10).write.format("pulsar").mode("append").options(**plain).save()
+    with pytest.raises(PulsarError) if changed.get("topic") else nothing():
+        assert stored(broker, topic) == []
+
+
+def nothing() -> Any:
+    return contextlib.nullcontext()
+
+
+def test_topics_without_deduplication_are_refused(
+    session: SparkSession, tmp_path: Path, topic: str
+) -> None:
+    from pyspark.errors import PySparkException
+
+    with BrokerProcess(tmp_path) as broker:
+        options = {
+            "service.url": broker.service_url,
+            "admin.url": broker.web_service_url,
+            "topic": topic,
+            "deliveryGuarantee": "exactly-once",
+        }
+        with pytest.raises(PySparkException, match=f"deduplication of {topic} is Disabled"):
+            ids(session, 10).write.format("pulsar").mode("append").options(**options).save()
+        assert stored(broker, topic) == []
+
+
+def test_topics_are_only_appended_to(
+    session: SparkSession, broker: BrokerProcess, topic: str
+) -> None:
+    from pyspark.errors import PySparkException
+
+    options = {"service.url": broker.service_url, "topic": topic}
+    with pytest.raises(PySparkException, match="can only be appended to"):
+        ids(session, 10).write.format("pulsar").mode("overwrite").options(**options).save()
