@@ -240,7 +240,7 @@ class TopicWriter:
         self._topic = topic or ""
         self._unit = unit
         # Partitions by topic, as the rows or the option call it.
-        self._partitions: dict[str, Sequence[str]] = {self._topic: partitions}
+        self._partitions: dict[str, Sequence[str]] = {} if topic is None else {topic: partitions}
         self._lanes: dict[str, Lane] = {}
         self._tasks = TaskOwner("sink")
         self._rows_count = 0

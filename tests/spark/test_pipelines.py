@@ -10,14 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+pytest.importorskip("pyarrow")
+
+from pulsar_py.admin_client import AdminSettings
 from pulsar_py.client import Client
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
+from pulsar_py.pipeline.aggregate import AggregateSettings, aggregate
+from pulsar_py.pipeline.backfill import BackfillSettings, backfill
+from pulsar_py.pipeline.compact import CompactSettings, compact
+from pulsar_py.pipeline.copy import CopySettings, copy
+from pulsar_py.pipeline.export import ExportSettings, default_checkpoint, export
+from pulsar_py.pipeline.lake import LakeSettings, open_table, read_table
 from pulsar_py.pipeline.progress import Step
+from pulsar_py.pipeline.replay import ReplaySettings, replay
+from pulsar_py.pipeline.report import ReportSettings, report
 from pulsar_py.pipeline.settings import (
     Cluster,
     PartitionColumn,
     TopicRange,
     TopicTarget,
 )
+from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.topics import Streaming
 from pulsar_py.pipeline.watch import Watch
 from pulsar_py.testing.broker_thread import BrokerThread
 
@@ -78,7 +93,7 @@ def stored(cluster: Cluster, topic: str) -> list[Any]:
         found = []
         async with Client(cluster.service_url) as client:
             for partition in await client.get_topic_partitions(topic):
-                async with await client.create_reader(partition, "earliest") as reader:
+                async with await client.create_reader(partition, EARLIEST_MESSAGE_ID) as reader:
                     while await reader.has_message_available():
                         found.append(await reader.read_next())
         return found
@@ -97,10 +112,6 @@ def numbers(messages: list[Any]) -> list[int]:
 def test_an_export_goes_on_where_it_stopped(
     spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path, kind: str
 ) -> None:
-    from pulsar_py.pipeline.export import ExportSettings, default_checkpoint, export
-    from pulsar_py.pipeline.lake import LakeSettings, open_table, read_table
-    from pulsar_py.pipeline.tables import Target
-    from pulsar_py.pipeline.topics import Streaming
 
     target = Target.parse(f"{kind}:{tmp_path / 'table'}")
     settings = ExportSettings(
@@ -123,8 +134,7 @@ def test_an_export_goes_on_where_it_stopped(
     assert len(table.files()) == 1, "small files are merged"
     assert not list((tmp_path / "table" / "_staging").glob("*"))
     if kind == "delta":
-        import deltalake
-
+        deltalake = pytest.importorskip("deltalake")
         read_back = deltalake.DeltaTable(target.path).to_pyarrow_table(columns=["value"])
         assert read_back.num_rows == 150
 
@@ -133,7 +143,6 @@ def test_an_export_goes_on_where_it_stopped(
 
 
 def test_a_copy_can_be_repeated(spark: SparkSession, cluster: Cluster, topic: str) -> None:
-    from pulsar_py.pipeline.copy import CopySettings, copy
 
     publish(cluster, topic, range(50), properties={"a": "b"}, event_timestamp=5000)
     settings = CopySettings(
@@ -148,3 +157,158 @@ def test_a_copy_can_be_repeated(spark: SparkSession, cluster: Cluster, topic: st
     assert found[0].properties() == {"a": "b"}
     assert found[0].event_timestamp() == 5000
     assert found[0].partition_key() == str(numbers(found)[0] % 10)
+
+
+def test_a_range_of_time_is_replayed(spark: SparkSession, cluster: Cluster, topic: str) -> None:
+
+    publish(cluster, topic, range(20))
+    middle = stored(cluster, topic)[-1].publish_timestamp() + 1
+    wait_until(middle)
+    publish(cluster, topic, range(20, 30))
+    end = stored(cluster, topic)[-1].publish_timestamp() + 1
+    settings = ReplaySettings(
+        source=TopicRange(cluster=cluster, topic=topic, starting_millis=middle, ending_millis=end),
+        target=TopicTarget(cluster=cluster, topic=f"{topic}-again"),
+        name="again",
+    )
+    replay(spark, settings)
+    replay(spark, settings)
+    assert sorted(numbers(stored(cluster, f"{topic}-again"))) == list(range(20, 30))
+
+
+def wait_until(millis: int) -> None:
+    """Until the clock that producers stamp messages with has got there."""
+    clock = SystemClock()
+    while clock.wall_time_millis() < millis:
+        pass
+
+
+# --- backfill and compact ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order_by", [(), ("__publishTime", "value")])
+def test_what_was_exported_is_filled_back(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path, order_by: tuple[str, ...]
+) -> None:
+
+    publish(cluster, topic, range(60), properties={"a": "b"}, event_timestamp=7000)
+    target = export_once(spark, cluster, topic, tmp_path / "table")
+    settings = BackfillSettings(
+        source=target,
+        target=TopicTarget(cluster=cluster, topic=f"{topic}-back"),
+        name="fill",
+        order_by=order_by,
+        tasks=2,
+        rows_per_second=10_000,
+    )
+    backfill(spark, settings)
+    backfill(spark, settings)
+    found = stored(cluster, f"{topic}-back")
+    assert sorted(numbers(found)) == list(range(60))
+    first = found[0]
+    assert first.properties()["a"] == "b"
+    assert first.properties()["original-topic"] == topic
+    assert first.properties()["original-publish-time"].isdigit()
+    assert first.event_timestamp() == 7000
+    assert first.partition_key() == str(numbers(found)[0] % 10)
+
+
+def export_once(spark: SparkSession, cluster: Cluster, topic: str, path: Path) -> Any:
+
+    target = Target.parse(f"parquet:{path}")
+    settings = ExportSettings(
+        source=TopicRange(cluster=cluster, topic=topic),
+        lake=LakeSettings(target=target),
+        streaming=Streaming(checkpoint=default_checkpoint(target)),
+    )
+    export(spark, settings)
+    return target
+
+
+def tombstone(cluster: Cluster, topic: str, key: str) -> None:
+    async def send() -> None:
+        async with (
+            Client(cluster.service_url) as client,
+            await client.create_producer(topic) as producer,
+        ):
+            await producer.send(None, key=key)
+
+    asyncio.run(send())
+
+
+def test_compaction_keeps_the_newest_of_each_key(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+
+    publish(cluster, topic, range(40))
+    tombstone(cluster, topic, "3")
+    source = TopicRange(cluster=cluster, topic=topic)
+    newest = [value for value in range(30, 40) if value != 33]
+    to = TopicTarget(cluster=cluster, topic=f"{topic}-newest", idempotency_key="newest")
+    compact(spark, CompactSettings(source=source, topic=to))
+    assert sorted(numbers(stored(cluster, f"{topic}-newest"))) == newest
+    target = Target.parse(f"delta:{tmp_path / 'newest'}")
+    settings = CompactSettings(source=source, lake=LakeSettings(target=target))
+    compact(spark, settings)
+    publish(cluster, topic, range(41, 42))
+    compact(spark, settings)
+    rows = read_table(spark, target).selectExpr("cast(value as string) v").collect()
+    assert sorted(int(row.v) for row in rows) == sorted({*newest, 41} - {31})
+
+
+# --- aggregate and report ------------------------------------------------------------------------
+
+
+def test_windows_are_counted_by_key(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+
+    hour = 3_600_000
+    publish(cluster, topic, range(20), event_timestamp=hour)
+    publish(cluster, topic, range(1), event_timestamp=100 * hour)  # moves the watermark
+    target = Target.parse(f"parquet:{tmp_path / 'windows'}")
+    settings = AggregateSettings(
+        source=TopicRange(cluster=cluster, topic=topic),
+        keys=["cast(__key as string) as digit"],
+        aggregates="count, max(cast(cast(value as string) as int)) as top",
+        window_seconds=3600,
+        time_column="__eventTime",
+        lake=LakeSettings(target=target),
+        streaming=Streaming(checkpoint=str(tmp_path / "checkpoint")),
+    )
+    aggregate(spark, settings)
+    rows = read_table(spark, target).orderBy("digit").collect()
+    assert [row.digit for row in rows] == [str(digit) for digit in range(10)]
+    assert [row["count"] for row in rows] == [2] * 10
+    assert [row.top for row in rows] == list(range(10, 20))
+
+
+def test_a_page_of_a_topics_traffic(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+
+    assert cluster.admin_url is not None
+    publish(cluster, topic, range(10))
+    subscribe(cluster, topic, "slow")
+    publish(cluster, topic, range(10, 30), event_timestamp=1000)
+    settings = ReportSettings(
+        source=TopicRange(cluster=cluster, topic=topic),
+        page=tmp_path / "traffic.html",
+        admin=AdminSettings(url=cluster.admin_url),
+    )
+    traffic = report(spark, settings)
+    assert traffic.messages == 30
+    assert traffic.keys_count == 10
+    assert sum(traffic.lateness.values()) == 20
+    assert [(each.subscription, each.messages) for each in traffic.backlogs] == [("slow", 20)]
+    text = settings.page.read_text()
+    assert text.count("<svg") >= 5
+    assert "slow" in text
+
+
+def subscribe(cluster: Cluster, topic: str, name: str) -> None:
+    async def make() -> None:
+        async with Client(cluster.service_url) as client:
+            await (await client.subscribe(topic, name)).close()
+
+    asyncio.run(make())

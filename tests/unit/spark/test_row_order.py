@@ -1,0 +1,67 @@
+"""Rows in an order that does not depend on how they came."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.spark.row_order import check_order, ordered
+from tests.unit.spark.sink_parts import encoder, texts
+
+SCHEMA = pa.schema([("value", pa.string()), ("__key", pa.string())])
+
+
+def rows(pairs: list[tuple[str | None, str | None]]) -> pa.RecordBatch:
+    values, keys = [each[0] for each in pairs], [each[1] for each in pairs]
+    return pa.record_batch([pa.array(values), pa.array(keys)], schema=SCHEMA) if pairs else empty()
+
+
+def empty() -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=SCHEMA)
+
+
+def result(batches: list[pa.RecordBatch], order: str | tuple[str, ...]) -> list[tuple[object, ...]]:
+    found = ordered(batches, order, encoder(SCHEMA))
+    return [tuple(row.values()) for batch in found for row in batch.to_pylist()]
+
+
+PAIRS = st.lists(st.tuples(st.text(max_size=2), st.sampled_from([None, "a", "b"])), max_size=30)
+
+
+@given(PAIRS, st.randoms(use_true_random=False))
+def test_content_has_one_order(pairs: list[tuple[str | None, str | None]], chance: object) -> None:
+    others = list(pairs)
+    chance.shuffle(others)  # type: ignore[attr-defined]
+    found = result([rows(pairs)], "content")
+    assert found == result([rows(others[:5]), rows(others[5:])], "content")
+    assert sorted(map(repr, found)) == sorted(map(repr, pairs))
+
+
+@given(PAIRS, st.randoms(use_true_random=False))
+def test_columns_go_first_and_content_decides_between_equals(
+    pairs: list[tuple[str | None, str | None]], chance: object
+) -> None:
+    others = list(pairs)
+    chance.shuffle(others)  # type: ignore[attr-defined]
+    found = result([rows(pairs)], ("value",))
+    assert found == result([rows(others)], ("value",))
+    assert [each[0] for each in found] == sorted(each[0] or "" for each in pairs)
+
+
+def test_input_is_handed_on() -> None:
+    batches = [texts([3, 1]), texts([2])]
+    assert list(ordered(batches, "input", encoder(batches[0].schema))) == batches
+
+
+def test_nothing_stays_nothing() -> None:
+    assert list(ordered([], "content", encoder(SCHEMA))) == []
+
+
+def test_columns_have_to_be_there_and_to_have_an_order() -> None:
+    with pytest.raises(ConfigurationError, match="no column 'other'"):
+        check_order(SCHEMA, ("other",))
+    with pytest.raises(ConfigurationError, match="has no order"):
+        check_order(pa.schema([("a", pa.list_(pa.int8()))]), ("a",))

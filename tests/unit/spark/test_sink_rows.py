@@ -1,0 +1,100 @@
+"""Which column is what, and what messages get of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.schema import SchemaInfo, SchemaType
+from pulsar_py.spark.sink_rows import PayloadSchema, SinkColumns, in_utc, millis_of
+from tests.unit.spark.sink_parts import TOPIC, encoder, texts, write_options
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+NOON_MILLIS = int(NOON.timestamp() * 1000)
+
+
+def test_metadata_columns_become_metadata() -> None:
+    batch = pa.record_batch(
+        {
+            "value": pa.array([b"v", None]),
+            "__key": pa.array(["k", None]),
+            "__orderingKey": pa.array([b"o", None]),
+            "__eventTime": pa.array([NOON, None], pa.timestamp("us", "Europe/Berlin")),
+            "__messageProperties": pa.array(
+                [[("a", "1"), ("b", None)], None], pa.map_(pa.string(), pa.string())
+            ),
+            "__partition": pa.array([1, None], pa.int32()),
+            "__deliverAt": pa.array([NOON_MILLIS, None], pa.int64()),
+        }
+    )
+    rows = encoder(batch.schema).encode(batch)
+    assert len(rows) == 2
+    assert rows.payloads == [b"v", None]
+    assert rows.keys == ["k", None]
+    assert rows.ordering_keys == [b"o", None]
+    assert rows.event_times_millis == [NOON_MILLIS, None]
+    assert rows.properties == [{"a": "1"}, None]
+    assert rows.partitions == [1, None]
+    assert rows.deliver_at_millis == [NOON_MILLIS, None]
+    assert rows.topics is None
+
+
+def test_roles_can_have_other_columns() -> None:
+    schema = pa.schema([("v", pa.binary()), ("user", pa.string()), ("at", pa.timestamp("us"))])
+    columns = SinkColumns.of(schema, write_options(keyColumn="USER", deliverAtColumn="at"))
+    assert (columns.key, columns.deliver_at, columns.values) == ("user", "at", ("v",))
+    assert not columns.has_plain_rows
+
+
+def test_the_option_topic_goes_before_the_column() -> None:
+    schema = pa.schema([("value", pa.binary()), ("__topic", pa.string())])
+    assert SinkColumns.of(schema, write_options()).topic is None
+    assert SinkColumns.of(schema, write_options()).has_plain_rows
+    assert SinkColumns.of(schema, write_options(topic="")).topic == "__topic"
+
+
+def test_what_only_a_broker_sets_is_left_out() -> None:
+    schema = pa.schema(
+        [("value", pa.binary()), ("__messageId", pa.binary()), ("__ledgerId", pa.int64())]
+    )
+    assert SinkColumns.of(schema, write_options()).values == ("value",)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ([("value", pa.binary()), ("__key", pa.int32())], "__key: int32 is no type for key"),
+        ([("value", pa.binary()), ("__eventTime", pa.string())], "no type for event time"),
+        ([("__key", pa.binary()), ("__publishTime", pa.timestamp("us"))], "no column has a value"),
+    ],
+)
+def test_columns_that_make_no_sense_are_named(
+    fields: list[tuple[str, pa.DataType]], text: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=text):
+        SinkColumns.of(pa.schema(fields), write_options())
+
+
+def test_rows_need_a_topic() -> None:
+    with pytest.raises(ConfigurationError, match="__topic"):
+        SinkColumns.of(texts([1]).schema, write_options(topic=""))
+
+
+def test_timestamps_keep_their_instant() -> None:
+    batch = pa.record_batch({"t": pa.array([NOON], pa.timestamp("ms", "Asia/Tokyo")), "n": [1]})
+    found = in_utc(batch)
+    assert found.schema.field("t").type == pa.timestamp("us", "UTC")
+    assert found.column("t").cast(pa.int64()).to_pylist() == [NOON_MILLIS * 1000]
+    assert millis_of(found.column("t")).to_pylist() == [NOON_MILLIS]
+    assert millis_of(found.column("n")).to_pylist() == [1]
+
+
+def test_payloads_pass_through_the_producer_as_they_are() -> None:
+    info = SchemaInfo(SchemaType.STRING, "String")
+    schema = PayloadSchema(info)
+    assert schema.schema_info() is info
+    assert schema.encode(b"x") == schema.decode(b"x") == b"x"
+    assert TOPIC.startswith("persistent")
