@@ -15,7 +15,7 @@ help:
 	@echo "make check        format, lint, types, unit tests"
 	@echo "make test         check, and every test that CI runs"
 	@echo "make test-all     the long tests, too"
-	@echo "make bench        benchmarks of the broker; also bench-storage, bench-client (later bench-spark)"
+	@echo "make bench        benchmarks of the broker; also bench-storage, bench-client, bench-spark"
 	@echo "make proto docs   write again what is generated"
 
 setup: $(STAMP)
@@ -60,9 +60,8 @@ bench-storage: setup
 bench-client: setup
 	$(BIN)/python -m benchmarks.client
 
-bench-spark:
-	@echo "$@: not there yet, it comes with the Spark pipeline"
-	@exit 1
+bench-spark: setup
+	$(BIN)/python -m benchmarks.spark
 
 proto: setup
 	$(BIN)/python proto/generate.py

@@ -1,0 +1,58 @@
+"""The same read with rows as tuples, which is what Arrow batches are measured against.
+
+`format("pulsar-tuples")` plans as the connector does and takes the same messages; only what it
+hands to Spark differs: one tuple a row, seven columns, no Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pulsar_py.spark.options import ReadOptions
+from pulsar_py.spark.reading import ReadTask, read_runs
+from pulsar_py.spark.source import PiecePartition, PulsarBatchReader, PulsarDataSource
+
+Row = tuple[Any, ...]  # Any: as Spark's types
+
+
+class TupleReader(PulsarBatchReader):
+    """Rows one by one."""
+
+    def read(self, partition: InputPartition | None) -> Iterator[Row]:  # type: ignore[override] # tuples are the point
+        """The rows of one piece."""
+        if not isinstance(partition, PiecePartition):
+            return
+        task: ReadTask = self._task
+        for run in read_runs(task.options, partition.planned):
+            for message in run:
+                event = message.event_timestamp()
+                yield (
+                    message.data(),
+                    message.key_bytes() if message.own_metadata.HasField("partition_key") else None,
+                    message.entry.topic,
+                    message.message_id().serialize(),
+                    datetime.fromtimestamp(message.publish_timestamp() / 1000, UTC),
+                    datetime.fromtimestamp(event / 1000, UTC) if event else None,
+                    message.properties(),
+                )
+
+
+class TupleDataSource(PulsarDataSource):
+    """`pulsar-tuples`; reads whole rows only."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is given."""
+        return "pulsar-tuples"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For `spark.read`."""
+        reader = super().reader(schema)
+        assert isinstance(reader, PulsarBatchReader)
+        assert ReadOptions.parse(self.options, is_streaming=False)
+        return TupleReader(reader._task)  # noqa: SLF001 - the same, in another dress
