@@ -59,7 +59,7 @@ class QueueSize:
 
     MINIMUM: Final = 2
     MAXIMUM: Final = 8000
-    PROBE: Final = 200
+    PROBE: Final = 16
     """Before anything is known of the messages' size."""
 
     def __init__(self, limit_bytes: int) -> None:
