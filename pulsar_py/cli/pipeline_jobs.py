@@ -142,6 +142,19 @@ def token_options(token: str | None) -> dict[str, str]:
     }
 
 
+def admin_of(options: Options, cluster: Cluster) -> AdminSettings:
+    """How the administration is asked."""
+    if cluster.admin_url is None:
+        raise ConfigurationError("--admin-url is missing")
+    given = {name.lower(): value for name, value in cluster.options.items()}
+    return AdminSettings(
+        url=cluster.admin_url,
+        token=options["token"],
+        tls_trust_certs_file=given.get("pulsar.client.tlstrustcertsfilepath"),
+        allows_insecure_tls=given.get("pulsar.client.tlsallowinsecureconnection") == "true",
+    )
+
+
 def target_of(options: Options, topic: str, *, name: str | None = None) -> TopicTarget:
     """Where topics are written: another cluster, or the same."""
     cluster = cluster_of(options)
@@ -157,6 +170,7 @@ def target_of(options: Options, topic: str, *, name: str | None = None) -> Topic
         topic=topic,
         guarantee=Guarantee(options["guarantee"]),
         idempotency_key=name,
+        has_binary_keys=options["binary_keys"],
     )
 
 
@@ -261,10 +275,97 @@ def replay_job(options: Options) -> Job:
     return lambda session, watch: replay(session, settings, watch)
 
 
+def backfill_job(options: Options) -> Job:
+    """`backfill`."""
+    from pulsar_py.pipeline.backfill import (  # noqa: PLC0415 - loads pyarrow
+        BackfillSettings,
+        backfill,
+    )
+
+    order_by = options["order_by"]
+    settings = BackfillSettings(
+        source=Target.parse(options["source"]),
+        target=target_of(options, options["target"]),
+        name=options["name"],
+        order_by=() if order_by is None else [each.strip() for each in order_by.split(",")],
+        tasks=options["tasks"],
+        rows_per_second=options["rate"],
+        where=options["where"],
+        select=options["select"],
+    )
+    return lambda session, watch: backfill(session, settings, watch)
+
+
+def table_or_topic(options: Options) -> dict[str, Any]:  # Any: of two classes, by field name
+    """`--to` of commands that write either."""
+    text = options["target"]
+    if text.startswith("topic:"):
+        topic = text.removeprefix("topic:")
+        return {"topic": target_of(options, topic, name=options.get("name"))}
+    return {"lake": lake_of(options, Target.parse(text))}
+
+
+def aggregate_job(options: Options) -> Job:
+    """`aggregate`."""
+    from pulsar_py.pipeline.aggregate import (  # noqa: PLC0415 - loads pyarrow
+        AggregateSettings,
+        aggregate,
+        aliased,
+    )
+
+    checkpoint = options["checkpoint"]
+    if checkpoint is None and not options["is_once"]:
+        raise ConfigurationError("--continuous needs --checkpoint")
+    aliased(options["keys"])
+    slide = options["slide"]
+    settings = AggregateSettings(
+        source=range_of(options, options["topic"]),
+        keys=options["keys"],
+        aggregates=options["agg"],
+        window_seconds=parse_duration(options["window"]),
+        slide_seconds=None if slide is None else parse_duration(slide),
+        time_column=options["time_column"],
+        watermark_seconds=parse_duration(options["watermark"]),
+        where=options["where"],
+        streaming=None if checkpoint is None else streaming_of(options, checkpoint),
+        **table_or_topic(options),
+    )
+    return lambda session, watch: aggregate(session, settings, watch)
+
+
+def compact_job(options: Options) -> Job:
+    """`compact`."""
+    from pulsar_py.pipeline.compact import (  # noqa: PLC0415 - loads pyarrow
+        CompactSettings,
+        compact,
+    )
+
+    source = range_of(options, options["topic"])
+    settings = CompactSettings(source=source, **table_or_topic(options))
+    return lambda session, watch: compact(session, settings, watch)
+
+
+def report_job(options: Options) -> Job:
+    """`report`."""
+    from pulsar_py.pipeline.report import (  # noqa: PLC0415 - late on purpose
+        ReportSettings,
+        report,
+    )
+
+    source = range_of(options, options["topic"])
+    admin = None if source.cluster.admin_url is None else admin_of(options, source.cluster)
+    settings = ReportSettings(source=source, page=options["page"], admin=admin)
+    return lambda session, watch: report(session, settings, watch)
+
+
 JOBS: Mapping[str, Callable[[Options], Job]] = {
     "export": export_job,
     "copy": copy_job,
     "replay": replay_job,
+    "backfill": backfill_job,
+    "aggregate": aggregate_job,
+    "compact": compact_job,
+    "report": report_job,
 }
 
 
@@ -272,15 +373,8 @@ def _run_lag(options: Options) -> int:
     from pulsar_py.pipeline.lag import LagSettings, measure_lag  # noqa: PLC0415 - late on purpose
 
     cluster = cluster_of(options)
-    if cluster.admin_url is None:
-        raise ConfigurationError("lag needs --admin-url")
-    trusted = {name.lower(): value for name, value in cluster.options.items()}
     settings = LagSettings(
-        admin=AdminSettings(
-            url=cluster.admin_url,
-            token=options["token"],
-            tls_trust_certs_file=trusted.get("pulsar.client.tlstrustcertsfilepath"),
-        ),
+        admin=admin_of(options, cluster),
         topics=options["topics"],
         namespaces=options["namespaces"],
         checkpoint=options["checkpoint"],

@@ -15,9 +15,9 @@ order, rows are spread by key and sorted in each task; without one, files are cu
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.pipeline.lake import read_table
@@ -105,24 +105,29 @@ def ordered_by_key(rows: DataFrame, order_by: Sequence[str], tasks: int) -> Data
 
 def throttled(session: SparkSession, rows: DataFrame, rows_per_second: float) -> DataFrame:
     """The same rows, no faster than that over all tasks that run at once."""
+    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+
     share = rows_per_second / session.sparkContext.defaultParallelism
-    return rows.mapInArrow(throttle_of(share), rows.schema)
+    # Not by Arrow: that would need pandas, and rows wait here anyway.
+    pace = functions.udf(pace_of(share), "boolean", useArrow=False).asNondeterministic()
+    return rows.where(pace())
 
 
-def throttle_of(rows_per_second: float) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What a task does with its record batches: hand on slices, and wait in between."""
+def pace_of(rows_per_second: float) -> Callable[[], bool]:
+    """A call for each row of a task, which returns True when the row's turn has come."""
+    began: list[float] = []
+    passed = 0
 
-    def throttle(batches: Iterator[Any]) -> Iterator[Any]:  # Any: pyarrow ships no types
-        clock, never = SystemClock(), threading.Event()
-        began = clock.monotonic_seconds()
-        sent = 0
-        size = max(1, int(rows_per_second))
-        for batch in batches:
-            for start in range(0, batch.num_rows, size):
-                part = batch.slice(start, size)
-                due = began + sent / rows_per_second
-                never.wait(max(0.0, due - clock.monotonic_seconds()))
-                sent += part.num_rows
-                yield part
+    def wait() -> bool:
+        nonlocal passed
+        clock = SystemClock()
+        if not began:
+            began.append(clock.monotonic_seconds())
+        due = began[0] + passed / rows_per_second
+        passed += 1
+        left = due - clock.monotonic_seconds()
+        if left > 0:
+            threading.Event().wait(left)
+        return True
 
-    return throttle
+    return wait

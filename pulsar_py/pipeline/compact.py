@@ -62,6 +62,8 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
 
 def newest_of_each_key(rows: DataFrame) -> DataFrame:
     """One row a key: its last in the log, unless that is a tombstone."""
+    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+
     kept = [each for each in rows.columns if each not in (*POSITION_COLUMNS, TOMBSTONE)]
     position = ", ".join(quoted(each) for each in POSITION_COLUMNS)
     columns = ", ".join(quoted(each) for each in (*kept, TOMBSTONE))
@@ -69,14 +71,8 @@ def newest_of_each_key(rows: DataFrame) -> DataFrame:
         rows.where(f"{quoted(KEY)} is not null")
         .selectExpr(quoted(KEY), f"struct({position}) as position", f"struct({columns}) as row")
         .groupBy(KEY)
-        .agg(_max_by("row", "position").alias("row"))
+        .agg(functions.max_by("row", "position").alias("row"))
     )
     return newest.where(f"not row.{quoted(TOMBSTONE)}").selectExpr(
         *(f"row.{quoted(each)} as {quoted(each)}" for each in kept)
     )
-
-
-def _max_by(value: str, order: str) -> object:
-    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
-
-    return functions.max_by(value, order)

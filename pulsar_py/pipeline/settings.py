@@ -109,6 +109,8 @@ class TopicTarget:
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     idempotency_key: str | None = None
     sequence_order: str | None = None
+    has_binary_keys: bool = False
+    """Keys are bytes, which clients of other languages see as base64; otherwise texts."""
 
     def connector_options(self) -> dict[str, str]:
         """Options of a write."""

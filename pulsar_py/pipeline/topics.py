@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.settings import TopicRange, TopicTarget
+from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 FORMAT: Final = "pulsar"
+KEY: Final = "__key"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +52,29 @@ def read_stream(session: SparkSession, source: TopicRange) -> DataFrame:
 
 def write_batch(rows: DataFrame, target: TopicTarget) -> None:
     """Send rows to a topic; returns when all are stored."""
+    rows = with_keys(rows, target)
     rows.write.format(FORMAT).mode("append").options(**target.connector_options()).save()
 
 
 def start_stream(rows: DataFrame, target: TopicTarget, streaming: Streaming) -> StreamingQuery:
     """Send rows to a topic as they come."""
+    rows = with_keys(rows, target)
     writer = rows.writeStream.format(FORMAT).options(**target.connector_options())
     return triggered(writer.outputMode("append"), streaming).start()
+
+
+def with_keys(rows: DataFrame, target: TopicTarget) -> DataFrame:
+    """Rows whose keys are texts, unless they shall be bytes.
+
+    What is read has bytes for keys, and a message with a key of bytes is another one: clients see
+    base64, and its partition is another. A key that is no text fails the job.
+    """
+    if target.has_binary_keys or dict(rows.dtypes).get(KEY) != "binary":
+        return rows
+    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+
+    text = functions.expr(f"validate_utf8(cast({quoted(KEY)} as string))")
+    return rows.withColumn(KEY, text)
 
 
 def triggered(writer: DataStreamWriter, streaming: Streaming) -> DataStreamWriter:
