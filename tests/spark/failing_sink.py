@@ -108,7 +108,7 @@ class FailingStreamWriter(PulsarStreamWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return super().write(self.failure.inject(iterator))
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         self.failure.on_commit("before")
         super().commit(messages, batchId)
         self.failure.on_commit("after")
@@ -124,12 +124,12 @@ class FailingDataSource(PulsarDataSource):
     def _rest(self) -> dict[str, str]:
         return {name: text for name, text in self.options.items() if not name.startswith("test.")}
 
-    def writer(self, schema: StructType, overwrite: bool) -> Any:
+    def writer(self, schema: StructType, overwrite: bool) -> Any:  # noqa: FBT001 - Spark's
         writer = FailingBatchWriter(make_plan(self._rest(), schema))
         writer.failure = Failure.of(self.options)
         return writer
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: FBT001, N802 - Spark's
         writer = FailingStreamWriter(make_plan(self._rest(), schema))
         writer.failure = Failure.of(self.options)
         return writer

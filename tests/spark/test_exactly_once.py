@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import os
 import threading
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from tests.interop.broker_process import BrokerProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+errors = pytest.importorskip("pyspark.errors")
 
 ROWS = 24_000
 BATCH_ROWS = 1000
@@ -40,7 +43,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
     """The run's session, with small record batches and the failing writers."""
-    from tests.spark.failing_sink import FailingDataSource
+    from tests.spark.failing_sink import FailingDataSource  # noqa: PLC0415 - needs pyspark
 
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
     spark.dataSource.register(FailingDataSource)
@@ -159,12 +162,10 @@ def test_a_job_is_run_again_with_its_key(
 def test_a_job_that_was_given_up_is_run_again_with_its_key(
     session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
-    from pyspark.errors import PySparkException
-
     rows = ids(session)
     broken = rows.selectExpr("if(value = '8000', raise_error('bad row'), value) value")
     options = sink_options(broker, topic, tmp_path, "none", idempotencyKey="given-up")
-    with pytest.raises(PySparkException, match="bad row"):
+    with pytest.raises(errors.PySparkException, match="bad row"):
         write(broken, options)
     assert 0 < len(stored(broker, topic)) < ROWS
     write(rows, options)
@@ -189,8 +190,6 @@ def mkdir(path: Path) -> dict[str, str]:
 
 
 def create_partitioned(broker: BrokerProcess, topic: str, count: int) -> None:
-    import http.client
-
     connection = http.client.HTTPConnection("127.0.0.1", broker.web_port)
     path = topic.replace("persistent://", "/admin/v2/persistent/") + "/partitions"
     connection.request("PUT", path, str(count), {"Content-Type": "application/json"})
@@ -226,13 +225,12 @@ def run_stream(session: SparkSession, path: str, options: dict[str, str], checkp
 def test_a_commit_fails_and_the_batch_is_replayed(
     session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path, failure: str
 ) -> None:
-    from pyspark.errors import StreamingQueryException
-
     path = files(tmp_path / "input", 6, 2000)
     options = sink_options(broker, topic, tmp_path, failure)
-    with pytest.raises(StreamingQueryException, match="commit fails"):
+    with pytest.raises(errors.StreamingQueryException, match="commit fails"):
         run_stream(session, path, options, tmp_path / "checkpoint")
-    assert_each_once(stored(broker, topic), 4000)
+    found = stored(broker, topic)
+    assert len(found) == len(set(found)) == 4000
     run_stream(session, path, options, tmp_path / "checkpoint")
     assert_each_once(stored(broker, topic), 12_000)
 
@@ -251,12 +249,10 @@ def test_tasks_of_a_stream_die(
 def test_a_new_checkpoint_with_an_old_key_is_refused(
     session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
-    from pyspark.errors import StreamingQueryException
-
     path = files(tmp_path / "input", 4, 100)
     options = sink_options(broker, topic, tmp_path, "none", idempotencyKey="fixed")
     run_stream(session, path, options, tmp_path / "checkpoint")
-    with pytest.raises(StreamingQueryException, match="another idempotencyKey"):
+    with pytest.raises(errors.StreamingQueryException, match="another idempotencyKey"):
         run_stream(session, path, options, tmp_path / "other")
     assert_each_once(stored(broker, topic), 400)
 
@@ -264,8 +260,6 @@ def test_a_new_checkpoint_with_an_old_key_is_refused(
 def test_writes_of_for_each_batch_have_keys_of_their_own(
     session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
-    from pyspark.errors import StreamingQueryException
-
     path = files(tmp_path / "input", 2, 100)
 
     def run(checkpoint: str, **more: str) -> None:
@@ -276,7 +270,7 @@ def test_writes_of_for_each_batch_have_keys_of_their_own(
         query = stream.writeStream.foreachBatch(write_batch).trigger(availableNow=True)
         query.option("checkpointLocation", str(tmp_path / checkpoint)).start().awaitTermination()
 
-    with pytest.raises(StreamingQueryException, match="needs idempotencyKey"):
+    with pytest.raises(errors.StreamingQueryException, match="needs idempotencyKey"):
         run("without")
     run("with", idempotencyKey="each-batch")
     assert_each_once(stored(broker, topic), 200)
@@ -298,15 +292,13 @@ def test_writes_of_for_each_batch_have_keys_of_their_own(
 def test_what_cannot_be_guaranteed_is_refused_before_any_row(
     session: SparkSession, broker: BrokerProcess, topic: str, changed: dict[str, Any], text: str
 ) -> None:
-    from pyspark.errors import PySparkException
-
     options = sink_options(broker, topic, Path(), "none") | changed
     plain = {
         name: value
         for name, value in options.items()
         if value is not None and not name.startswith("test.")
     }
-    with pytest.raises(PySparkException, match=text):
+    with pytest.raises(errors.PySparkException, match=text):
         ids(session, 10).write.format("pulsar").mode("append").options(**plain).save()
     with pytest.raises(PulsarError) if changed.get("topic") else nothing():
         assert stored(broker, topic) == []
@@ -319,8 +311,6 @@ def nothing() -> Any:
 def test_topics_without_deduplication_are_refused(
     session: SparkSession, tmp_path: Path, topic: str
 ) -> None:
-    from pyspark.errors import PySparkException
-
     with BrokerProcess(tmp_path) as broker:
         options = {
             "service.url": broker.service_url,
@@ -328,7 +318,7 @@ def test_topics_without_deduplication_are_refused(
             "topic": topic,
             "deliveryGuarantee": "exactly-once",
         }
-        with pytest.raises(PySparkException, match=f"deduplication of {topic} is Disabled"):
+        with pytest.raises(errors.PySparkException, match=f"deduplication of {topic} is Disabled"):
             ids(session, 10).write.format("pulsar").mode("append").options(**options).save()
         assert stored(broker, topic) == []
 
@@ -336,8 +326,6 @@ def test_topics_without_deduplication_are_refused(
 def test_topics_are_only_appended_to(
     session: SparkSession, broker: BrokerProcess, topic: str
 ) -> None:
-    from pyspark.errors import PySparkException
-
     options = {"service.url": broker.service_url, "topic": topic}
-    with pytest.raises(PySparkException, match="can only be appended to"):
+    with pytest.raises(errors.PySparkException, match="can only be appended to"):
         ids(session, 10).write.format("pulsar").mode("overwrite").options(**options).save()
