@@ -23,7 +23,7 @@ Row = tuple[Any, ...]  # Any: as Spark's types
 class TupleReader(PulsarBatchReader):
     """Rows one by one."""
 
-    def read(self, partition: InputPartition | None) -> Iterator[Row]:  # type: ignore[override] # tuples are the point
+    def read(self, partition: InputPartition | None) -> Iterator[Row]:
         """The rows of one piece."""
         if not isinstance(partition, PiecePartition):
             return

@@ -210,6 +210,19 @@ class Message:
         """The metadata that has key, properties and event time of this message, to read only."""
         return self._fields()
 
+    def metadata_among(
+        self, known: dict[bytes, SingleMessageMetadata]
+    ) -> MessageMetadata | SingleMessageMetadata:
+        """As `own_metadata`; what has the same bytes as one in `known` is not parsed again."""
+        single = self._single
+        if isinstance(single, bytes):
+            parsed = known.get(single)
+            if parsed is None:
+                parsed = known[single] = SingleMessageMetadata.FromString(single)
+            self._single = parsed
+            return parsed
+        return self.entry.metadata if single is None else single
+
     def properties(self) -> dict[str, str]:
         """What the application attached."""
         return {each.key: each.value for each in self._fields().properties}

@@ -10,23 +10,32 @@ Source: spec sections 1.2 and 8.2.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from pulsar_py.client.message import Message, ReceivedEntry
+from pulsar_py.client.message import Message
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 
 Array: TypeAlias = Any
 """An Arrow array of the type its column says; pyarrow ships no types."""
 
+Metadata: TypeAlias = MessageMetadata | SingleMessageMetadata
+"""What has key, properties and event time of a message."""
+
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 PROPERTIES: Final = pa.map_(pa.string(), pa.string())
 _MICROS_PER_MILLI: Final = 1000
+_PROBE: Final = 64
+_ENTRY: Final = attrgetter("entry")
 
 
 class Rows:
@@ -36,9 +45,44 @@ class Rows:
         self.messages = messages
 
     @cached_property
-    def metadata(self) -> list[Any]:  # Any: one of two kinds of metadata, with the same fields
-        """What has key, properties and event time, of each message."""
-        return [message.own_metadata for message in self.messages]
+    def entries(self) -> list[Sequence[Message]]:
+        """The messages of each entry, as they follow one another."""
+        return [list(run) for _, run in groupby(self.messages, _ENTRY)]
+
+    @cached_property
+    def _own(self) -> tuple[Sequence[Message], list[Metadata], list[int] | None]:
+        """Messages that have metadata of their own, these, and for each row which it has.
+
+        None: each row has its own. Whether any are shared is guessed from the first messages.
+        """
+        known: dict[bytes, SingleMessageMetadata] = {}
+        first = self.messages[:_PROBE]
+        if len({id(message.metadata_among(known)) for message in first}) * 2 > len(first):
+            return self.messages, [message.own_metadata for message in self.messages], None
+        places: dict[int, int] = {}
+        distinct: list[Message] = []
+        found: list[Metadata] = []
+        rows: list[int] = []
+        for message in self.messages:
+            metadata = message.metadata_among(known)
+            place = places.get(id(metadata))
+            if place is None:
+                place = places[id(metadata)] = len(distinct)
+                distinct.append(message)
+                found.append(metadata)
+            rows.append(place)
+        return distinct, found, rows
+
+    def of_own_metadata(
+        self, build: Callable[[Sequence[Message], Sequence[Metadata]], Array]
+    ) -> Array:
+        """A column of what has key, properties and event time: built once for each metadata.
+
+        Messages without any of these share theirs, byte by byte, so many topics have few.
+        """
+        messages, metadata, rows = self._own
+        column = build(messages, metadata)
+        return column if rows is None else column.take(pa.array(rows, pa.int32()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,41 +109,42 @@ def _of_entry(arrow_type: pa.DataType, read: Callable[[Message], object]) -> Cal
 
     def build(rows: Rows) -> Array:
         values: list[object] = []
-        entry: object = None
-        value: object = None
-        for message in rows.messages:
-            if message.entry is not entry:
-                entry = message.entry
-                value = read(message)
-            values.append(value)
+        for messages in rows.entries:
+            values += [read(messages[0])] * len(messages)
         return pa.array(values, arrow_type)
 
     return build
 
 
 def _build_topics(rows: Rows) -> Array:
-    messages = rows.messages
-    first = messages[0].entry.topic
-    if all(message.entry.topic == first for message in messages):
-        return pa.repeat(pa.scalar(first, pa.string()), len(messages))
-    return pa.array([message.entry.topic for message in messages], pa.string())
+    names = {messages[0].entry.topic for messages in rows.entries}
+    if len(names) == 1:
+        return pa.repeat(pa.scalar(names.pop(), pa.string()), len(rows.messages))
+    return pa.array([message.entry.topic for message in rows.messages], pa.string())
 
 
 def _build_keys(rows: Rows) -> Array:
+    return rows.of_own_metadata(_keys_of)
+
+
+def _keys_of(messages: Sequence[Message], metadata: Sequence[Metadata]) -> Array:
     keys: list[bytes | None] = [
-        metadata.partition_key.encode() if metadata.HasField("partition_key") else None
-        for metadata in rows.metadata
+        each.partition_key.encode() if each.HasField("partition_key") else None for each in metadata
     ]
-    for row, metadata in enumerate(rows.metadata):
-        if metadata.partition_key_b64_encoded or metadata.null_partition_key:
-            keys[row] = rows.messages[row].key_bytes()
+    for row, each in enumerate(metadata):
+        if each.partition_key_b64_encoded or each.null_partition_key:
+            keys[row] = messages[row].key_bytes()
     return pa.array(keys, pa.binary())
 
 
 def _build_properties(rows: Rows) -> Array:
+    return rows.of_own_metadata(_properties_of)
+
+
+def _properties_of(_: Sequence[Message], metadata: Sequence[Metadata]) -> Array:
     pairs: list[list[tuple[str, str]]] = []
-    for metadata in rows.metadata:
-        properties = metadata.properties
+    for own in metadata:
+        properties = own.properties
         # Later ones of a name win, as in a message's own mapping.
         pairs.append(
             list({each.key: each.value for each in properties}.items()) if properties else []
@@ -108,7 +153,11 @@ def _build_properties(rows: Rows) -> Array:
 
 
 def _build_event_times(rows: Rows) -> Array:
-    micros = [metadata.event_time * _MICROS_PER_MILLI or None for metadata in rows.metadata]
+    return rows.of_own_metadata(_event_times_of)
+
+
+def _event_times_of(_: Sequence[Message], metadata: Sequence[Metadata]) -> Array:
+    micros = [each.event_time * _MICROS_PER_MILLI or None for each in metadata]
     return pa.array(micros, TIMESTAMP)
 
 
@@ -118,25 +167,29 @@ def _build_message_ids(rows: Rows) -> Array:
     The batch index and size are fields 4 and 6 of MessageIdData, and its last ones.
     """
     ids: list[bytes] = []
-    entry: ReceivedEntry | None = None
-    shared = suffix = b""
-    for message in rows.messages:
-        if message.batch_index < 0 or message.entry.chunk_ids:
-            ids.append(message.message_id().serialize())
+    for messages in rows.entries:
+        entry = messages[0].entry
+        if messages[0].batch_index < 0 or entry.chunk_ids:
+            ids += [message.message_id().serialize() for message in messages]
             continue
-        if message.entry is not entry:
-            entry = message.entry
-            whole = MessageId(*entry.key, partition_index=entry.partition_index)
-            shared = whole.serialize() + b"\x20"
-            suffix = b"\x30" + varint(entry.batch_size)
-        ids.append(shared + varint(message.batch_index) + suffix)
-    return pa.array(ids, pa.binary())
+        whole = MessageId(*entry.key, partition_index=entry.partition_index)
+        shared = whole.serialize() + b"\x20"
+        suffix = b"\x30" + varint(entry.batch_size)
+        ids += [b"%b%b%b" % (shared, varint(each.batch_index), suffix) for each in messages]
+    return binary_array(ids)
 
 
+def binary_array(values: Sequence[bytes]) -> Array:
+    """A column without nulls; joined in one go, where `pyarrow.array` copies value by value."""
+    offsets = array("i", accumulate(map(len, values), initial=0))
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
+    )
+
+
+@lru_cache(maxsize=1 << 14)
 def varint(number: int) -> bytes:
     """A number that is not negative, in protobuf's variable length."""
-    if number < _VARINT_STEP:
-        return _SMALL[number]
     parts = bytearray()
     while number >= _VARINT_STEP:
         parts.append(number & 0x7F | 0x80)
@@ -146,7 +199,6 @@ def varint(number: int) -> bytes:
 
 
 _VARINT_STEP: Final = 0x80
-_SMALL: Final = tuple(bytes([number]) for number in range(_VARINT_STEP))
 
 
 def _broker_micros(message: Message) -> int | None:
