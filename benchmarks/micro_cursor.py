@@ -53,6 +53,11 @@ class Owner:
         self.flusher = CursorFlusher(self.clock)
         self.cursor_memory = CursorMemory()
 
+    @property
+    def is_fenced(self) -> bool:
+        """Never."""
+        return False
+
     def on_cursor_moved(self, before: Position, after: Position) -> None:
         """Nobody waits."""
 
