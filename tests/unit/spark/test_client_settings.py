@@ -6,8 +6,15 @@ import pytest
 
 from pulsar_py.client.authentication import AuthenticationToken
 from pulsar_py.client.client_config import ClientConfig
+from pulsar_py.client.enums import CompressionType, HashingScheme
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.spark.client_settings import CLIENT, PRODUCER, client_arguments, translate
+from pulsar_py.spark.client_settings import (
+    CLIENT,
+    PRODUCER,
+    PRODUCER_WITHOUT_EFFECT,
+    client_arguments,
+    translate,
+)
 
 SAMPLES = {int: "5000000", float: "7", str: "x"}
 
@@ -62,3 +69,19 @@ def test_producers_have_a_table_of_their_own() -> None:
     assert translate("pulsar.producer.", {"sendtimeoutms": "0"}, PRODUCER) == {
         "send_timeout_millis": 0
     }
+
+
+def test_producers_take_enumerations_by_name_and_micros() -> None:
+    given = {
+        "hashingscheme": "Murmur3_32Hash",
+        "compressiontype": "zstd",
+        "batchingmaxpublishdelaymicros": "2500",
+        "blockifqueuefull": "true",
+    }
+    assert translate("pulsar.producer.", given, PRODUCER, PRODUCER_WITHOUT_EFFECT) == {
+        "hashing_scheme": HashingScheme.Murmur3_32Hash,
+        "compression_type": CompressionType.ZSTD,
+        "batching_max_publish_delay_ms": 2.5,
+    }
+    with pytest.raises(ConfigurationError, match=r"compressionType: 'gzip': none of NONE, LZ4"):
+        translate("pulsar.producer.", {"compressiontype": "gzip"}, PRODUCER)
