@@ -12,7 +12,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.tables import (
@@ -132,7 +131,7 @@ def _add_columns(table: deltalake.DeltaTable, schema: Schema) -> None:
 def _add_action(table: Path, file: TableFile) -> actions.AddAction:
     modified_millis = round((table / file.path).stat().st_mtime * 1000)
     return actions.AddAction(
-        quote(file.path, safe="/="),
+        file.path,  # the log gets it percent-encoded
         file.size_bytes,
         partition_values(file.path),
         modified_millis,

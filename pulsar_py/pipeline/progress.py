@@ -122,7 +122,8 @@ class Bars:
             )
             return
         rest = " ".join(f"{name}={value}" for name, value in step.fields.items())
-        self._progress.console.print(f"{self._pipeline}: {step.event} {rest}".rstrip())
+        line = f"{self._pipeline}: {step.event} {rest}".rstrip()
+        self._progress.console.print(line, markup=False, highlight=False)
 
     def close(self) -> None:
         """Take the bar away."""

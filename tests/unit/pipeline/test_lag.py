@@ -1,0 +1,78 @@
+"""Lags of a real broker, and of checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.admin_client import AdminSettings
+from pulsar_py.client import Client
+from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
+from pulsar_py.pipeline.lag import LagSettings, checkpoint_offsets, measure_lag, offsets_in
+from pulsar_py.testing.broker_thread import BrokerThread
+
+TOPIC = "persistent://public/default/lagging"
+
+
+async def publish(service_url: str) -> None:
+    async with Client(service_url) as client:
+        for name in ("one", "two"):
+            await (await client.subscribe(TOPIC, name)).close()
+        async with await client.create_producer(TOPIC) as producer:
+            for _ in range(5):
+                await producer.send(b"x")
+        consumer = await client.subscribe(TOPIC, "two")
+        for _ in range(3):
+            await consumer.acknowledge(await consumer.receive())
+        await consumer.close()
+
+
+def checkpoint(directory: Path, offsets: str) -> Path:
+    for name in ("commits", "offsets"):
+        (directory / name).mkdir()
+        for batch in range(2):
+            (directory / name / str(batch)).write_text("v1\n{}")
+    (directory / "commits" / ".1.crc").touch()
+    (directory / "offsets" / "1").write_text(offsets)
+    (directory / "offsets" / "2").write_text("v1\n{}\nnot committed")
+    return directory
+
+
+async def test_subscriptions_with_the_largest_backlog_first(pulsar_broker: BrokerThread) -> None:
+    await publish(pulsar_broker.service_url)
+    admin = AdminSettings(url=pulsar_broker.web_service_url)
+    for settings in (
+        LagSettings(admin=admin),
+        LagSettings(admin=admin, namespaces=["public/default"]),
+        LagSettings(admin=admin, topics=["lagging"]),
+    ):
+        lags = [each for each in measure_lag(settings) if each.topic == TOPIC]
+        assert [(each.name, each.backlog_entries) for each in lags] == [("one", 5), ("two", 2)]
+
+
+async def test_a_checkpoint_against_the_end(pulsar_broker: BrokerThread, tmp_path: Path) -> None:
+    await publish(pulsar_broker.service_url)
+    offsets = 'v1\n{"batchWatermarkMs":0}\n{"%s":"0:0","~v":"1"}\n' % TOPIC
+    settings = LagSettings(
+        admin=AdminSettings(url=pulsar_broker.web_service_url),
+        checkpoint=checkpoint(tmp_path, offsets),
+    )
+    assert [each.backlog_entries for each in measure_lag(settings)] == [5]
+
+
+def test_a_topic_that_is_not_there(pulsar_broker: BrokerThread) -> None:
+    admin = AdminSettings(url=pulsar_broker.web_service_url)
+    with pytest.raises(TopicNotFoundError):
+        measure_lag(LagSettings(admin=admin, topics=["no-such"]))
+
+
+def test_what_is_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no checkpoint"):
+        checkpoint_offsets(tmp_path)
+    with pytest.raises(ConfigurationError, match="reads no topics"):
+        checkpoint_offsets(checkpoint(tmp_path, 'v1\n{}\n{"files":1}\n'))
+
+
+def test_sources_that_are_no_topics_are_left_out() -> None:
+    assert offsets_in('v1\n{}\n-\n{"a":"b"}\n5') == []

@@ -1,0 +1,31 @@
+"""Which table, and how large its files; tests/spark/test_pipelines.py writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from pulsar_py.pipeline.lake import open_table, rows_of_a_file
+from pulsar_py.pipeline.manifest import ManifestTable
+from pulsar_py.pipeline.tables import TableFile, Target
+
+
+def test_tables_of_each_format(tmp_path: Path) -> None:
+    assert isinstance(open_table(Target.parse(f"parquet:{tmp_path}")), ManifestTable)
+    pytest.importorskip("deltalake")
+    assert open_table(Target.parse(f"delta:{tmp_path}")).last_batch("q") is None
+
+
+@pytest.mark.parametrize(
+    ("files", "rows"),
+    [
+        ([], 0),
+        ([TableFile("a", 1000, 100), TableFile("b", 1000, 100)], 50),
+        ([TableFile("a", 100_000, 1)], 1),
+    ],
+)
+def test_rows_of_a_file(files: list[TableFile], rows: int) -> None:
+    assert rows_of_a_file(files, 500) == rows

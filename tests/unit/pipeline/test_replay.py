@@ -1,0 +1,29 @@
+"""Which copy a replay is."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.replay import ReplaySettings
+from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
+
+CLUSTER = Cluster(service_url="pulsar://a")
+
+
+def settings(start: int | None, end: int | None) -> ReplaySettings:
+    source = TopicRange(cluster=CLUSTER, topic="t", starting_millis=start, ending_millis=end)
+    return ReplaySettings(source=source, target=TopicTarget(cluster=CLUSTER, topic="u"), name="n")
+
+
+def test_the_end_is_outside_and_the_name_is_the_key() -> None:
+    copied = settings(10, 20).as_copy()
+    assert copied.source.ending_millis == 19
+    assert copied.target.idempotency_key == "n"
+    assert copied.streaming is None
+
+
+@pytest.mark.parametrize(("start", "end"), [(None, 5), (5, None), (5, 5), (6, 5)])
+def test_ranges_that_are_none(start: int | None, end: int | None) -> None:
+    with pytest.raises(ConfigurationError, match="no range"):
+        settings(start, end).as_copy()

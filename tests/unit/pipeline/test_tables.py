@@ -1,0 +1,94 @@
+"""Names, schemas and files of tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.tables import (
+    Schema,
+    TableFile,
+    TableFormat,
+    TableSchemaError,
+    Target,
+    Transaction,
+    merged_schema,
+    partition_values,
+    small_file_groups,
+    widened_columns,
+)
+
+
+def schema(**types: object) -> Schema:
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in types.items()
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+def array(element: str, *, contains_null: bool) -> Schema:
+    return {"type": "array", "elementType": element, "containsNull": contains_null}
+
+
+def test_targets() -> None:
+    assert Target.parse("delta:/a/b") == Target(TableFormat.DELTA, Path("/a/b"))
+    assert Target.parse("parquet:file:///a%20b") == Target(TableFormat.PARQUET, Path("/a b"))
+    assert Target.parse("parquet:here").path == Path.cwd() / "here"
+
+
+@pytest.mark.parametrize("text", ["", "delta", "delta:", "csv:/a", "parquet:s3://bucket/a"])
+def test_what_is_no_target(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"'{text}'"):
+        Target.parse(text)
+
+
+def test_columns_are_added_and_widened_and_stay() -> None:
+    old = schema(a="integer", b="string")
+    merged = merged_schema(old, schema(c="date", a="long"))
+    assert merged == schema(a="long", b="string", c="date")
+    assert widened_columns(old, merged) == ["a"]
+    assert merged_schema(merged, schema(a="integer")) == merged
+
+
+def test_a_column_that_does_not_fit() -> None:
+    with pytest.raises(TableSchemaError, match="column 'a' is long in the table and string in"):
+        merged_schema(schema(a="long"), schema(a="string"))
+
+
+def test_structs_grow_within() -> None:
+    merged = merged_schema(schema(s=schema(a="long")), schema(s=schema(b="long")))
+    assert merged == schema(s=schema(a="long", b="long"))
+
+
+def test_what_may_be_null_is_no_difference() -> None:
+    old = schema(a=array("long", contains_null=True))
+    assert merged_schema(old, schema(a=array("long", contains_null=False))) == old
+    with pytest.raises(TableSchemaError):
+        merged_schema(old, schema(a=array("string", contains_null=True)))
+
+
+def test_values_of_partitions() -> None:
+    path = "d=2026-01-31/k=a%3Ab/n=__HIVE_DEFAULT_PARTITION__/f.parquet"
+    assert partition_values(path) == {"d": "2026-01-31", "k": "a:b", "n": None}
+    assert partition_values("f.parquet") == {}
+
+
+def test_names_of_files_tell_their_batch() -> None:
+    assert Transaction("q", 7).file_prefix == "q-00000007"
+
+
+def test_small_files_of_one_partition_make_a_group() -> None:
+    files = [
+        TableFile("a/1", 40, 1),
+        TableFile("b/1", 10, 1),
+        TableFile("a/2", 40, 1),
+        TableFile("a/3", 40, 1),
+        TableFile("a/4", 99, 1),
+        TableFile("b/2", 10, 1),
+        TableFile("c/1", 10, 1),
+    ]
+    groups = small_file_groups(files, 100)
+    assert [[file.path for file in group] for group in groups] == [["a/1", "a/2"], ["b/1", "b/2"]]
