@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.tables import (
@@ -61,7 +62,7 @@ class DeltaLakeTable:
             return []
         rows: list[dict[str, Any]] = _table_of(table.get_add_actions(flatten=True)).to_pylist()
         return [
-            TableFile(each["path"], each["size_bytes"], each.get("num_records") or 0)
+            TableFile(unquote(each["path"]), each["size_bytes"], each.get("num_records") or 0)
             for each in rows
         ]
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import signal
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -312,3 +316,36 @@ def subscribe(cluster: Cluster, topic: str, name: str) -> None:
             await (await client.subscribe(topic, name)).close()
 
     asyncio.run(make())
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def test_a_continuous_export_ends_on_a_signal(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    """In a process of its own, where Java is started again."""
+    publish(cluster, topic, range(10))
+    assert cluster.admin_url is not None
+    arguments = ["export", "--topic", topic, "--to", f"parquet:{tmp_path / 'table'}"]
+    arguments += ["--continuous", "--interval", "1s", "--master", "local[1]"]
+    arguments += ["--service-url", cluster.service_url, "--admin-url", cluster.admin_url]
+    arguments += ["--conf", "spark.ui.enabled=false", "--conf", "spark.driver.memory=1g"]
+    program = "from pulsar_py.cli.main import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "pipeline", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        events = []
+        for line in process.stderr:
+            if not line.startswith("{"):
+                continue  # Java's
+            events.append(json.loads(line)["event"])
+            if events[-1] == "committed":
+                process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    assert events[0] == "started"
+    assert events[-1] == "stopped"
+    assert spark.read.parquet(str(tmp_path / "table")).count() == 10

@@ -1,5 +1,6 @@
 """Delta tables made of files that others wrote."""
 
+# ruff: noqa: E402 - imports stand after what may skip them
 from __future__ import annotations
 
 from pathlib import Path
@@ -10,9 +11,9 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 deltalake = pytest.importorskip("deltalake")
 
-from pulsar_py.pipeline.delta import DeltaLakeTable  # noqa: E402 - after what may skip
-from pulsar_py.pipeline.tables import Commit, Schema, TableFile, TableSchemaError, Transaction  # noqa: E402 - after what may skip
-from tests.unit.pipeline.test_tables import schema  # noqa: E402 - after what may skip
+from pulsar_py.pipeline.delta import DeltaLakeTable
+from pulsar_py.pipeline.tables import Commit, Schema, TableFile, TableSchemaError, Transaction
+from tests.unit.pipeline.test_tables import schema
 
 PARTITIONED = schema(a="long", d="string")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ async def test_subscriptions_with_the_largest_backlog_first(pulsar_broker: Broke
 
 async def test_a_checkpoint_against_the_end(pulsar_broker: BrokerThread, tmp_path: Path) -> None:
     await publish(pulsar_broker.service_url)
-    offsets = 'v1\n{"batchWatermarkMs":0}\n{"%s":"0:0","~v":"1"}\n' % TOPIC
+    offsets = 'v1\n{"batchWatermarkMs":0}\n' + json.dumps({TOPIC: "0:0", "~v": "1"})
     settings = LagSettings(
         admin=AdminSettings(url=pulsar_broker.web_service_url),
         checkpoint=checkpoint(tmp_path, offsets),

@@ -1,5 +1,6 @@
 """A table's own log."""
 
+# ruff: noqa: E402 - imports stand after what may skip them
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,10 +11,10 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
-from pulsar_py.common.errors import ConfigurationError  # noqa: E402 - after what may skip
-from pulsar_py.pipeline.manifest import WHOLE_EVERY, ManifestTable  # noqa: E402 - after what may skip
-from pulsar_py.pipeline.tables import Commit, TableFile, TableSchemaError, Transaction  # noqa: E402 - after what may skip
-from tests.unit.pipeline.test_tables import schema  # noqa: E402 - after what may skip
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.manifest import WHOLE_EVERY, ManifestTable
+from pulsar_py.pipeline.tables import Commit, TableFile, TableSchemaError, Transaction
+from tests.unit.pipeline.test_tables import schema
 
 
 def write(table: ManifestTable, path: str, **columns: Sequence[object]) -> TableFile:

@@ -1,5 +1,6 @@
 """Files on their way into a table; tests/spark/test_pipelines.py has Spark write them."""
 
+# ruff: noqa: E402 - imports stand after what may skip them
 from __future__ import annotations
 
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
-from pulsar_py.pipeline.staging import _put_in_place, finish_staging, forget_staged, spark_path  # noqa: E402 - after what may skip
+from pulsar_py.pipeline.staging import _put_in_place, finish_staging, forget_staged, spark_path
 
 
 def stage(table: Path, path: str, rows: int) -> None:

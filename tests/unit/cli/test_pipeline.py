@@ -1,0 +1,92 @@
+"""The commands of `pipeline` and their options; tests/spark has what they do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pulsar_py.cli.main import main
+from pulsar_py.client import Client
+from pulsar_py.testing.broker_thread import BrokerThread
+
+COMMANDS = ("export", "copy", "replay", "backfill", "aggregate", "compact", "lag", "report")
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["pipeline", *arguments])
+    return result.exit_code, result.output
+
+
+def test_help_names_the_commands() -> None:
+    code, output = run("--help")
+    assert code == 0
+    assert all(name in output for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_each(name: str) -> None:
+    code, output = run(name, "--help")
+    assert code == 0
+    assert "--service-url" in output
+
+
+def test_help_loads_neither_spark_nor_arrow() -> None:
+    program = (
+        "import sys; from pulsar_py.cli.main import main\n"
+        "main(['pipeline', 'export', '--help'], standalone_mode=False)\n"
+        "print([each for each in ('pyspark', 'pyarrow', 'rich') if each in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert found.stdout.splitlines()[-1] == b"[]"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["export", "--topic", "t"],
+        ["export", "--to", "parquet:/a"],
+        ["copy", "--from", "t"],
+        ["backfill", "--from", "parquet:/a", "--topic", "t"],
+        ["report", "--topic", "t"],
+        ["copy", "--from", "t", "--to", "u", "--guarantee", "maybe"],
+    ],
+)
+def test_wrong_usage(arguments: list[str]) -> None:
+    code, output = run(*arguments)
+    assert code == 2
+    assert "Usage" in output
+
+
+def test_the_line_for_spark_submit() -> None:
+    arguments = ["export", "--topic", "t", "--to", "parquet:/a", "--conf", "x=y"]
+    code, output = run(*arguments, "--print-submit", "--master", "spark://h:7077")
+    assert code == 0
+    line = output.strip().splitlines()[-1]
+    assert line.startswith("spark-submit --master spark://h:7077 --conf x=y /")
+    assert line.endswith("cli/pipeline.py export --topic t --to parquet:/a")
+
+
+async def test_lags_as_json_and_as_a_table(pulsar_broker: BrokerThread, tmp_path: Path) -> None:
+    async with Client(pulsar_broker.service_url) as client:
+        await (await client.subscribe("slow-topic", "slow")).close()
+        async with await client.create_producer("slow-topic") as producer:
+            await producer.send(b"x")
+    url = pulsar_broker.web_service_url
+    log = tmp_path / "lags"
+    code, output = run("lag", "--admin-url", url, "--format", "json", "--to", str(log))
+    assert code == 0
+    assert json.loads(output)["backlog_entries"] == 1
+    assert log.read_text() == output
+    code, output = run("lag", "--admin-url", url, "--topic", "slow-topic")
+    assert code == 0
+    assert "slow" in output
+
+
+def test_nobody_answers() -> None:
+    code, _ = run("lag", "--admin-url", "http://127.0.0.1:1")
+    assert code == 1
