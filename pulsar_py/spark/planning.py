@@ -251,3 +251,28 @@ def split(
             for low, high in pairwise(cuts)
         ]
     return pieces
+
+
+def split_evenly(
+    layout: TopicLayout, start: Position, end: Position, *, min_pieces: int = 1
+) -> list[Piece]:
+    """Cut `[start, end)` at borders of ledgers, and by number of entries into `min_pieces`.
+
+    It depends on the positions of entries alone, which never change: a micro-batch that is planned
+    again is cut alike, though its last ledger has grown since.
+    """
+    if start >= end:
+        return []
+    extents = list(layout.extents(start, end))
+    if not extents:
+        return [Piece(layout.topic, start, end)]
+    target = math.ceil(sum(last - first for _, first, last in extents) / max(min_pieces, 1))
+    pieces = []
+    for ledger, first, last in extents:
+        parts = math.ceil((last - first) / target)
+        cuts = [first + (last - first) * index // parts for index in range(parts + 1)]
+        pieces += [
+            Piece(layout.topic, Position(ledger.ledger_id, low), Position(ledger.ledger_id, high))
+            for low, high in pairwise(cuts)
+        ]
+    return pieces

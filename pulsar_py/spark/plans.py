@@ -24,7 +24,7 @@ from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.spark.catalog import TopicCatalog
 from pulsar_py.spark.offsets import Edge, StreamOffset, UserOffsets, UserPosition
 from pulsar_py.spark.options import ReadOptions
-from pulsar_py.spark.planning import Piece, TopicLayout, admit, split
+from pulsar_py.spark.planning import Piece, TopicLayout, admit, split, split_evenly
 from pulsar_py.spark.pruning import NOTHING_PRUNED, Pruning
 
 logger = logging.getLogger(__name__)
@@ -234,11 +234,10 @@ class StreamPlanner:
             begin = layout.start if since is None else since
             if self._options.predefined_subscription is None:
                 report_loss(self._options, layout, begin)
-            pieces = split(
+            pieces = split_evenly(
                 layout,
                 layout.normalize(begin),
                 until,
-                max_bytes=self._options.max_bytes_per_partition,
                 min_pieces=-(-self._options.min_partitions // len(end.positions)),
             )
             planned += [PlannedPiece(piece) for piece in pieces]

@@ -13,6 +13,7 @@ from pulsar_py.spark.planning import (
     TopicLayout,
     admit,
     split,
+    split_evenly,
 )
 
 LAYOUT = TopicLayout(
@@ -77,6 +78,25 @@ def test_a_micro_batch_takes_something_and_not_too_much(
     assert bool(taken) == bool(left)
     assert len(taken) <= max_entries
     assert len(taken) == 1 or layout.backlog(start, end).size_bytes <= max_bytes + 1
+
+
+@given(layouts(), POSITIONS, POSITIONS, st.integers(1, 9), st.integers(0, 9))
+def test_a_replay_is_cut_alike_though_ledgers_have_grown(
+    layout: TopicLayout, start: Position, end: Position, min_pieces: int, grown: int
+) -> None:
+    end = min(end, layout.end)
+    last = layout.ledgers[-1]
+    later = TopicLayout(
+        "t",
+        [*layout.ledgers[:-1], LedgerExtent(last.ledger_id, last.entries_count + grown, 10**6)],
+    )
+    pieces = split_evenly(layout, start, end, min_pieces=min_pieces)
+    entries = entries_of(layout)
+    covered = [each for piece in pieces for each in between(entries, piece.start, piece.end)]
+    assert covered == between(entries, start, end)
+    assert len(pieces) >= min(min_pieces, len(covered))
+    if covered:
+        assert split_evenly(later, start, end, min_pieces=min_pieces) == pieces
 
 
 def test_without_limits_a_batch_takes_all_there_is() -> None:
