@@ -36,7 +36,7 @@ from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursor_format import INTERNAL_PREFIX, NO_LEDGER, Encoded
 from pulsar_py.managed_ledger.cursor_memory import CursorMemory
-from pulsar_py.managed_ledger.cursor_segment_saver import CursorSegmentSaver
+from pulsar_py.managed_ledger.cursor_segment_saver import CursorSegmentSaver, OnLoaded, nobody_cares
 from pulsar_py.managed_ledger.cursor_segments import (
     SegmentKey,
     SegmentRef,
@@ -75,7 +75,13 @@ class CursorPersister:
     """The writes of one durable cursor. Owned by it."""
 
     def __init__(
-        self, name: str, owner: PersisterOwner, state: CursorState, store: CursorStore
+        self,
+        name: str,
+        owner: PersisterOwner,
+        state: CursorState,
+        store: CursorStore,
+        *,
+        on_loaded: OnLoaded = nobody_cares,
     ) -> None:
         self._name = name
         self._owner = owner
@@ -86,7 +92,9 @@ class CursorPersister:
         self._is_deleted = False  # there is no record any more: nothing may write one
         self._is_scheduled = False  # stands in the flusher
         self._is_loading = False  # a task for wanted ledgers is under way
-        self._saver = CursorSegmentSaver(name, state, store, owner.cursor_memory, owner.clock)
+        self._saver = CursorSegmentSaver(
+            name, state, store, owner.cursor_memory, owner.clock, on_loaded=on_loaded
+        )
         self.store = store
         self.ranges_not_persisted_count = 0  # what did not fit into the last write
         self.ranges_over_limit_count = 0  # what the last write had beyond the limits
@@ -321,7 +329,12 @@ class CursorPersister:
         """
         async with self._lock:
             self._raise_if_deleted()
-            await self._write_now(target)
+            try:
+                await self._write_now(target)
+            except (StorageError, MetadataError, ManagedLedgerError):
+                self._state.doubt_stored(self._clock.monotonic_seconds())
+                self.schedule()
+                raise
 
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
         """Replace the users' properties durably; internal ones stay.

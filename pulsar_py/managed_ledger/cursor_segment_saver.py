@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import CorruptDataError, StorageError
+from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_memory import CursorMemory
 from pulsar_py.managed_ledger.cursor_segments import (
@@ -34,6 +35,15 @@ from pulsar_py.managed_ledger.cursor_store import CursorStore, OnWritten
 
 logger = logging.getLogger(__name__)
 
+OnLoaded = Callable[[Position, list[Position]], None]
+"""Told after a cold ledger came back: where the mark-delete position was before, and which batches
+turned out to be acknowledged as a whole."""
+
+
+def nobody_cares(before: Position, finished: list[Position]) -> None:
+    """For a cursor whose owner looks by itself."""
+
+
 _SLICE = 16  # pages that are encoded without a pause: below a millisecond
 
 
@@ -41,13 +51,21 @@ class CursorSegmentSaver:
     """The segments of one cursor. Owned by its CursorPersister."""
 
     def __init__(
-        self, name: str, state: CursorState, store: CursorStore, memory: CursorMemory, clock: Clock
+        self,
+        name: str,
+        state: CursorState,
+        store: CursorStore,
+        memory: CursorMemory,
+        clock: Clock,
+        *,
+        on_loaded: OnLoaded,
     ) -> None:
         self._name = name
         self._state = state
         self._store = store
         self._memory = memory
         self._clock = clock
+        self._on_loaded = on_loaded
         self._writes_count = 0  # under way: nothing may leave memory
         self._used: set[int] = set()  # ledgers written or loaded since memory was told
 
@@ -223,7 +241,9 @@ class CursorSegmentSaver:
                     "acknowledgements lost",
                     extra={"cursor": self._name, "ledger_id": ledger_id, "error": str(error)},
                 )
-        self._state.loaded(ledger_id, segments, self._clock.monotonic_seconds())
+        before = self._state.mark_delete_position
+        finished = self._state.loaded(ledger_id, segments, self._clock.monotonic_seconds())
+        self._on_loaded(before, finished)
         self._used.add(ledger_id)
         self.tell_memory()
 

@@ -11,8 +11,9 @@ latest. Only one write is under way at a time; what changes meanwhile is due aft
 
 A large state is stored in segments, and ledgers of it that nobody touches may be cold: not in
 memory (`pages`). The state can't load them. It says which it wants, takes acknowledgements of them
-beside what is stored, and goes on once `loaded` brings it. Until then a duplicate acknowledgement
-in a wanted ledger may make the backlog too small by one, and nothing of it is read.
+beside what is stored, and goes on once `loaded` brings it. Whether one was there before is only
+known then: until then the backlog counts the ledger as it was before them, and nothing of it is
+read.
 
 What always holds (`check`): read_position is after mark_delete_position; both sets hold nothing at
 or below it and only entries that exist; an entry is not in both. An acknowledgement is never taken
@@ -209,7 +210,10 @@ class CursorState:
         self.batch_deleted_indexes.remove_through(mark_delete)
         if self.pages.cold:
             self.pages.forget_before(mark_delete.ledger_id)
-            self.pages.touch(mark_delete.ledger_id)
+            if self.ledgers.contains(Position(mark_delete.ledger_id, mark_delete.entry_id + 1)):
+                self.pages.touch(mark_delete.ledger_id)
+            else:  # Nothing of the ledger is left.
+                self.pages.forget(mark_delete.ledger_id)
         if self.read_position <= mark_delete:
             self.read_position = self.ledgers.next_valid_position(mark_delete)
 
@@ -327,11 +331,25 @@ class CursorState:
     # Backlog
 
     def backlog_count(self) -> int:
-        """Entries that wait, exactly; a batch counts once until all of it is acknowledged."""
+        """Entries that wait, exactly; a batch counts once until all of it is acknowledged.
+
+        Acknowledgements in a ledger that is not in memory count when it is.
+        """
         above = self.ledgers.count_between(
             self.mark_delete_position, self.ledgers.last_confirmed_entry
         )
-        return max(above - self.acknowledged_above_count(), 0)
+        return max(above - self.acknowledged_above_count() + self._not_counted_yet(), 0)
+
+    def _not_counted_yet(self) -> int:
+        """Entries of cold ledgers that were acknowledged since, maybe not for the first time."""
+        cold, mark_delete = self.pages.cold, self.mark_delete_position
+        if not cold:
+            return 0
+        count_in = self.individual_deleted_messages.count_in_ledger
+        count = sum(count_in(ledger_id) for ledger_id in self.pages.wanted)
+        if mark_delete.ledger_id in cold:
+            count += mark_delete.entry_id + 1
+        return count
 
     def acknowledged_above_count(self) -> int:
         """Entries acknowledged above the mark-delete position, in memory or not."""
@@ -345,7 +363,7 @@ class CursorState:
         if not above:
             return 0
         size = self.ledgers.size_after(self.mark_delete_position)
-        return size * max(above - self.acknowledged_above_count(), 0) // above
+        return size * min(self.backlog_count(), above) // above
 
     def position_after_skipping(self, count: int, *, counts_acknowledged: bool) -> Position:
         """The `count`-th entry after the mark-delete position, at most the last one.
@@ -494,16 +512,20 @@ class CursorState:
         )
         self.pages.leave_memory(ledger_id, left)
 
-    def loaded(self, ledger_id: int, segments: Sequence[StoredSegment], now: float) -> None:
+    def loaded(
+        self, ledger_id: int, segments: Sequence[StoredSegment], now: float
+    ) -> list[Position]:
         """A cold ledger's segments are here: join them with what came since.
+
+        Returns the batches of which no index waits any more, now that both are known.
 
         Raises:
             CorruptDataError: One makes no sense; those before it are taken.
         """
+        finished: list[Position] = []
         if not self.pages.forget(ledger_id):
-            return
+            return finished
         deleted, records = self.individual_deleted_messages, self.batch_deleted_indexes
-        is_changed = False
         try:
             for segment in segments:
                 if segment.key.kind == _BATCHES and not self.is_batch_index_ack_enabled:
@@ -513,7 +535,7 @@ class CursorState:
                     self.pages.put_back(
                         [(_HOLES, position.ledger_id, position.entry_id >> _HOLES_SHIFT)]
                     )
-                    is_changed = True
+                    finished.append(position)
         finally:
             records.discard_members_of(deleted, ledger_id)
             if ledger_id == self.mark_delete_position.ledger_id:
@@ -521,8 +543,9 @@ class CursorState:
                 records.remove_through(self.mark_delete_position)
             before = self.mark_delete_position
             self._move_mark_delete(self._absorbed(before))
-            if is_changed or before != self.mark_delete_position:
+            if finished or before != self.mark_delete_position:
                 self._schedule.changed(now)
+        return finished
 
     # Writing
 
@@ -541,6 +564,10 @@ class CursorState:
         if properties != self.properties:
             self.properties = dict(properties)
             self._schedule.changed(now)
+
+    def doubt_stored(self, now: float) -> None:
+        """What is stored may be another state than this one: it has to be written again."""
+        self._schedule.changed(now)
 
     def due_at(self) -> float | None:
         """When the next write is due; None while clean or while one is under way."""

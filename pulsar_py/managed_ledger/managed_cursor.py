@@ -83,12 +83,19 @@ class ManagedCursor:
         self.is_durable = store is not None
         # Called after the position moved, once a call.
         self.on_mark_delete_moved: Callable[[], None] | None = None
+        # Called with batches whose last index was acknowledged while their ledger was not in
+        # memory, when it is known that it was the last.
+        self.on_acknowledged_late: Callable[[list[Position]], None] | None = None
         self._watch = watch
         self._state = state
         self._clock = owner.clock
         self._change_lock = owner.change_lock
         self._reading = CursorReading(name, owner, state, self.acknowledge, self._load)
-        self._persister = None if store is None else CursorPersister(name, owner, state, store)
+        self._persister = (
+            None
+            if store is None
+            else CursorPersister(name, owner, state, store, on_loaded=self._on_loaded)
+        )
         self._is_active = False
         self._is_closed = False
         self._is_resetting = False
@@ -265,8 +272,11 @@ class ManagedCursor:
     async def _load(self, ledger_id: int) -> None:
         """Bring back what is acknowledged of one ledger; the position may move."""
         assert self._persister is not None, "only what is stored leaves memory"
-        before = self._state.mark_delete_position
         await self._persister.load(ledger_id)
+
+    def _on_loaded(self, before: Position, finished: list[Position]) -> None:
+        if finished and self.on_acknowledged_late is not None:
+            self.on_acknowledged_late(finished)
         if before != self._state.mark_delete_position:
             self._after_change(before)
 

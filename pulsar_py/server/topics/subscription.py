@@ -100,6 +100,7 @@ class PersistentSubscription(Subscription):
         self._last_expired_millis = 0
         self._last_mark_delete_advanced_millis = 0
         cursor.on_mark_delete_moved = self._on_mark_delete_moved
+        cursor.on_acknowledged_late = self._on_acknowledged_late
 
     # For the dispatcher.
 
@@ -223,6 +224,11 @@ class PersistentSubscription(Subscription):
     def on_terminated(self) -> None:
         """The topic was terminated: consumers that have seen all get REACHED_END_OF_TOPIC."""
         self._check_end_of_topic()
+
+    def _on_acknowledged_late(self, positions: list[Position]) -> None:
+        """Batches turned out to be acknowledged as a whole: nobody owes them any more."""
+        if self._dispatcher is not None:
+            self._dispatcher.on_acknowledged(None, positions, None)
 
     def _on_mark_delete_moved(self) -> None:
         self._last_mark_delete_advanced_millis = self.clock.wall_time_millis()

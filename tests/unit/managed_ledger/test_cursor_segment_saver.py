@@ -9,7 +9,7 @@ from pulsar_py.common.errors import StorageError
 from pulsar_py.managed_ledger.cursor_segments import Marker, StoredSegment, decode_entry
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.proto.MLDataFormats_pb2 import PositionInfo
-from tests.managed_ledger_parts import MANY, World, append_all, texts
+from tests.managed_ledger_parts import MANY, World, append_all, settle, texts
 
 LARGE = {"max_ranges_in_cursor_entry": 2, "max_unacked_ranges_to_persist_in_metadata": 2}
 ENTRIES_PER_LEDGER = 10
@@ -248,6 +248,63 @@ async def test_acknowledgements_in_a_cold_ledger_join_what_is_stored():
     _, found = await again(world)
     assert acknowledged(found, positions) == sorted([*range(1, 40, 2), 20, 32])
     assert found.batch_ack_set(positions[30]) == [0b010]
+
+
+async def test_the_backlog_is_exact_before_and_after_a_cold_ledger_is_back():
+    world = World()
+    _, cursor, positions = await opened(world, memory=0)
+    cursor.acknowledge(positions[1::2])
+    await asyncio.sleep(1.1)
+    assert cursor.backlog_count() == 20
+
+    cursor.acknowledge([positions[21]])  # once more
+    assert (cursor.backlog_count(), bool(cursor.state.pages.wanted)) == (20, True)
+    await settle()
+    assert (cursor.backlog_count(), bool(cursor.state.pages.wanted)) == (20, False)
+    cursor.acknowledge([positions[30], positions[31]])
+    assert cursor.backlog_count() == 20
+    await settle()
+    assert cursor.backlog_count() == 19
+
+
+async def test_the_backlog_is_exact_around_a_cumulative_acknowledgement_in_a_cold_ledger():
+    world = World()
+    _, cursor, positions = await opened(world, memory=0)
+    cursor.acknowledge(positions[1::2])
+    await asyncio.sleep(1.1)
+    assert positions[24].ledger_id in cursor.state.pages.cold
+
+    cursor.acknowledge_cumulative(positions[24])
+    assert cursor.backlog_count() == 5 + 5  # of the third ledger as it was, and of the fourth
+    await settle()
+    assert cursor.mark_delete_position == positions[25]
+    assert cursor.backlog_count() == 2 + 5
+    assert positions[39].ledger_id in cursor.state.pages.cold
+    await cursor.clear_backlog()
+    assert cursor.backlog_count() == 0
+    assert not cursor.state.pages.cold
+    cursor.state.check()
+
+
+async def test_who_held_a_batch_hears_when_its_ledger_shows_that_it_is_done():
+    world = World()
+    _, cursor, positions = await opened(world, memory=0)
+    cursor.acknowledge(positions[1::2])
+    cursor.acknowledge([positions[30], positions[32]], [[0b011], [0b011]])
+    await asyncio.sleep(1.1)
+    told, moved = [], []
+    cursor.on_acknowledged_late = told.extend
+    cursor.on_mark_delete_moved = lambda: moved.append(cursor.mark_delete_position)
+    assert positions[30].ledger_id in cursor.state.pages.cold
+
+    cursor.acknowledge([positions[30], positions[32]], [[0b110], [0b100]])
+    await settle()
+
+    assert told == [positions[32]]
+    assert cursor.is_acknowledged(positions[32])
+    cursor.acknowledge_cumulative(positions[34])
+    await settle()
+    assert moved[-1] == positions[35]
 
 
 async def test_the_position_moves_on_through_cold_ledgers():

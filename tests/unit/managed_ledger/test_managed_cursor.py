@@ -8,6 +8,8 @@ from pulsar_py.common.errors import (
     CursorClosedError,
     InvalidCursorPositionError,
     ManagedLedgerError,
+    MetadataError,
+    StorageError,
 )
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
@@ -136,3 +138,26 @@ async def test_a_reset_waits_for_trimming_that_was_decided_before():
         await settle()
         assert not resetting.done()
     await resetting
+
+
+async def test_after_a_reset_that_failed_the_state_is_written_again(monkeypatch):
+    world = World()
+    ledger = await world.open()
+    cursor = await ledger.open_cursor("a", InitialPosition.EARLIEST)
+    positions = await append_all(ledger, 5)
+    cursor.acknowledge_cumulative(positions[1])
+    await cursor.flush()
+    world.store.append_error = world.store.create_error = StorageError("full")
+
+    async def refuse(path, *arguments, **options):
+        raise MetadataError("in doubt")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "put", refuse)
+        with pytest.raises(MetadataError):
+            await cursor.reset(positions[4])
+    world.store.append_error = world.store.create_error = None
+    assert cursor.state.is_dirty
+    await asyncio.sleep(2.5)
+    assert not cursor.state.is_dirty
+    assert cursor.mark_delete_position == positions[1]
