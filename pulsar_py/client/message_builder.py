@@ -69,16 +69,20 @@ class OutgoingMessage:
         """As `Producer.send`; `deliver_after` counts from `now_millis`.
 
         Raises:
-            InvalidMessageError: A property is no text, or a number does not fit its field.
+            InvalidMessageError: A property or key is no text that UTF-8 has, or a number does not
+                fit its field. What passes here can be encoded, whatever it shares a batch with.
         """
         # The value as given; None for a null value.
         self.content = content
         # The value as the schema encoded it; the producer sets it before anyone else looks.
         self.payload: bytes = b""
         self.null_value = content is None
-        self.property_map = properties
+        # A copy: it may be encoded later, and the application may go on with its own.
+        self.property_map = dict(properties) if properties else None
         self.key = partition_key
-        self.ordering = ordering_key.encode() if isinstance(ordering_key, str) else ordering_key
+        self.ordering = (
+            _utf8("ordering_key", ordering_key) if isinstance(ordering_key, str) else ordering_key
+        )
         self.sequence_id = sequence_id
         self.replicate_to: tuple[str, ...] = ()
         if disable_replication:
@@ -105,6 +109,8 @@ class OutgoingMessage:
             _check_properties(self.property_map)
         if self.key is not None and not isinstance(self.key, str | bytes):
             raise InvalidMessageError(f"partition_key {self.key!r} is neither text nor bytes")
+        if isinstance(self.key, str):
+            _utf8("partition_key", self.key)
         if self.ordering is not None and not isinstance(self.ordering, bytes):
             raise InvalidMessageError(f"ordering_key {self.ordering!r} is neither text nor bytes")
         _check_number("sequence_id", self.sequence_id, _MAX_SIGNED)
@@ -113,6 +119,7 @@ class OutgoingMessage:
         for cluster in self.replicate_to:
             if not isinstance(cluster, str):
                 raise InvalidMessageError(f"replication cluster {cluster!r} is no text")
+            _utf8("replication cluster", cluster)
 
     def value(self) -> Any:  # Any: whatever was given
         """What `send` was given."""
@@ -225,6 +232,15 @@ def _check_properties(properties: Mapping[str, str]) -> None:
     for name, text in properties.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise InvalidMessageError(f"property {name!r}: {text!r}: both have to be text")
+        _utf8("name of property", name)
+        _utf8("property", text)
+
+
+def _utf8(what: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidMessageError(f"{what} {text!r} is no text that UTF-8 has: {error}") from None
 
 
 def _check_number(name: str, value: int | None, maximum: int) -> None:

@@ -82,6 +82,11 @@ class ValueEncoder:
             message.key = None if content is None else schema.encode_key(content)
         message.null_value = schema.is_null(content)
         message.payload = b"" if message.null_value else schema.encode(content)
+        if not isinstance(message.payload, bytes):  # what comes later relies on it, much later
+            raise SchemaSerializationError(
+                f"{self._topic}: {type(schema).__name__}.encode returned "
+                f"{type(message.payload).__name__}, not bytes"
+            )
         if message.schema is not None:
             self._set_version(message, schema)
 

@@ -12,6 +12,7 @@ from pulsar_py.client.batcher import plain_message
 from pulsar_py.client.client import Client
 from pulsar_py.client.enums import BatchingType
 from pulsar_py.client.producer import Producer
+from pulsar_py.common.errors import InvalidMessageError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.testing.clock import START_WALL_MILLIS
 from tests.producer_parts import TOPIC, confirming, connected_with, payloads, sent
@@ -213,3 +214,16 @@ def test_order_holds_whatever_is_sent(is_batching: bool) -> None:  # noqa: FBT00
 def test_a_plain_message_has_its_payload() -> None:
     assert plain_message(b"x").payload == b"x"
     assert plain_message(b"x").is_plain
+
+
+@simulated
+async def test_a_message_that_cannot_be_encoded_costs_no_other(broker: ScriptedBroker) -> None:
+    broker.script[BaseCommand.SEND] = confirming()
+    async with simulated_client(broker) as client:
+        producer = await batching(client, max_pending_messages=2)
+        accepted = producer.send_nowait(b"1", key="k")
+        with pytest.raises(InvalidMessageError):
+            producer.send_nowait(b"2", key="\ud800")
+        await producer.send(b"3", {"name": "text"})
+        assert (await accepted).batch_index == 0
+        assert payloads(broker) == [[b"1", b"3"]]

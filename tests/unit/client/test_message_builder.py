@@ -138,8 +138,20 @@ def test_what_it_needs_beside_its_payload_is_counted() -> None:
         {"event_timestamp": 1.5},
         {"deliver_at": -1},
         {"replication_clusters": [5]},
+        {"properties": {"a": "\ud800"}},
+        {"properties": {"\ud800": "a"}},
+        {"partition_key": "\ud800"},
+        {"ordering_key": "\ud800"},
+        {"replication_clusters": ["\ud800"]},
     ],
 )
 def test_what_does_not_fit_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidMessageError):
         OutgoingMessage(b"", **options)
+
+
+def test_properties_are_those_at_the_time_of_sending() -> None:
+    properties = {"a": "1"}
+    message = OutgoingMessage(b"", properties)
+    properties["a"] = "2"
+    assert message.properties() == {"a": "1"}

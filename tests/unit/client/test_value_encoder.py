@@ -18,6 +18,7 @@ from pulsar_py.proto.PulsarApi_pb2 import Schema as WireSchema
 from pulsar_py.schema.auto_schemas import AutoProduceBytesSchema
 from pulsar_py.schema.key_value_schema import KeyValue, KeyValueEncodingType, KeyValueSchema
 from pulsar_py.schema.primitive_schemas import BytesSchema, Int32Schema, StringSchema
+from pulsar_py.schema.schema_info import SchemaInfo
 from pulsar_py.wire import commands
 from tests.producer_parts import TOPIC, confirming, payloads, sent
 from tests.scripted_broker import ScriptedBroker, simulated, simulated_client
@@ -149,3 +150,24 @@ async def test_what_is_no_schema_is_refused(broker: ScriptedBroker) -> None:
         producer = await producer_of(client)
         with pytest.raises(InvalidConfigurationError, match="schema"):
             producer.send_nowait("x", schema=str)
+
+
+class TextSchema(BytesSchema):
+    """One that forgets to encode."""
+
+    def schema_info(self) -> SchemaInfo:
+        return StringSchema().schema_info()
+
+    def encode(self, value: Any) -> bytes:
+        return value
+
+
+@simulated
+async def test_a_schema_that_returns_no_bytes_fails_its_message(broker: ScriptedBroker) -> None:
+    broker.script[BaseCommand.SEND] = confirming()
+    async with simulated_client(broker) as client:
+        producer = await producer_of(client, schema=TextSchema(), batching_enabled=True)
+        with pytest.raises(SchemaSerializationError, match="encode returned str"):
+            producer.send_nowait("text")
+        await producer.send(b"bytes")
+    assert payloads(broker) == [[b"bytes"]]
