@@ -28,8 +28,8 @@ class MemoryLimit:
         """`limit_bytes` 0 means no limit: bytes are counted all the same."""
         self.limit_bytes = limit_bytes
         self.current_bytes = 0
-        # Who waits for room, in order: what each wants, and how it is told.
-        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        # Who waits for room, in order: what each wants, how it is told, and for whom it waits.
+        self._waiters: deque[tuple[int, asyncio.Future[None], object]] = deque()
 
     def _has_room(self) -> bool:
         return not self.limit_bytes or self.current_bytes < self.limit_bytes
@@ -46,17 +46,21 @@ class MemoryLimit:
         """Count `size_bytes` in, room or not: for what can't be refused any more."""
         self.current_bytes += size_bytes
 
-    async def reserve(self, size_bytes: int) -> None:
-        """Return when `size_bytes` are counted in; cancelling counts nothing."""
+    async def reserve(self, size_bytes: int, owner: object = None) -> None:
+        """Return when `size_bytes` are counted in; cancelling counts nothing.
+
+        Raises:
+            Exception: What `fail_waiters` was given for `owner`.
+        """
         if self.try_reserve(size_bytes):
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiter = (size_bytes, granted)
+        waiter = (size_bytes, granted, owner)
         self._waiters.append(waiter)
         try:
             await granted
         except asyncio.CancelledError:
-            if granted.done() and not granted.cancelled():
+            if granted.done() and not granted.cancelled() and granted.exception() is None:
                 self.release(size_bytes)
             elif waiter in self._waiters:
                 self._waiters.remove(waiter)
@@ -72,10 +76,19 @@ class MemoryLimit:
 
     def _grant(self) -> None:
         while self._waiters and self._has_room():
-            size_bytes, granted = self._waiters.popleft()
+            size_bytes, granted, _ = self._waiters.popleft()
             if not granted.done():
                 self.current_bytes += size_bytes
                 granted.set_result(None)
+
+    def fail_waiters(self, owner: object, error: Exception) -> None:
+        """Those who wait for `owner` get nothing any more: others may hold the room for long."""
+        waiters, self._waiters = self._waiters, deque()
+        for waiter in waiters:
+            if waiter[2] is not owner:
+                self._waiters.append(waiter)
+            elif not waiter[1].done():
+                waiter[1].set_exception(error)
 
     @property
     def waiters_count(self) -> int:

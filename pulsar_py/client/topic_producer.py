@@ -283,7 +283,7 @@ class TopicProducer(Producer):
         """With a permit in hand."""
         self._batcher.flush_soon()
         try:
-            await self._memory.reserve(size)
+            await self._memory.reserve(size, self)
         except BaseException:
             self._permits.give_back(1)
             raise
@@ -356,7 +356,7 @@ class TopicProducer(Producer):
         if self._refusal is None:
             self._refusal = error
         self._is_direct = False
-        self._permits.fail_waiters(error)
+        self._fail_waiters(error)
         batched = self._batcher.close()
         self._outbox.fail_all(error)
         self._outbox.end(batched, error)
@@ -364,6 +364,10 @@ class TopicProducer(Producer):
         self._outbox.close()
         if self._context.closed_error is not None:
             self._let_go()
+
+    def _fail_waiters(self, error: Exception) -> None:
+        self._permits.fail_waiters(error)
+        self._memory.fail_waiters(self, error)
 
     async def flush(self) -> None:
         """As `Producer.flush`."""
@@ -408,7 +412,7 @@ class TopicProducer(Producer):
 
     async def _close(self) -> None:
         assert self._refusal is not None, "closing begins with refusing"
-        self._permits.fail_waiters(self._refusal)
+        self._fail_waiters(self._refusal)
         try:
             async with asyncio.timeout(self._context.config.operation_timeout_seconds):
                 try:

@@ -86,3 +86,26 @@ def test_a_cancelled_waiter_holds_nothing(*, is_granted: bool) -> None:
         assert limit.waiters_count == 0
 
     run_virtual(work())
+
+
+def test_waiters_of_one_owner_are_failed_and_others_keep_their_turn() -> None:
+    async def work() -> None:
+        limit = MemoryLimit(10)
+        assert limit.try_reserve(10)
+        owner = object()
+        spawn = asyncio.get_running_loop().create_task
+        mine, cancelled = spawn(limit.reserve(5, owner)), spawn(limit.reserve(5, owner))
+        other = spawn(limit.reserve(3, object()))
+        await asyncio.sleep(0)
+        limit.fail_waiters(owner, ValueError("closed"))
+        cancelled.cancel()
+        await asyncio.wait([mine, cancelled])
+        with pytest.raises(ValueError, match="closed"):
+            mine.result()
+        assert limit.waiters_count == 1
+        assert limit.current_bytes == 10
+        limit.release(10)
+        await other
+        assert limit.current_bytes == 3
+
+    run_virtual(work())

@@ -113,6 +113,26 @@ async def test_a_blocking_producer_admits_nowait_up_to_the_memory(broker: Script
 
 
 @simulated
+async def test_closing_ends_a_wait_for_memory_that_another_producer_holds(
+    broker: ScriptedBroker,
+) -> None:
+    async with simulated_client(
+        broker, memory_limit_bytes=5, operation_timeout_seconds=1
+    ) as client:
+        holder = await producer_of(client, send_timeout_millis=0)
+        waiting = await producer_of(client, block_if_queue_full=True)
+        held = holder.send_nowait(b"12345")
+        send = spawn(waiting.send(b"6"))
+        await asyncio.sleep(1)
+        await waiting.close()
+        with pytest.raises(AlreadyClosedError, match=TOPIC):
+            await asyncio.wait_for(send, 1)
+        assert client.context.memory_limit.current_bytes == 5
+        assert waiting.pending_count() == 0
+    assert isinstance(held.exception(), AlreadyClosedError)
+
+
+@simulated
 async def test_a_blocking_producer_waits_for_memory(broker: ScriptedBroker) -> None:
     async with simulated_client(broker, memory_limit_bytes=5) as client:
         producer = await producer_of(client, block_if_queue_full=True)
