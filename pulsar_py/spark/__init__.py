@@ -5,3 +5,7 @@ Nothing of it is loaded by `import pulsar_py`. What is marked pure needs no Spar
 
 Third-party packages it may import: pyspark, pyarrow, fastavro, protobuf.
 """
+
+from pulsar_py.spark.shortcuts import read_topic, register, write_stream, write_topic
+
+__all__ = ["read_topic", "register", "write_stream", "write_topic"]
