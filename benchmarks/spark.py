@@ -7,7 +7,7 @@ of up to 1,000. Sessions of `local[1]` and `local[2]` take turns, each in a proc
 within each the loads do: the connector's rows into Spark's noop sink, the same rows from Parquet
 files by Spark's own reader, the same messages as tuples, and topic to Parquet. What counts are
 ratios within one run. CPU is that of the JVM, all its Python workers and, apart, of the broker.
-At last, a topic of 1 MB messages is read, and the memory of the largest Python worker is shown.
+Before them, a topic of 1 MB messages is read, for the memory of the largest Python worker.
 """
 
 from __future__ import annotations
@@ -223,6 +223,8 @@ class Session:
     def run(self) -> None:
         """All loads; the first read of each kind warms up."""
         job = self._job
+        # First, because what a worker has taken it keeps, and workers are used again.
+        self._drain("1 MB messages", LARGE_COUNT, self._topic(0, LARGE_COUNT))
         parquet = f"{job.directory}/parquet-{job.cores}"
         self._topic(1, job.rows).limit(10).write.format("noop").mode("overwrite").save()
         for number in range(job.rounds):
@@ -237,8 +239,6 @@ class Session:
             self._drain("arrow, 2 partitions", job.rows, self._topic(2, job.rows))
         for rows in job.growth:
             self._drain(f"arrow, {rows} rows", rows, self._topic(1, rows))
-        if job.cores == os.cpu_count() or job.cores > 1:
-            self._drain("1 MB messages", LARGE_COUNT, self._topic(0, LARGE_COUNT))
 
 
 # --- the run -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
@@ -29,11 +29,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EntryKey",
+    "EntryMetadata",
     "Message",
+    "OwnMetadata",
     "ReceivedEntry",
     "ReceivedMessageId",
     "ValueDecoder",
 ]
+
+EntryMetadata: TypeAlias = MessageMetadata
+"""What stands before an entry."""
+
+OwnMetadata: TypeAlias = MessageMetadata | SingleMessageMetadata
+"""What has a message's key, properties and event time; in a batch a part of its own."""
 
 EntryKey = tuple[int, int]
 """Ledger and entry: how trackers name an entry. A plain tuple, because there is one an entry."""
@@ -210,18 +218,16 @@ class Message:
         """The metadata that has key, properties and event time of this message, to read only."""
         return self._fields()
 
-    def metadata_among(
-        self, known: dict[bytes, SingleMessageMetadata]
-    ) -> MessageMetadata | SingleMessageMetadata:
+    def metadata_among(self, known: dict[bytes, OwnMetadata]) -> OwnMetadata:
         """As `own_metadata`; what has the same bytes as one in `known` is not parsed again."""
         single = self._single
         if isinstance(single, bytes):
-            parsed = known.get(single)
-            if parsed is None:
-                parsed = known[single] = SingleMessageMetadata.FromString(single)
-            self._single = parsed
-            return parsed
-        return self.entry.metadata if single is None else single
+            shared = known.get(single)
+            if isinstance(shared, SingleMessageMetadata):
+                self._single = shared
+            else:
+                known[single] = self.own_metadata
+        return self.own_metadata
 
     def properties(self) -> dict[str, str]:
         """What the application attached."""

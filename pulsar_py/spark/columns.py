@@ -20,16 +20,12 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from pulsar_py.client.message import Message
+from pulsar_py.client.message import Message, OwnMetadata
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
-from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 
 Array: TypeAlias = Any
 """An Arrow array of the type its column says; pyarrow ships no types."""
-
-Metadata: TypeAlias = MessageMetadata | SingleMessageMetadata
-"""What has key, properties and event time of a message."""
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 PROPERTIES: Final = pa.map_(pa.string(), pa.string())
@@ -50,18 +46,18 @@ class Rows:
         return [list(run) for _, run in groupby(self.messages, _ENTRY)]
 
     @cached_property
-    def _own(self) -> tuple[Sequence[Message], list[Metadata], list[int] | None]:
+    def _own(self) -> tuple[Sequence[Message], list[OwnMetadata], list[int] | None]:
         """Messages that have metadata of their own, these, and for each row which it has.
 
         None: each row has its own. Whether any are shared is guessed from the first messages.
         """
-        known: dict[bytes, SingleMessageMetadata] = {}
+        known: dict[bytes, OwnMetadata] = {}
         first = self.messages[:_PROBE]
         if len({id(message.metadata_among(known)) for message in first}) * 2 > len(first):
             return self.messages, [message.own_metadata for message in self.messages], None
         places: dict[int, int] = {}
         distinct: list[Message] = []
-        found: list[Metadata] = []
+        found: list[OwnMetadata] = []
         rows: list[int] = []
         for message in self.messages:
             metadata = message.metadata_among(known)
@@ -74,7 +70,7 @@ class Rows:
         return distinct, found, rows
 
     def of_own_metadata(
-        self, build: Callable[[Sequence[Message], Sequence[Metadata]], Array]
+        self, build: Callable[[Sequence[Message], Sequence[OwnMetadata]], Array]
     ) -> Array:
         """A column of what has key, properties and event time: built once for each metadata.
 
@@ -127,7 +123,7 @@ def _build_keys(rows: Rows) -> Array:
     return rows.of_own_metadata(_keys_of)
 
 
-def _keys_of(messages: Sequence[Message], metadata: Sequence[Metadata]) -> Array:
+def _keys_of(messages: Sequence[Message], metadata: Sequence[OwnMetadata]) -> Array:
     keys: list[bytes | None] = [
         each.partition_key.encode() if each.HasField("partition_key") else None for each in metadata
     ]
@@ -141,7 +137,7 @@ def _build_properties(rows: Rows) -> Array:
     return rows.of_own_metadata(_properties_of)
 
 
-def _properties_of(_: Sequence[Message], metadata: Sequence[Metadata]) -> Array:
+def _properties_of(_: Sequence[Message], metadata: Sequence[OwnMetadata]) -> Array:
     pairs: list[list[tuple[str, str]]] = []
     for own in metadata:
         properties = own.properties
@@ -156,7 +152,7 @@ def _build_event_times(rows: Rows) -> Array:
     return rows.of_own_metadata(_event_times_of)
 
 
-def _event_times_of(_: Sequence[Message], metadata: Sequence[Metadata]) -> Array:
+def _event_times_of(_: Sequence[Message], metadata: Sequence[OwnMetadata]) -> Array:
     micros = [each.event_time * _MICROS_PER_MILLI or None for each in metadata]
     return pa.array(micros, TIMESTAMP)
 

@@ -28,11 +28,10 @@ from pulsar_py.client.chunk_assembly import ChunkListener
 from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.enums import SubscriptionMode
-from pulsar_py.client.message import EntryKey, Message
+from pulsar_py.client.message import EntryKey, EntryMetadata, Message
 from pulsar_py.common.errors import ClientTimeoutError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import EARLIEST, Position
-from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.spark.planning import Piece
 
 logger = logging.getLogger(__name__)
@@ -100,7 +99,7 @@ class ChunksOfPiece:
         # One past the last chunk that came.
         self.next_position = EARLIEST
 
-    def on_chunk(self, key: EntryKey, metadata: MessageMetadata, is_begun: bool) -> None:  # noqa: FBT001 - a ChunkListener
+    def on_chunk(self, key: EntryKey, metadata: EntryMetadata, is_begun: bool) -> None:  # noqa: FBT001 - a ChunkListener
         """Take in a chunk."""
         self.next_position = Position(key[0], key[1] + 1)
         is_last = metadata.chunk_id + 1 == metadata.num_chunks_from_msg
@@ -125,7 +124,7 @@ class BrokerEntrySource:
         fail_on_data_loss: bool,
         is_compacted: bool = False,
         subscription_prefix: str = "spark-pulsar",
-        queue_bytes: int = 32 << 20,
+        queue_bytes: int = 16 << 20,
         crypto_key_reader: Any = None,  # Any: as ConsumerConfig has it
     ) -> None:
         """Nothing is opened yet.
