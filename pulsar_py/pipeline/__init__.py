@@ -6,5 +6,5 @@
 `settings`, `submit`, `lags`, `tables` and `svg` are pure. Spark is imported when a pipeline runs,
 `deltalake` when a Delta table is touched; nothing here is loaded by `import pulsar_py`.
 
-Third-party packages it may import: pyspark, py4j, pyarrow, deltalake, rich.
+Third-party packages it may import: pyspark, pyarrow, deltalake, rich.
 """

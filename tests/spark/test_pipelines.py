@@ -25,7 +25,7 @@ from pulsar_py.pipeline.backfill import BackfillSettings, backfill
 from pulsar_py.pipeline.compact import CompactSettings, compact
 from pulsar_py.pipeline.copy import CopySettings, copy
 from pulsar_py.pipeline.export import ExportSettings, default_checkpoint, export
-from pulsar_py.pipeline.lake import LakeSettings, open_table, read_table
+from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, open_table, read_table
 from pulsar_py.pipeline.progress import Step
 from pulsar_py.pipeline.replay import ReplaySettings, replay
 from pulsar_py.pipeline.report import ReportSettings, report
@@ -35,7 +35,7 @@ from pulsar_py.pipeline.settings import (
     TopicRange,
     TopicTarget,
 )
-from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.tables import TableSchemaError, Target, Transaction
 from pulsar_py.pipeline.topics import Streaming
 from pulsar_py.pipeline.watch import Watch
 from pulsar_py.testing.broker_thread import BrokerThread
@@ -141,6 +141,32 @@ def test_an_export_goes_on_where_it_stopped(
         deltalake = pytest.importorskip("deltalake")
         read_back = deltalake.DeltaTable(target.path).to_pyarrow_table(columns=["value"])
         assert read_back.num_rows == 150
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_a_batch_is_added_once_and_its_columns_with_it(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    target = Target.parse(f"{kind}:{tmp_path / 'table'}")
+    writer = LakeWriter(LakeSettings(target=target, file_bytes=1500), Watch())
+    staged = target.path / "_staging" / Transaction("q", 0).file_prefix
+    staged.mkdir(parents=True)
+    left = target.path / f"{staged.name}-00009.parquet"  # of an attempt that failed
+    left.touch()
+    rows = spark.range(0, 1000, 1, 2).toDF("id")
+    assert writer.append(rows, Transaction("q", 0)) == 1000
+    assert writer.append(rows, Transaction("q", 0)) == 0
+    assert not left.exists()
+    wider = rows.selectExpr("id", "array(map('a', id)) as tags", "timestamp_millis(id) as t")
+    assert writer.append(wider, Transaction("q", 1)) == 1000
+    assert len(open_table(target).files()) > 4, "large files are split"
+    with pytest.raises(TableSchemaError, match="column 'id'"):
+        writer.append(rows.selectExpr("cast(id as string) id"), Transaction("q", 2))
+    writer.compact()
+    found = read_table(spark, target)
+    assert found.count() == 2000
+    assert found.where("tags is null").count() == 1000
+    assert found.selectExpr("sum(id)").collect()[0][0] == 2 * sum(range(1000))
 
 
 # --- copy ----------------------------------------------------------------------------------------
