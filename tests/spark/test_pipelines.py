@@ -313,6 +313,34 @@ def test_windows_are_counted_by_key(
     assert [row.top for row in rows] == list(range(10, 20))
 
 
+def test_windows_go_to_a_topic_and_are_copied_as_a_stream(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    publish(cluster, topic, range(20), event_timestamp=3_600_000)
+    windows = f"{topic}-windows"
+    settings = AggregateSettings(
+        source=TopicRange(cluster=cluster, topic=topic),
+        keys=["cast(__key as string) as digit"],
+        aggregates="count",
+        window_seconds=60,
+        time_column="__eventTime",
+        topic=TopicTarget(cluster=cluster, topic=windows, idempotency_key="windows"),
+    )
+    aggregate(spark, settings)
+    aggregate(spark, settings)
+    copied = CopySettings(
+        source=TopicRange(cluster=cluster, topic=windows),
+        target=TopicTarget(cluster=cluster, topic=f"{windows}-to"),
+        streaming=Streaming(checkpoint=str(tmp_path / "checkpoint")),
+    )
+    copy(spark, copied)
+    copy(spark, copied)
+    found = stored(cluster, f"{windows}-to")
+    assert sorted(each.partition_key() for each in found) == [str(digit) for digit in range(10)]
+    assert json.loads(found[0].data())["count"] == 2
+    assert found[0].event_timestamp() == 3_660_000
+
+
 def test_a_page_of_a_topics_traffic(
     spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
