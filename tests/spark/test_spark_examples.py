@@ -1,0 +1,59 @@
+"""Each program of examples/spark runs as its first lines say, in the run's session."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_py.testing.broker_thread import BrokerThread
+from tests.spark.conftest import ROOT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXAMPLES = ROOT / "examples" / "spark"
+PRINTED = {
+    "write_batch.py": ["100 messages"],
+    "read_batch.py": ["page-0 100", "page-1 100", "page-2 100"],
+    "read_range.py": ["since then: 50", "are 150"],
+    "records.py": ["'sensor', 'celsius'", "sensor-0 14.5", "sensor-1 15.0"],
+    "columns.py": ["['__entryId', '__publishTime'] 10", "'__producerName'", "b'"],
+    "stream_to_parquet.py": ["100 rows in the lake", "130 rows in the lake"],
+    "exactly_once.py": ["100 messages copied, 100 different"],
+    "undecodable.py": ["spark-broken: message", "['sound']", r"b'\xff\xfe'"],
+}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BrokerThread]:
+    with BrokerThread(config={"brokerDeduplicationEnabled": True}) as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_program_prints_what_it_should(  # noqa: PLR0917 - fixtures
+    spark: SparkSession,
+    broker: BrokerThread,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert spark is not None
+    arguments = [name, broker.service_url, broker.web_service_url, str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert [text for text in PRINTED[name] if text not in printed] == [], printed
+
+
+def test_each_program_is_run_and_is_in_the_guide() -> None:
+    programs = {path.name for path in EXAMPLES.glob("*.py")}
+    assert programs == set(PRINTED)
+    guide = (ROOT / "docs" / "spark" / "GUIDE.md").read_text()
+    assert [name for name in programs if f"examples/spark/{name})" not in guide] == []
