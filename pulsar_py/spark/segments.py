@@ -58,7 +58,7 @@ class QueueSize:
 
     MINIMUM: Final = 2
     MAXIMUM: Final = 8000
-    PROBE: Final = 16
+    PROBE: Final = 8
     """Before anything is known of the messages' size."""
 
     def __init__(self, limit_bytes: int) -> None:
@@ -124,7 +124,7 @@ class BrokerEntrySource:
         fail_on_data_loss: bool,
         is_compacted: bool = False,
         subscription_prefix: str = "spark-pulsar",
-        queue_bytes: int = 16 << 20,
+        queue_bytes: int = 8 << 20,
         crypto_key_reader: Any = None,  # Any: as ConsumerConfig has it
     ) -> None:
         """Nothing is opened yet.
