@@ -1,7 +1,7 @@
 """`pulsar-py standalone`: one broker in this process until a signal ends it (edge).
 
 Says in one line on standard output when both ports answer and where; logs go to standard error. The
-first SIGTERM or SIGINT stops the broker cleanly with everything flushed, the second one kills.
+first SIGTERM or SIGINT stops the broker cleanly with everything flushed, the same one again kills.
 Exit codes: 0 after a clean stop, 1 when it could not start (one line says why).
 """
 
@@ -133,15 +133,17 @@ def _port(wanted: int | None, configured: int | None) -> int:
 
 
 def _signals_to_event() -> asyncio.Event:
-    """An event that the first SIGTERM or SIGINT sets; the second one has its usual effect."""
+    """An event that the first SIGTERM or SIGINT sets; the same one again has its usual effect.
+
+    Supervisors send one after the other, and mean the same by both.
+    """
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
-    def stop() -> None:
+    def stop(number: int) -> None:
         stopping.set()
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
+        loop.remove_signal_handler(number)
 
     for number in _SIGNALS:
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, stop, number)
     return stopping

@@ -89,9 +89,17 @@ def test_logs_have_the_format_asked_for(
     assert [type(each.formatter) for each in root_logger.handlers] == [formatter]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_the_first_signal_stops_it(
-    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (signal.SIGTERM,),
+        (signal.SIGINT,),
+        (signal.SIGINT, signal.SIGTERM),
+        (signal.SIGTERM, signal.SIGINT),
+    ],
+)
+async def test_signals_stop_it_once_each(
+    numbers: tuple[signal.Signals, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     printed = ""
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
@@ -99,7 +107,9 @@ async def test_the_first_signal_stops_it(
         while "\n" not in printed:
             await asyncio.sleep(0.001)
             printed += capsys.readouterr().out
-        os.kill(os.getpid(), number)
+        for number in numbers:
+            os.kill(os.getpid(), number)
+            await asyncio.sleep(0)
     words = printed.split()
     assert words[:2] == ["pulsar-py", "ready:"]
     assert words[2].startswith("pulsar://127.0.0.1:")
