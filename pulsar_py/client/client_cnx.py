@@ -39,7 +39,12 @@ from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, FeatureFlags
 from pulsar_py.wire import client_commands, commands
 from pulsar_py.wire.connection_state import ConnectionState, KeepAlive, KeepAliveDecision, Side
-from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE, FrameDecoder, max_frame_bytes
+from pulsar_py.wire.framing import (
+    DEFAULT_MAX_MESSAGE_SIZE,
+    Frame,
+    FrameDecoder,
+    max_frame_bytes,
+)
 from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
@@ -55,6 +60,9 @@ WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
 """More than this in the socket's buffer, and the connection is not writable."""
 CLOSE_FLUSH_SECONDS: Final = 2.0
 """How long a closed connection may take to send what was queued before."""
+_PROGRESS_BYTES: Final = 1024
+"""So much at once of a frame that is not complete shows that the broker is there. Less does not:
+one that announced more than it sends would be believed for ever, for its answers to each PING."""
 
 Buffer = bytes | bytearray | memoryview
 _MESSAGE: Final = BaseCommand.MESSAGE
@@ -135,10 +143,12 @@ class ClientCnx(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Cut, parse and hand on; then let everybody know who got something."""
         # Hot path: consume and produce in `make bench-client`.
-        self._keep_alive.is_waiting = False
         touched: Touched = {}
         try:
-            self._take(data, touched)
+            frames = self._decoder.decode(data)
+            if frames or len(data) >= _PROGRESS_BYTES:
+                self._keep_alive.is_waiting = False
+            self._take(frames, touched)
         except ProtocolError as error:
             self._close_abruptly(f"broke the protocol: {error}")
         except Exception as error:
@@ -149,10 +159,10 @@ class ClientCnx(asyncio.Protocol):
         for handler in touched:
             handler.on_batch_end()
 
-    def _take(self, data: bytes, touched: Touched) -> None:
+    def _take(self, frames: list[Frame], touched: Touched) -> None:
         producers, consumers = self._handlers.producers, self._handlers.consumers
         read_command = commands.read_command
-        for command_bytes, payload in self._decoder.decode(data):
+        for command_bytes, payload in frames:
             command = read_command(command_bytes)
             kind = command.type
             if kind not in self._state.legal:

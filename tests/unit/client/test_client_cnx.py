@@ -312,6 +312,28 @@ async def test_an_idle_connection_asks_and_stays(broker: ScriptedBroker) -> None
 
 
 @simulated
+async def test_a_frame_that_never_ends_is_given_up_though_pings_are_answered(
+    broker: ScriptedBroker,
+) -> None:
+    async with Connected(broker) as cnx:
+        broker.end.push((5_000_000).to_bytes(4) + (10).to_bytes(4))
+        await asyncio.sleep(61)
+        assert not cnx.is_connected
+        assert broker.types().count("PING") == 1
+
+
+@simulated
+async def test_a_long_frame_may_come_slowly(broker: ScriptedBroker) -> None:
+    broker.script[BaseCommand.PING] = lambda end, command: None
+    async with Connected(broker) as cnx:
+        broker.end.push((100_000).to_bytes(4) + (10).to_bytes(4))
+        for _ in range(20):
+            broker.end.push(bytes(1024))
+            await asyncio.sleep(20)
+        assert cnx.is_connected
+
+
+@simulated
 async def test_a_broker_that_stops_answering_is_given_up(broker: ScriptedBroker) -> None:
     broker.script[BaseCommand.PING] = lambda end, command: None
     recorder = Recorder()
