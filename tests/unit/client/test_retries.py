@@ -64,7 +64,7 @@ def test_an_inner_time_out_is_handed_on_as_it_is() -> None:
         raise errors.ClientTimeoutError("inner")
 
     async def work() -> None:
-        with pytest.raises(errors.ClientTimeoutError, match="^inner$"):
+        with pytest.raises(errors.ClientTimeoutError, match=r"^inner$"):
             await within(inner(), 2, "thing")
 
     run_virtual(work())
