@@ -11,7 +11,7 @@ from pulsar_py.client.retries import FATAL_ONCE_OPEN, is_retriable, repeat, with
 from pulsar_py.common import errors
 from pulsar_py.testing.clock import VirtualClock, run_virtual
 
-RETRIABLE = {
+RETRIABLE = [
     errors.ClientTimeoutError,
     errors.ConnectError,
     errors.ConnectionClosedError,
@@ -24,7 +24,7 @@ RETRIABLE = {
     errors.ProducerBlockedQuotaExceededError,
     errors.AuthenticationDataError,
     errors.TopicFencedError,
-}
+]
 
 
 @pytest.mark.parametrize("kind", RETRIABLE)
@@ -124,5 +124,20 @@ def test_at_the_end_of_vain_attempts_the_last_error_is_told() -> None:
     async def work() -> None:
         with pytest.raises(errors.ClientTimeoutError, match=r"topic t: .* nobody there"):
             await repeated(attempts(errors.ConnectError("nobody there")))
+
+    run_virtual(work())
+
+
+def test_an_attempt_that_is_cut_short_does_not_hide_why_there_were_several() -> None:
+    async def attempt(_seconds: float) -> str:
+        if asyncio.get_running_loop().time() < 1:
+            raise errors.ConnectError("nobody there")
+        await asyncio.sleep(100)
+        return "too late"
+
+    async def work() -> None:
+        with pytest.raises(errors.ClientTimeoutError, match=r"topic t: .* in 10 s.* nobody there"):
+            await repeated(attempt)
+        assert asyncio.get_running_loop().time() == 10
 
     run_virtual(work())
