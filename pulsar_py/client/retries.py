@@ -119,6 +119,7 @@ async def repeat(
     """
     backoff = Backoff(chance, initial_seconds=initial_seconds, maximum_seconds=maximum_seconds)
     deadline = clock.monotonic_seconds() + timeout_seconds
+    previous: PulsarError | None = None
     while True:
         left = deadline - clock.monotonic_seconds()
         try:
@@ -128,8 +129,14 @@ async def repeat(
             delay = backoff.next_delay(now)
             if not is_retriable(error):
                 raise
+            if previous is not None and now >= deadline and isinstance(error, ClientTimeoutError):
+                # Cut short: what it had too little time for says nothing, what went before does.
+                raise ClientTimeoutError(
+                    f"{subject}: no success in {timeout_seconds:g} s, last: {previous}"
+                ) from previous
             if now + delay >= deadline:
                 raise _over(error, subject, timeout_seconds) from error
+            previous = error
         await clock.sleep(delay)
 
 
