@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
@@ -28,6 +29,9 @@ from pulsar_py.spark.segments import BrokerEntrySource
 logger = logging.getLogger(__name__)
 
 Run = Sequence[Message]
+
+LARGE_BYTES: Final = 64 << 10
+"""Messages from this size on are few enough to give memory back after each run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,9 @@ class ReadTask:
         with closing(read_runs(self.options, planned)) as runs:
             for run in runs:
                 yield from builder.add(run)
+                if run[0].size() >= LARGE_BYTES:
+                    # Spark copies each batch; what Arrow's pool keeps of large ones adds up.
+                    pa.default_memory_pool().release_unused()
         yield from builder.finish()
         if builder.dropped_count:
             logger.warning(

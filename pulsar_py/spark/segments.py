@@ -36,7 +36,7 @@ from pulsar_py.spark.planning import Piece
 
 logger = logging.getLogger(__name__)
 
-RUN_BYTES: Final = 2 << 20
+RUN_BYTES: Final = 1 << 20
 """Payload of one run of messages, about."""
 RUN_MESSAGES: Final = 4000
 LOOK_BACK_MESSAGES: Final = 20_000
@@ -58,7 +58,7 @@ class QueueSize:
 
     MINIMUM: Final = 2
     MAXIMUM: Final = 8000
-    PROBE: Final = 8
+    PROBE: Final = 4
     """Before anything is known of the messages' size."""
 
     def __init__(self, limit_bytes: int) -> None:
@@ -124,7 +124,7 @@ class BrokerEntrySource:
         fail_on_data_loss: bool,
         is_compacted: bool = False,
         subscription_prefix: str = "spark-pulsar",
-        queue_bytes: int = 8 << 20,
+        queue_bytes: int = 4 << 20,
         crypto_key_reader: Any = None,  # Any: as ConsumerConfig has it
     ) -> None:
         """Nothing is opened yet.

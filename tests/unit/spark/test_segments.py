@@ -174,12 +174,11 @@ def test_the_end_of_a_message_is_torn_once_and_within_the_piece_alone() -> None:
 
 
 def test_the_queue_is_made_for_the_messages_size() -> None:
-    size = QueueSize(12_000)
+    size = QueueSize(100_000)
     assert size.messages_count == QueueSize.PROBE
-    assert size.observe([plain(b"x" * 4000)])
-    assert size.messages_count == 3
-    assert not size.observe([plain(b"x" * 4500)])
-    size = QueueSize(12_000)
+    assert size.observe([plain(b"x" * 1000)])
+    assert size.messages_count == 100
+    assert not size.observe([plain(b"x" * 1500)])
     assert size.observe([plain(b"x" * 100_000)])
     assert size.messages_count == QueueSize.MINIMUM
 
