@@ -51,11 +51,18 @@ if TYPE_CHECKING:
     from pulsar_py.client.message import Message
     from pulsar_py.client.message_crypto import EncryptionContext, EncryptionKey
     from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+    from pulsar_py.client.options import (
+        ClientOptions,
+        ConsumerOptions,
+        ProducerOptions,
+        ReaderOptions,
+    )
     from pulsar_py.client.partitioned_producer import PartitionedProducer
     from pulsar_py.client.pattern_consumer import PatternConsumer
     from pulsar_py.client.producer import Producer
     from pulsar_py.client.reader import Reader
     from pulsar_py.client.redelivery_backoff import MultiplierRedeliveryBackoff, RedeliveryBackoff
+    from pulsar_py.client.send_result import SendResult
     from pulsar_py.client.service_url import ServiceUrlProvider
     from pulsar_py.client.statistics import ConsumerStatistics, ProducerStatistics
     from pulsar_py.client.table_view import TableView
@@ -116,6 +123,8 @@ if TYPE_CHECKING:
     from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
     from pulsar_py.standalone import Broker
 
+    __version__: str
+
 __all__ = [
     "AlreadyClosedError",
     "Authentication",
@@ -132,6 +141,7 @@ __all__ = [
     "ChecksumError",
     "Client",
     "ClientError",
+    "ClientOptions",
     "ClientTimeoutError",
     "CompressionType",
     "ConfigurationError",
@@ -147,6 +157,7 @@ __all__ = [
     "ConsumerInterceptor",
     "ConsumerKeySharedPolicy",
     "ConsumerNotFoundError",
+    "ConsumerOptions",
     "ConsumerStatistics",
     "ConsumerType",
     "ControlledClusterFailover",
@@ -189,11 +200,13 @@ __all__ = [
     "ProducerCryptoFailureAction",
     "ProducerFencedError",
     "ProducerInterceptor",
+    "ProducerOptions",
     "ProducerQueueFullError",
     "ProducerStatistics",
     "ProtocolError",
     "PulsarError",
     "Reader",
+    "ReaderOptions",
     "RedeliveryBackoff",
     "RegexSubscriptionMode",
     "RemoteProtocolError",
@@ -201,6 +214,7 @@ __all__ = [
     "SchemaInfo",
     "SchemaSerializationError",
     "SchemaType",
+    "SendResult",
     "ServiceError",
     "ServiceInfo",
     "ServiceMetadataError",
@@ -236,6 +250,7 @@ _HOMES = {
     "ChecksumError": "pulsar_py.common.errors",
     "Client": "pulsar_py.client.client",
     "ClientError": "pulsar_py.common.errors",
+    "ClientOptions": "pulsar_py.client.options",
     "ClientTimeoutError": "pulsar_py.common.errors",
     "CompressionType": "pulsar_py.client.enums",
     "ConfigurationError": "pulsar_py.common.errors",
@@ -251,6 +266,7 @@ _HOMES = {
     "ConsumerInterceptor": "pulsar_py.client.consumer_interceptor",
     "ConsumerKeySharedPolicy": "pulsar_py.client.key_shared_policy",
     "ConsumerNotFoundError": "pulsar_py.common.errors",
+    "ConsumerOptions": "pulsar_py.client.options",
     "ConsumerStatistics": "pulsar_py.client.statistics",
     "ConsumerType": "pulsar_py.client.enums",
     "ControlledClusterFailover": "pulsar_py.client.cluster_failover",
@@ -293,11 +309,13 @@ _HOMES = {
     "ProducerCryptoFailureAction": "pulsar_py.client.enums",
     "ProducerFencedError": "pulsar_py.common.errors",
     "ProducerInterceptor": "pulsar_py.client.interceptors",
+    "ProducerOptions": "pulsar_py.client.options",
     "ProducerQueueFullError": "pulsar_py.common.errors",
     "ProducerStatistics": "pulsar_py.client.statistics",
     "ProtocolError": "pulsar_py.common.errors",
     "PulsarError": "pulsar_py.common.errors",
     "Reader": "pulsar_py.client.reader",
+    "ReaderOptions": "pulsar_py.client.options",
     "RedeliveryBackoff": "pulsar_py.client.redelivery_backoff",
     "RegexSubscriptionMode": "pulsar_py.client.enums",
     "RemoteProtocolError": "pulsar_py.common.errors",
@@ -305,6 +323,7 @@ _HOMES = {
     "SchemaInfo": "pulsar_py.schema.schema_info",
     "SchemaSerializationError": "pulsar_py.common.errors",
     "SchemaType": "pulsar_py.schema.schema_info",
+    "SendResult": "pulsar_py.client.send_result",
     "ServiceError": "pulsar_py.common.errors",
     "ServiceInfo": "pulsar_py.client.cluster_failover",
     "ServiceMetadataError": "pulsar_py.common.errors",
@@ -325,13 +344,15 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name from the module it lives in; `__version__` from the installed package."""
-    if name == "__version__":
-        return import_module("importlib.metadata").version("pulsar_py")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # a checker that sees it takes any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        """Load a public name from where it lives; `__version__` from the installed package."""
+        if name == "__version__":
+            return import_module("importlib.metadata").version("pulsar_py")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

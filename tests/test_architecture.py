@@ -243,7 +243,11 @@ def _exports_lazily(node: ast.stmt) -> bool:
     """What a package needs to re-export on first use: PEP 562, and imports for the checker."""
     if isinstance(node, ast.FunctionDef):
         return node.name in {"__getattr__", "__dir__"}
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    if not isinstance(node, ast.If):
+        return False
+    if ast.unparse(node.test) == "not TYPE_CHECKING":  # what would take any name before a checker
+        return all(_exports_lazily(each) for each in node.body)
+    return ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def test_every_module_says_what_it_is_for() -> None:

@@ -75,3 +75,12 @@ def test_the_client_loads_nothing_of_the_server() -> None:
     for package in ("server", "storage", "metadata", "managed_ledger", "admin", "standalone"):
         assert f"pulsar_py.{package}" not in loaded
     assert not loaded & {"cryptography", "fastavro", "http.client", "lz4", "zstandard"}
+
+
+@pytest.mark.parametrize("name", ["pulsar_py", "pulsar_py.client", "pulsar_py.schema"])
+def test_the_checker_sees_no_getattr_that_takes_any_name(name: str) -> None:
+    tree = next(module.tree for module in PACKAGES if module.name == name)
+
+    assert not any(
+        isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body
+    )

@@ -50,11 +50,18 @@ if TYPE_CHECKING:
     from pulsar_py.client.message import Message
     from pulsar_py.client.message_crypto import EncryptionContext, EncryptionKey
     from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+    from pulsar_py.client.options import (
+        ClientOptions,
+        ConsumerOptions,
+        ProducerOptions,
+        ReaderOptions,
+    )
     from pulsar_py.client.partitioned_producer import PartitionedProducer
     from pulsar_py.client.pattern_consumer import PatternConsumer
     from pulsar_py.client.producer import Producer
     from pulsar_py.client.reader import Reader
     from pulsar_py.client.redelivery_backoff import MultiplierRedeliveryBackoff, RedeliveryBackoff
+    from pulsar_py.client.send_result import SendResult
     from pulsar_py.client.service_url import ServiceUrlProvider
     from pulsar_py.client.statistics import ConsumerStatistics, ProducerStatistics
     from pulsar_py.client.table_view import TableView
@@ -129,6 +136,7 @@ __all__ = [
     "ChecksumError",
     "Client",
     "ClientError",
+    "ClientOptions",
     "ClientTimeoutError",
     "CompressionType",
     "ConfigurationError",
@@ -144,6 +152,7 @@ __all__ = [
     "ConsumerInterceptor",
     "ConsumerKeySharedPolicy",
     "ConsumerNotFoundError",
+    "ConsumerOptions",
     "ConsumerStatistics",
     "ConsumerType",
     "ControlledClusterFailover",
@@ -186,11 +195,13 @@ __all__ = [
     "ProducerCryptoFailureAction",
     "ProducerFencedError",
     "ProducerInterceptor",
+    "ProducerOptions",
     "ProducerQueueFullError",
     "ProducerStatistics",
     "ProtocolError",
     "PulsarError",
     "Reader",
+    "ReaderOptions",
     "RedeliveryBackoff",
     "RegexSubscriptionMode",
     "RemoteProtocolError",
@@ -198,6 +209,7 @@ __all__ = [
     "SchemaInfo",
     "SchemaSerializationError",
     "SchemaType",
+    "SendResult",
     "ServiceError",
     "ServiceInfo",
     "ServiceMetadataError",
@@ -218,11 +230,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name from the module it lives in; the package around has the table."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(sys.modules["pulsar_py"], name)
+if not TYPE_CHECKING:  # a checker that sees it takes any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        """Load a public name from the module it lives in; the package around has the table."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(sys.modules["pulsar_py"], name)
 
 
 def __dir__() -> list[str]:

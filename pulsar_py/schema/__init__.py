@@ -118,13 +118,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name from the module that has it."""
-    from pulsar_py.schema.public_names import MODULES  # noqa: PLC0415 - the table, on first use
+if not TYPE_CHECKING:  # a checker that sees it takes any name for one of ours
 
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
+    def __getattr__(name: str) -> object:
+        """Load a public name from the module that has it."""
+        from pulsar_py.schema.public_names import MODULES  # noqa: PLC0415 - the table, on first use
+
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:
