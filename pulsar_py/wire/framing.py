@@ -32,6 +32,10 @@ SIZES: Final = Struct(">II")
 SIZE: Final = Struct(">I")
 SIZES_SIZE: Final = 8
 
+_TLS_RECORD_TYPES: Final = range(20, 24)
+_TLS_MAJOR_VERSION: Final = 3
+_HTTP_STARTS: Final = frozenset({b"HTTP", b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI"})
+
 _SMALL_PIECE = 4096  # shorter pieces are gathered in a bytearray; longer ones stay as they came
 _GATHER_LIMIT = 64 * 1024  # ... of at most this many bytes
 
@@ -193,10 +197,22 @@ class FrameDecoder:
             signed = total_size - 2**32 if total_size >= 2**31 else total_size
             raise RemoteProtocolError(
                 f"frame of {signed} bytes after its size field, allowed are {self._max_total_size}"
+                + _guess(total_size)
             )
         raise RemoteProtocolError(
             f"command of {command_size} bytes does not fit its frame of {total_size} bytes"
         )
+
+
+def _guess(total_size: int) -> str:
+    """What somebody seems to speak whose first bytes gave that size; empty where nothing is known.
+
+    TLS records begin with their type (20 to 23) and version 3.x, HTTP with a method or "HTTP".
+    """
+    start = SIZE.pack(total_size)
+    if start[0] in _TLS_RECORD_TYPES and start[1] == _TLS_MAJOR_VERSION:
+        return ": the peer seems to speak TLS"
+    return ": the peer seems to speak HTTP" if start in _HTTP_STARTS else ""
 
 
 def encode_command(command: BaseCommand) -> bytes:

@@ -158,3 +158,17 @@ def test_a_frame_the_peer_would_refuse_is_not_sent() -> None:
     command = BaseCommand(type=BaseCommand.SEND)
     with pytest.raises(LocalProtocolError, match="allowed are 10340"):
         framing.encode_message(command, bytes(11_000), max_message_size=100)
+
+
+@pytest.mark.parametrize(
+    ("start", "protocol"),
+    [
+        (b"\x16\x03\x01\x02", "TLS"),  # 369295618
+        (b"\x15\x03\x03\x00", "TLS"),
+        (b"GET ", "HTTP"),  # 1195725856
+        (b"HTTP", "HTTP"),  # 1213486160
+    ],
+)
+def test_the_start_of_another_protocol_is_named(start: bytes, protocol: str) -> None:
+    with pytest.raises(RemoteProtocolError, match=f"the peer seems to speak {protocol}$"):
+        FrameDecoder(5_000_000).decode(start + b"rest")
