@@ -24,7 +24,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from pulsar_py.client.lookup import BrokerAddress, LookupService
-from pulsar_py.client.retries import FATAL_ONCE_OPEN, is_retriable, within
+from pulsar_py.client.retries import FATAL_ONCE_OPEN, is_retriable, tried_text, within
 from pulsar_py.client.service_url import ServiceUrl
 from pulsar_py.common.backoff import Backoff
 from pulsar_py.common.errors import (
@@ -210,13 +210,15 @@ class ConnectionHandler:
         """Raise instead of waiting past the end of the first open."""
         if self._deadline is None:
             return
-        if self._context.clock.monotonic_seconds() + delay < self._deadline:
+        left = self._deadline - self._context.clock.monotonic_seconds()
+        if delay < left:
             return
         if isinstance(error, ClientTimeoutError):
             raise error
         seconds = self._context.config.operation_timeout_seconds
+        tried = tried_text(seconds - left, seconds)
         raise ClientTimeoutError(
-            f"{self.description}: not open within {seconds:g} s, last: {error}"
+            f"{self.description}: not open within {tried}, last: {error}"
         ) from error
 
     async def grab_cnx(self) -> ClientCnx:
@@ -283,7 +285,12 @@ class ConnectionHandler:
         try:
             self._context.lookup_at(text)
         except InvalidServiceUrlError:
-            logger.warning("migrated to no URL", extra={"who": self.description, "url": text})
+            logger.warning(
+                "%s: migrated to no URL: %r",
+                self.description,
+                text,
+                extra={"who": self.description, "url": text},
+            )
             return
         self._migrated = (text, self._context.service_url)
         logger.info("topic migrated", extra={"who": self.description, "service_url": text})
@@ -311,7 +318,9 @@ class ConnectionHandler:
             raise
         except Exception as error:  # the edge of the task: the owner is told, whatever it is
             if not isinstance(error, PulsarError):
-                logger.exception("reconnecting failed", extra={"who": self.description})
+                logger.exception(
+                    "%s: reconnecting failed", self.description, extra={"who": self.description}
+                )
             self._fail(error)
             self._owner.on_connection_failed(error)
 

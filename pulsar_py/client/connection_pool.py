@@ -20,7 +20,7 @@ from pulsar_py.client.lookup import BrokerAddress
 from pulsar_py.client.retries import within
 from pulsar_py.client.service_url import host_and_port
 from pulsar_py.client.shared_calls import SharedCalls
-from pulsar_py.common.errors import ClientTimeoutError, ConnectError
+from pulsar_py.common.errors import ClientTimeoutError, ConnectError, PulsarError
 from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ __all__ = ["ConnectionPool"]
 logger = logging.getLogger(__name__)
 
 _Key = tuple[BrokerAddress, int]
+_NO_TLS_REASONS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""What OpenSSL says where something else than TLS came."""
 CLOSE_SECONDS = 3.0
 """How long `close` waits for sockets to end."""
 
@@ -49,6 +51,8 @@ class ConnectionPool:
         # Closed by us; their sockets may still be sending.
         self._ending: list[ClientCnx] = []
         self._next_slot = 0
+        # Where the last attempt found nobody: said once, until somebody is there again.
+        self._unreachable: set[BrokerAddress] = set()
         # Connections that nobody used when it was last looked.
         self._idle: set[ClientCnx] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -102,14 +106,29 @@ class ConnectionPool:
             await within(self._open(cnx, address), seconds, f"connection to {address.logical}")
         except ClientTimeoutError as error:
             cnx.close("no handshake in time")
+            self._on_unreachable(address, error)
             raise ConnectError(str(error)) from error
-        except BaseException:
+        except BaseException as error:
             cnx.close("handshake failed")
+            if isinstance(error, ConnectError):
+                self._on_unreachable(address, error)
             raise
         self._connections[key] = cnx
         self._set_idle_timer()
-        logger.info("connection opened", extra={"broker": address.logical})
+        again = " again" if address in self._unreachable else ""
+        self._unreachable.discard(address)
+        logger.info("connected to %s%s", address.logical, again, extra={"broker": address.logical})
         return cnx
+
+    def _on_unreachable(self, address: BrokerAddress, error: PulsarError) -> None:
+        if address not in self._unreachable:
+            self._unreachable.add(address)
+            logger.warning(
+                "no connection to %s: %s",
+                address.logical,
+                error,
+                extra={"broker": address.logical, "error": str(error)},
+            )
 
     async def _open(self, cnx: ClientCnx, address: BrokerAddress) -> None:
         host, port = host_and_port(address.physical)
@@ -126,7 +145,9 @@ class ConnectionPool:
             else:
                 await loop.create_connection(lambda: cnx, host, port)
         except OSError as error:
-            raise ConnectError(f"{address.physical}: {error}") from error
+            raise ConnectError(
+                f"{address.physical}: {_reason(error, is_tls=address.is_tls)}"
+            ) from error
         await cnx.handshake()
 
     def _set_idle_timer(self) -> None:
@@ -179,3 +200,12 @@ class ConnectionPool:
             cnx.detach_after_fork()
         self._connections.clear()
         return [number for number in numbers if number >= 0]
+
+
+def _reason(error: OSError, *, is_tls: bool) -> str:
+    """What kept a connection from opening, never empty; a guess where TLS found no TLS."""
+    text = str(error) or type(error).__name__
+    is_no_tls = (
+        isinstance(error, ConnectionResetError) or getattr(error, "reason", "") in _NO_TLS_REASONS
+    )
+    return f"{text}: no TLS on that port?" if is_tls and is_no_tls else text

@@ -44,7 +44,7 @@ from pulsar_py.common.errors import (
     UnsupportedVersionError,
 )
 
-__all__ = ["FATAL_ONCE_OPEN", "is_retriable", "repeat", "within"]
+__all__ = ["FATAL_ONCE_OPEN", "is_retriable", "repeat", "tried_text", "within"]
 
 T = TypeVar("T")
 
@@ -118,7 +118,8 @@ async def repeat(
         ServiceError, ClientError: An attempt's, when it is not worth another.
     """
     backoff = Backoff(chance, initial_seconds=initial_seconds, maximum_seconds=maximum_seconds)
-    deadline = clock.monotonic_seconds() + timeout_seconds
+    begin = clock.monotonic_seconds()
+    deadline = begin + timeout_seconds
     previous: PulsarError | None = None
     while True:
         left = deadline - clock.monotonic_seconds()
@@ -135,13 +136,21 @@ async def repeat(
                     f"{subject}: no success in {timeout_seconds:g} s, last: {previous}"
                 ) from previous
             if now + delay >= deadline:
-                raise _over(error, subject, timeout_seconds) from error
+                raise _over(error, subject, now - begin, timeout_seconds) from error
             previous = error
         await clock.sleep(delay)
 
 
-def _over(error: PulsarError, subject: str, timeout_seconds: float) -> PulsarError:
+def _over(
+    error: PulsarError, subject: str, tried_seconds: float, timeout_seconds: float
+) -> PulsarError:
     """The last error itself where it is a broker's answer, else that there was none in time."""
     if isinstance(error, ServiceError | ClientTimeoutError):
         return error
-    return ClientTimeoutError(f"{subject}: no success in {timeout_seconds:g} s, last: {error}")
+    tried = tried_text(tried_seconds, timeout_seconds)
+    return ClientTimeoutError(f"{subject}: no success in {tried}, last: {error}")
+
+
+def tried_text(tried_seconds: float, timeout_seconds: float) -> str:
+    """How long it was tried, where the next attempt would have come after the time-out."""
+    return f"{tried_seconds:.1f} s (the next attempt would come after the {timeout_seconds:g} s)"
