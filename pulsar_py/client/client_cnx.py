@@ -154,7 +154,11 @@ class ClientCnx(asyncio.Protocol):
         except Exception as error:
             # The outermost edge of what a connection does: a fault of ours must not go unseen, and
             # its connection can't be trusted any more.
-            logger.exception("connection failed", extra={"broker": self.remote_address})
+            logger.exception(
+                "connection to %s failed",
+                self.remote_address,
+                extra={"broker": self.remote_address},
+            )
             self._close_abruptly(f"failed on our side: {error!r}")
         for handler in touched:
             handler.on_batch_end()
@@ -274,7 +278,9 @@ class ClientCnx(asyncio.Protocol):
             data = await authentication.authenticate(challenge)
         except PulsarError as error:
             logger.warning(
-                "credentials not to be had",
+                "%s: credentials not to be had: %s",
+                self.remote_address,
+                error,
                 extra={"broker": self.remote_address, "error": str(error)},
             )
             if self._handshake is not None and not self._handshake.done():

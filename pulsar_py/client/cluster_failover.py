@@ -226,7 +226,10 @@ class AutoClusterFailover:
     async def _switch(self, client: ServiceUrlControl, cluster: int) -> None:
         before, after = self.current, self._clusters[cluster]
         logger.warning(
-            "cluster switched", extra={"before": before.service_url, "after": after.service_url}
+            "cluster switched from %s to %s",
+            before.service_url,
+            after.service_url,
+            extra={"before": before.service_url, "after": after.service_url},
         )
         self._decider.switched(cluster)
         await self._use(client, after)
@@ -316,7 +319,9 @@ class ControlledClusterFailover:
             except PulsarError as error:
                 # The client stays where it is; the next document may be better.
                 logger.warning(
-                    "no cluster document",
+                    "no cluster document at %s: %s",
+                    self._request.url,
+                    error,
                     extra={"url": self._request.url, "error": str(error)},
                 )
             await context.clock.sleep(self._interval_seconds)
@@ -341,7 +346,9 @@ class ControlledClusterFailover:
             tls_trust_certs_file_path=document.get("tlsTrustCertsFilePath"),
         )
         logger.warning(
-            "cluster switched",
+            "cluster switched from %s to %s",
+            self._document["serviceUrl"],
+            document["serviceUrl"],
             extra={"before": self._document["serviceUrl"], "after": document["serviceUrl"]},
         )
         self._document = document

@@ -72,7 +72,9 @@ class ConsumerInterceptors:
             try:
                 message = each.before_consume(consumer, message)
             except Exception:  # user code; the message must not be lost to it
-                logger.exception("interceptor failed", extra={"call": "before_consume"})
+                logger.exception(
+                    "interceptor failed in before_consume", extra={"call": "before_consume"}
+                )
         return message
 
     def on_acknowledge(
@@ -108,4 +110,5 @@ class ConsumerInterceptors:
             try:
                 call(each)
             except Exception:  # user code; others have to hear of it too
-                logger.exception("interceptor failed", extra={"interceptor": type(each).__name__})
+                name = type(each).__name__
+                logger.exception("interceptor %s failed", name, extra={"interceptor": name})

@@ -218,7 +218,12 @@ class ConsumerSession:
             if needs.schema_version is not None:
                 await within(self._schema.load(needs.schema_version), seconds, self.subject)
         except PulsarError as error:
-            logger.warning("entry not prepared", extra={"who": self.subject, "error": str(error)})
+            logger.warning(
+                "%s: entry not prepared: %s",
+                self.subject,
+                error,
+                extra={"who": self.subject, "error": str(error)},
+            )
 
     # --- redelivery ----------------------------------------------------------------------------
 
@@ -228,7 +233,9 @@ class ConsumerSession:
 
     def _on_ack_timeouts(self, entries: Sequence[EntryKey]) -> None:
         logger.warning(
-            "messages not acknowledged in time",
+            "%s: %d entries not acknowledged in time, they are asked for again",
+            self.subject,
+            len(entries),
             extra={"who": self.subject, "entries": len(entries)},
         )
         self.interceptors.on_ack_timeout_send(self._consumer, entries)
@@ -334,7 +341,9 @@ class ConsumerSession:
             else:
                 listener.became_inactive(self._consumer, self._partition_index)
         except Exception:  # the application's code must not cost the connection
-            logger.exception("consumer event listener failed", extra={"who": self.subject})
+            logger.exception(
+                "%s: consumer event listener failed", self.subject, extra={"who": self.subject}
+            )
 
     def on_reached_end_of_topic(self) -> None:
         """The topic was terminated, and everything delivered."""

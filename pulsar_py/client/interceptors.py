@@ -22,7 +22,7 @@ __all__ = ["ProducerInterceptor", "ProducerInterceptors"]
 
 logger = logging.getLogger(__name__)
 
-_FAILED = "producer interceptor failed"
+_FAILED = "producer interceptor %(interceptor)s failed in %(call)s"
 
 
 class ProducerInterceptor:
@@ -72,7 +72,8 @@ class ProducerInterceptors:
                 if interceptor.eligible(message):
                     message = interceptor.before_send(producer, message)
             except Exception:  # foreign code; the message goes on without it
-                logger.exception(_FAILED, extra=_fields(interceptor, "before_send"))
+                fields = _fields(interceptor, "before_send")
+                logger.exception(_FAILED, fields, extra=fields)
         return message
 
     def on_send_acknowledgement(
@@ -88,7 +89,8 @@ class ProducerInterceptors:
                 if interceptor.eligible(message):
                     interceptor.on_send_acknowledgement(producer, message, message_id, error)
             except Exception:  # foreign code; what it does is no matter of the message
-                logger.exception(_FAILED, extra=_fields(interceptor, "on_send_acknowledgement"))
+                fields = _fields(interceptor, "on_send_acknowledgement")
+                logger.exception(_FAILED, fields, extra=fields)
 
     def on_partitions_change(self, topic: str, partitions_count: int) -> None:
         """Tell all of them."""
@@ -96,7 +98,8 @@ class ProducerInterceptors:
             try:
                 interceptor.on_partitions_change(topic, partitions_count)
             except Exception:  # foreign code
-                logger.exception(_FAILED, extra=_fields(interceptor, "on_partitions_change"))
+                fields = _fields(interceptor, "on_partitions_change")
+                logger.exception(_FAILED, fields, extra=fields)
 
     def close(self) -> None:
         """Tell all of them."""
@@ -104,7 +107,8 @@ class ProducerInterceptors:
             try:
                 interceptor.close()
             except Exception:  # foreign code
-                logger.exception(_FAILED, extra=_fields(interceptor, "close"))
+                fields = _fields(interceptor, "close")
+                logger.exception(_FAILED, fields, extra=fields)
 
 
 def _fields(interceptor: ProducerInterceptor, call: str) -> dict[str, str]:

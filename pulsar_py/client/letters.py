@@ -243,7 +243,9 @@ class Letters:
             self._backoff.reset()
         except Exception:  # whatever it is: the message must come back, and others go on
             logger.warning(
-                "dead letter not moved, it is tried again later",
+                "%s: dead letter %s not moved, it is tried again later",
+                self._names.topic,
+                message.message_id(),
                 extra={"topic": self._names.topic, "message_id": str(message.message_id())},
                 exc_info=True,
             )

@@ -142,7 +142,12 @@ class MessageEncryptor:
             self._failed_at = now
             if self._failure_action is ProducerCryptoFailureAction.FAIL:
                 raise
-            logger.warning("no data key", extra={"key_names": sorted(names), "error": str(error)})
+            logger.warning(
+                "no data key for %s: %s",
+                ", ".join(sorted(names)),
+                error,
+                extra={"key_names": sorted(names), "error": str(error)},
+            )
 
     def _make(self, infos: Mapping[str, EncryptionKeyInfo], now: float) -> _DataKey:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - 60 ms

@@ -148,7 +148,9 @@ class ListenerRunner:
                 await waiting
         except Exception:  # the application's code: whatever it raises costs its message only
             logger.exception(
-                "message listener failed",
+                "message listener failed, %s comes again to %s",
+                message.message_id(),
+                self._name,
                 extra={"consumer": self._name, "message_id": str(message.message_id())},
             )
             self._give_back(message)

@@ -341,13 +341,13 @@ class Outbox:
             entry.fail(error)
             is_asked_for = is_asked_for and (entry.is_asked_for or not entry.messages_count)
         if not is_asked_for:
+            count = sum(each.messages_count for each in entries)
             logger.warning(
-                "messages failed, and nobody waits for them",
-                extra={
-                    "topic": self._topic,
-                    "messages": sum(each.messages_count for each in entries),
-                    "error": str(error),
-                },
+                "%s: %d messages failed, and nobody waits for them: %s",
+                self._topic,
+                count,
+                error,
+                extra={"topic": self._topic, "messages": count, "error": str(error)},
             )
 
     def _set_timer(self) -> None:

@@ -185,7 +185,9 @@ class PartitionedProducer(Producer):
                 await self.update_partitions()
             except PulsarError as error:
                 logger.warning(
-                    "partitions not counted",
+                    "%s: partitions not counted: %s",
+                    self._topic,
+                    error,
                     extra={"topic": str(self._topic), "error": str(error)},
                 )
 
@@ -200,7 +202,10 @@ class PartitionedProducer(Producer):
         known = len(self._producers)
         if count < known:
             logger.warning(
-                "fewer partitions than before",
+                "%s: %d partitions, fewer than the %d known",
+                self._topic,
+                count,
+                known,
                 extra={"topic": str(self._topic), "partitions": count, "known": known},
             )
         if count <= known:

@@ -192,7 +192,10 @@ class ProducerSession:
         """An entry was refused: it alone, or the producer, or it is worth another attempt."""
         error = service_error(code, f"{self._topic}: {text}")
         logger.warning(
-            "send refused",
+            "%s: send of sequence id %s refused: %s",
+            self._topic,
+            sequence_id,
+            error,
             extra={"topic": self._topic, "sequence_id": sequence_id, "error": str(error)},
         )
         if isinstance(error, TopicTerminatedError):

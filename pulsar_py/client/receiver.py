@@ -237,7 +237,13 @@ class Receiver:
             return
         for key, problem in effects.problems:
             self._counters.receive_failures += 1
-            logger.error("entry not usable", extra={"problem": problem.text})
+            logger.error(
+                "%s: entry %d:%d not usable: %s",
+                self._subject,
+                *key,
+                problem.text,
+                extra={"subject": self._subject, "problem": problem.text},
+            )
             if self._cnx is not None:
                 self._cnx.send(
                     consumer_commands.validation_ack(
@@ -262,7 +268,9 @@ class Receiver:
             elif self._is_refused_later:
                 self._redeliveries.refuse(key, 0)
             logger.warning(
-                "entry held back",
+                "%s: entry %d:%d held back",
+                self._subject,
+                *key,
                 extra={"subject": self._subject, "ledger_id": key[0], "entry_id": key[1]},
             )
 

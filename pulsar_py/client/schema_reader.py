@@ -74,7 +74,10 @@ class SchemaReader:
             if self._schema.schema_info().type is SchemaType.AUTO_CONSUME:
                 return _failing(text)
             logger.warning(
-                "schema version unknown", extra={"topic": self._topic, "version": number}
+                "%s: schema version %s unknown",
+                self._topic,
+                number,
+                extra={"topic": self._topic, "version": number},
             )
         try:
             return self._schema.decoder_for(writer)

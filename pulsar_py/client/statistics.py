@@ -325,7 +325,8 @@ class StatisticsReporter:
         now = self._clock.monotonic_seconds()
         for source in list(self._sources):
             fields = {**source.statistics_fields(), **_rounded(source.take_statistics(now))}
-            logger.info("statistics", extra=fields)
+            text = " ".join(f"{name}={value}" for name, value in fields.items())
+            logger.info("statistics: %s", text, extra=fields)
         self._set_timer()
 
     def close(self) -> None:

@@ -106,7 +106,9 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             self._apply(message)
         except PulsarError:  # a value that the schema can't read: the old one stays
             logger.warning(
-                "value not read",
+                "%s: value not read, of key %r",
+                message.topic_name(),
+                message.partition_key(),
                 extra={"topic": message.topic_name(), "key": message.partition_key()},
                 exc_info=True,
             )
@@ -134,7 +136,10 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             listener(key, value)
         except Exception:  # the application's code: others and the view itself go on
             logger.exception(
-                "table view listener failed", extra={"topic": self.topic(), "key": key}
+                "%s: table view listener failed at key %r",
+                self.topic(),
+                key,
+                extra={"topic": self.topic(), "key": key},
             )
 
     # --- what it holds -------------------------------------------------------------------------

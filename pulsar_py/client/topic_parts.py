@@ -145,7 +145,9 @@ class TopicParts(Generic[P]):
             asked = [name for name, count in self._counts.items() if count > 0]
             for name, result in zip(asked, await concurrently(self._count, asked), strict=True):
                 if isinstance(result, Exception):
-                    logger.warning("partitions unknown", extra={"topic": name}, exc_info=result)
+                    logger.warning(
+                        "%s: partitions unknown", name, extra={"topic": name}, exc_info=result
+                    )
                 elif result > self._counts[name] and await self._grow(name, result):
                     grown[name] = result
             return grown
@@ -154,7 +156,9 @@ class TopicParts(Generic[P]):
         try:
             await self._open_all(_part_names(name, self._counts[name], count), is_late=True)
         except Exception:  # tried again at the next look
-            logger.warning("new partitions not opened", extra={"topic": name}, exc_info=True)
+            logger.warning(
+                "%s: new partitions not opened", name, extra={"topic": name}, exc_info=True
+            )
             return False
         self._counts[name] = count
         return True

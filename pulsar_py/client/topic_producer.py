@@ -179,7 +179,12 @@ class TopicProducer(Producer):
         try:
             await self.open()
         except PulsarError as error:
-            logger.warning("not opened", extra={"topic": self._topic, "error": str(error)})
+            logger.warning(
+                "%s: producer not opened: %s",
+                self._topic,
+                error,
+                extra={"topic": self._topic, "error": str(error)},
+            )
 
     # --- accepting -----------------------------------------------------------------------------
 
@@ -422,7 +427,10 @@ class TopicProducer(Producer):
                 await self._session.close()
         except (TimeoutError, PulsarError) as error:
             logger.warning(
-                "producer not closed cleanly", extra={"topic": self._topic, "error": str(error)}
+                "%s: producer not closed cleanly: %s",
+                self._topic,
+                error,
+                extra={"topic": self._topic, "error": str(error)},
             )
         finally:
             self.abandon()

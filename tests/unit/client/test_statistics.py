@@ -104,10 +104,12 @@ def test_sources_are_reported_once_an_interval(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.INFO, logger="pulsar_py.client.statistics"):
         run_virtual(work())
 
-    records = [record for record in caplog.records if record.message == "statistics"]
+    records = [record for record in caplog.records if record.message.startswith("statistics: ")]
     assert [record.messages_sent for record in records] == [6, 6, 6]
     assert records[0].topic == "t"
     assert records[0].messages_rate == 0.1
+    assert records[0].message.startswith("statistics: topic=t producer=p ")
+    assert " messages_sent=6 " in records[0].message
 
 
 def test_an_interval_of_zero_reports_nothing(caplog: pytest.LogCaptureFixture) -> None:
