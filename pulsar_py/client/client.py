@@ -282,4 +282,9 @@ async def _close_child(child: Closable) -> None:
     try:
         await child.close()
     except Exception as error:  # noqa: BLE001 - one that can't be closed must not keep the others open
-        logger.warning("not closed cleanly", extra={"who": repr(child), "error": str(error)})
+        logger.warning(
+            "%r not closed cleanly: %s",
+            child,
+            error,
+            extra={"who": repr(child), "error": str(error)},
+        )

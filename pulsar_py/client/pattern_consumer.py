@@ -126,7 +126,10 @@ class PatternConsumer(MultiTopicsConsumer):
             await self._ask_for_topics()
         except PulsarError as error:
             logger.warning(
-                "topics unknown", extra={"pattern": self._pattern.text, "error": str(error)}
+                "%s: topics unknown: %s",
+                self._pattern.text,
+                error,
+                extra={"pattern": self._pattern.text, "error": str(error)},
             )
 
     def on_topics_listed(self, topics: Sequence[str]) -> None:
@@ -180,7 +183,12 @@ class PatternConsumer(MultiTopicsConsumer):
             results = await concurrently(lambda t: self._parts.add([t], is_late=True), topics)
             for topic, error in zip(topics, results, strict=True):
                 if isinstance(error, Exception):
-                    logger.warning("topic not opened", extra={"topic": topic, "error": str(error)})
+                    logger.warning(
+                        "%s: topic of a pattern not opened: %s",
+                        topic,
+                        error,
+                        extra={"topic": topic, "error": str(error)},
+                    )
 
     async def close(self) -> None:
         """Leave the subscription on all topics. May be called again."""
