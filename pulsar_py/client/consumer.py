@@ -199,9 +199,12 @@ class Consumer:
         Raises:
             ClientTimeoutError: None came within `timeout_millis`.
             AlreadyClosedError: The consumer is closed.
+            OperationNotSupportedError: It has a `message_listener`.
             ServiceError, ClientError: The consumer ended for good, and why.
         """
         # Hot path: consume in `make bench-client`.
+        if self._listener is not None:
+            raise self._listened_error()
         message = self._take()
         if message is not None:
             return message
@@ -215,13 +218,29 @@ class Consumer:
         With a receiver queue of 0 there never is one without somebody in `receive`. Raises as
         `receive`.
         """
+        if self._listener is not None:
+            raise self._listened_error()
         return self._take()
+
+    async def receive_for_listener(self) -> Message:
+        """The next message for the listener; for parts of this package only."""
+        message = self._take()
+        return message if message is not None else await self._receiver.receive(None)
+
+    def _listened_error(self) -> PulsarError:
+        if self.is_closed:
+            return self._closed_error()
+        return OperationNotSupportedError(
+            f"{self._subject}: receiving is not allowed with a message_listener"
+        )
 
     async def batch_receive(self) -> list[Message]:
         """Several messages, by `batch_receive_policy`; empty if its time passed without any.
 
         Raises as `receive`.
         """
+        if self._listener is not None:
+            raise self._listened_error()
         return await self._receiver.batch_receive(self._config.batch_receive_policy)
 
     def __aiter__(self) -> Self:
@@ -232,6 +251,8 @@ class Consumer:
         """The next message."""
         # Hot path: consume in `make bench-client`.
         try:
+            if self._listener is not None:
+                raise self._listened_error()
             message = self._take()
             return message if message is not None else await self._receiver.receive(None)
         except AlreadyClosedError:

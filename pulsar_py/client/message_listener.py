@@ -45,7 +45,7 @@ def listener_concurrency(context: ClientContext, config: ConsumerConfig) -> int:
 class ListenedConsumer(Protocol):
     """What is needed of a consumer."""
 
-    async def receive(self) -> Message:
+    async def receive_for_listener(self) -> Message:
         """The next message; AlreadyClosedError ends the runner."""
 
     def negative_acknowledge(self, message: Message) -> None:
@@ -106,7 +106,7 @@ class ListenerRunner:
         """The next message; None at the end."""
         await self._may_run.wait()
         try:
-            message = await self._consumer.receive()
+            message = await self._consumer.receive_for_listener()
         except AlreadyClosedError:
             return None
         await self._may_run.wait()  # paused while it waited: the message waits too

@@ -321,8 +321,17 @@ class MultiTopicsConsumer:
     # --- receiving -----------------------------------------------------------------------------
 
     def receive_nowait(self) -> Message | None:
-        """The next message if there is one here, else None."""
+        """The next message if there is one here, else None. Raises as `receive`."""
+        if self._listener is not None:
+            raise self._listened_error()
         return self._receiver.receive_nowait()
+
+    def _listened_error(self) -> OperationNotSupportedError:
+        self._check_open()
+        return OperationNotSupportedError(
+            f"the consumer of {self._subscription_name} on {self.topic()}: receiving is not "
+            "allowed with a message_listener"
+        )
 
     async def receive(self, timeout_millis: int | None = None) -> Message:
         """The next message; waits for one.
@@ -330,7 +339,17 @@ class MultiTopicsConsumer:
         Raises:
             ClientTimeoutError: None came within `timeout_millis`.
             AlreadyClosedError: The consumer is closed.
+            OperationNotSupportedError: It has a `message_listener`.
         """
+        if self._listener is not None:
+            raise self._listened_error()
+        return await self._receive(timeout_millis)
+
+    async def receive_for_listener(self) -> Message:
+        """The next message for the listener; for parts of this package only."""
+        return await self._receive(None)
+
+    async def _receive(self, timeout_millis: int | None) -> Message:
         # Hot path: consume of a partitioned topic in `make bench-client`.
         message = self._receiver.receive_nowait()
         if message is not None:
@@ -351,8 +370,11 @@ class MultiTopicsConsumer:
 
         Raises:
             AlreadyClosedError: The consumer is closed.
+            OperationNotSupportedError: It has a `message_listener`.
         """
         self._check_open()
+        if self._listener is not None:
+            raise self._listened_error()
         return await self._receiver.batch_receive(self._config.batch_receive_policy)
 
     def __aiter__(self) -> Self:

@@ -184,7 +184,7 @@ class _Listened:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    async def receive(self) -> Message:
+    async def receive_for_listener(self) -> Message:
         return await self._reader._read()  # noqa: SLF001 - `read_next` is the application's
 
     def negative_acknowledge(self, message: Message) -> None:

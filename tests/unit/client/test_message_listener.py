@@ -24,7 +24,7 @@ class Source:
         for message in messages:
             self.queue.put_nowait(message)
 
-    async def receive(self) -> Message:
+    async def receive_for_listener(self) -> Message:
         message = await self.queue.get()
         if message is None:
             raise AlreadyClosedError("closed")

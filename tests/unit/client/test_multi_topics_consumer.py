@@ -414,6 +414,8 @@ def test_a_listener_gets_messages_of_all_topics_until_paused() -> None:
             await consumer.acknowledge(message)
 
         async with await subscribe(world, "a", "b", message_listener=listener) as consumer:
+            with pytest.raises(OperationNotSupportedError, match="not allowed with a message_"):
+                await consumer.receive()
             await world.send("a", "a0")
             await world.send("b", "b0")
             await asyncio.sleep(1)

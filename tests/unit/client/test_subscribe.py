@@ -283,6 +283,11 @@ def test_a_listener_gets_the_messages_and_its_errors_bring_them_again(concurrenc
             "t", "sub", **SHARED, message_listener=listener, listener_concurrency=concurrency
         ) as consumer:
             assert type(consumer) is Consumer
+            for receiving in (consumer.receive(), consumer.batch_receive(), anext(consumer)):
+                with pytest.raises(OperationNotSupportedError, match="not allowed with a message_"):
+                    await receiving
+            with pytest.raises(OperationNotSupportedError):
+                consumer.receive_nowait()
             await world.send("t", "0", "1", "2")
             await asyncio.sleep(5)
             assert sorted(seen) == [b"0", b"1", b"1", b"2"]
