@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pulsar_py.client.message import Message
+from pulsar_py.client.option_checks import check_options
 from pulsar_py.common.errors import InvalidConfigurationError
 
 __all__ = ["BatchCollector", "ConsumerBatchReceivePolicy"]
@@ -25,6 +26,7 @@ class ConsumerBatchReceivePolicy:
     timeout_ms: int = 100
 
     def __post_init__(self) -> None:
+        check_options(self)
         if self.max_num_message <= 0 and self.max_num_bytes <= 0 and self.timeout_ms <= 0:
             raise InvalidConfigurationError(
                 f"batch_receive_policy: max_num_message ({self.max_num_message}), max_num_bytes "

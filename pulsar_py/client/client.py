@@ -26,6 +26,12 @@ from pulsar_py.client.authentication import Authentication
 from pulsar_py.client.client_config import ClientConfig
 from pulsar_py.client.client_context import ClientContext, Closable
 from pulsar_py.client.fork_safety import watch
+from pulsar_py.client.option_checks import (
+    check_service_url,
+    check_start_message_id,
+    check_text,
+    check_topics,
+)
 from pulsar_py.client.options import (
     ClientOptions,
     ConsumerOptions,
@@ -78,6 +84,7 @@ class Client:
             InvalidConfigurationError: An option is unknown or out of bounds.
             InvalidServiceUrlError: The URL can't be read.
         """
+        check_service_url(service_url)
         self._provider = None if isinstance(service_url, str) else service_url
         text = service_url if isinstance(service_url, str) else service_url.initial_service_url()
         check_names(options, ClientOptions, "Client")
@@ -129,6 +136,7 @@ class Client:
         """
         from pulsar_py.client.producer import create_producer  # noqa: PLC0415 - late
 
+        check_text("topic", topic)
         check_names(options, ProducerOptions, "create_producer")
         await self._start()
         return await create_producer(self._context, topic, **options)
@@ -147,6 +155,8 @@ class Client:
         """
         from pulsar_py.client.subscribe import subscribe  # noqa: PLC0415 - late
 
+        check_topics(topic)
+        check_text("subscription_name", subscription_name)
         check_names(options, ConsumerOptions, "subscribe")
         await self._start()
         return await subscribe(self._context, topic, subscription_name, **options)
@@ -168,6 +178,8 @@ class Client:
         """
         from pulsar_py.client.reader import create_reader  # noqa: PLC0415 - late
 
+        check_text("topic", topic)
+        check_start_message_id(start_message_id)
         check_names(options, ReaderOptions, "create_reader")
         await self._start()
         return await create_reader(self._context, topic, start_message_id, **options)
@@ -186,6 +198,7 @@ class Client:
         """
         from pulsar_py.client.table_view import create_table_view  # noqa: PLC0415 - late
 
+        check_text("topic", topic)
         check_names(options, TableViewOptions, "create_table_view")
         await self._start()
         return await create_table_view(self._context, topic, subscription_name, **options)
@@ -194,9 +207,10 @@ class Client:
         """The full names of a topic's partitions; its own name where it has none.
 
         Raises:
-            InvalidTopicNameError: That is no topic name.
+            InvalidConfigurationError, InvalidTopicNameError: That is no topic name.
             ServiceError, ClientError: No answer within the operation timeout, and why.
         """
+        check_text("topic", topic)
         await self._start()
         name = TopicName.parse(topic)
         if name.partition_index >= 0:

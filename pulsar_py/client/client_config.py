@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pulsar_py.client.option_checks import check_options
 from pulsar_py.client.tls import TlsOptions
 from pulsar_py.common.errors import InvalidConfigurationError
 
@@ -82,16 +83,15 @@ class ClientConfig:
     """OpenSSL's list of ciphers up to TLS 1.2; None for OpenSSL's own."""
 
     def __post_init__(self) -> None:
-        """Refuse what is out of bounds.
+        """Refuse what is of the wrong kind, or out of bounds.
 
         Raises:
             InvalidConfigurationError: It names option, value and bound.
         """
+        check_options(self)
         for name, minimum in _MINIMA.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InvalidConfigurationError(f"{name}={value!r} is no number")
-            if not value >= minimum:
+            if not value >= minimum:  # not a number, too
                 raise InvalidConfigurationError(f"{name}={value!r}: at least {minimum}")
         if self.max_backoff_interval_ms < self.initial_backoff_interval_ms:
             raise InvalidConfigurationError(

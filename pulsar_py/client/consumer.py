@@ -29,11 +29,11 @@ from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.consumer_session import ConsumerSession
 from pulsar_py.client.consumer_statistics import BrokerConsumerStatistics
 from pulsar_py.client.message import EntryKey, Message, ReceivedEntry, ReceivedMessageId
+from pulsar_py.client.option_checks import check_message, check_seek_target, messages_of
 from pulsar_py.client.statistics import ConsumerStatistics
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     CumulativeAcknowledgementNotAllowedError,
-    InvalidMessageError,
     OperationNotSupportedError,
     PulsarError,
 )
@@ -269,6 +269,7 @@ class Consumer:
         is lost may be delivered again.
 
         Raises:
+            InvalidMessageError: One is no message, nor an id; nothing is acknowledged then.
             AlreadyClosedError: The consumer is closed.
             ServiceError, ClientError: With receipts: the broker did not confirm, and why.
         """
@@ -281,15 +282,13 @@ class Consumer:
             return
         if self.is_closed:
             raise self._closed_error()
-        if isinstance(message, Message | MessageId):
-            self._acknowledge_one(message)
-        else:
-            for each in message:
-                self._acknowledge_one(each)
+        messages = messages_of(message, self._subject)
+        for each in messages:
+            self._acknowledge_one(each)
         if self._config.ack_receipt_enabled:
-            await self._confirmed(message, is_cumulative=False)
+            await self._confirmed(messages, is_cumulative=False)
         elif self._interceptors:
-            self._tell_acknowledged(message, None, is_cumulative=False)
+            self._tell_acknowledged(messages, None, is_cumulative=False)
 
     def _acknowledge_one(self, message: Message | MessageId) -> None:
         if not isinstance(message, Message | ReceivedMessageId):
@@ -308,34 +307,31 @@ class Consumer:
         self._acknowledger.changed()
 
     def _acknowledge_foreign(self, message_id: MessageId) -> None:
-        if not isinstance(message_id, MessageId):
-            raise InvalidMessageError(f"{self._subject}: {message_id!r} is no message, nor its id")
         if self._tracker.acknowledge_id(message_id):
             self._counters.acks_sent += message_id.batch_size or 1
             self._redeliveries.acknowledged((message_id.ledger_id, message_id.entry_id))
         self._acknowledger.changed()
 
     async def _confirmed(
-        self, message: Message | MessageId | Sequence[Message | MessageId], *, is_cumulative: bool
+        self, messages: Sequence[Message | MessageId], *, is_cumulative: bool
     ) -> None:
         try:
             await self._acknowledger.receipt()
         except PulsarError as error:
             self._counters.ack_failures += 1
-            self._tell_acknowledged(message, error, is_cumulative=is_cumulative)
+            self._tell_acknowledged(messages, error, is_cumulative=is_cumulative)
             raise
-        self._tell_acknowledged(message, None, is_cumulative=is_cumulative)
+        self._tell_acknowledged(messages, None, is_cumulative=is_cumulative)
 
     def _tell_acknowledged(
         self,
-        message: Message | MessageId | Sequence[Message | MessageId],
+        messages: Sequence[Message | MessageId],
         error: Exception | None,
         *,
         is_cumulative: bool,
     ) -> None:
         if not self._interceptors:
             return
-        messages = [message] if isinstance(message, Message | MessageId) else message
         for each in messages:
             if is_cumulative:
                 self._interceptors.on_acknowledge_cumulative(self, _id_of(each), error)
@@ -352,6 +348,7 @@ class Consumer:
         """
         if self.is_closed:
             raise self._closed_error()
+        check_message(message, self._subject)
         if self._config.is_shared:
             raise CumulativeAcknowledgementNotAllowedError(
                 f"{self._subject}: {self._config.consumer_type.name} acknowledges one by one"
@@ -362,9 +359,9 @@ class Consumer:
             self._redeliveries.acknowledged_until(done)
             self._acknowledger.changed()
         if self._config.ack_receipt_enabled:
-            await self._confirmed(message, is_cumulative=True)
+            await self._confirmed([message], is_cumulative=True)
         else:
-            self._tell_acknowledged(message, None, is_cumulative=True)
+            self._tell_acknowledged([message], None, is_cumulative=True)
 
     def negative_acknowledge(self, message: Message | MessageId) -> None:
         """Deliver this message again, after the delay that was configured.
@@ -377,6 +374,7 @@ class Consumer:
         """
         if self.is_closed:
             raise self._closed_error()
+        check_message(message, self._subject)
         if isinstance(message, Message | ReceivedMessageId):
             self._redeliveries.refuse_entry(message.entry)
         else:
@@ -389,6 +387,9 @@ class Consumer:
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """Deliver a copy of this message after a delay, by way of the retry topic.
+
+        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
+        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
 
         Raises:
             OperationNotSupportedError: The consumer has no `retry_enable`.
@@ -423,15 +424,18 @@ class Consumer:
                 or to None for not at all.
 
         Raises:
+            InvalidConfigurationError: It is none of these, or a time below 0.
             AlreadyClosedError: The consumer is closed.
             ServiceError, ClientError: It was not moved, or nobody knows.
         """
         self._check_open()
+        check_seek_target(target)
         if callable(target):
             chosen = target(self._session.topic)
             if chosen is None:
                 return
             target = chosen
+        check_seek_target(target)
         await self._positions.seek(target)
 
     async def get_last_message_id(self) -> MessageId:

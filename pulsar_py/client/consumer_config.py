@@ -9,7 +9,7 @@ Source: `Client.subscribe` in the official Python client; ConsumerBuilder in Pul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +22,7 @@ from pulsar_py.client.enums import (
     SubscriptionMode,
 )
 from pulsar_py.client.key_shared_policy import ConsumerKeySharedPolicy
+from pulsar_py.client.option_checks import check_options
 from pulsar_py.client.redelivery_backoff import RedeliveryBackoff
 from pulsar_py.common.errors import InvalidConfigurationError
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from pulsar_py.client.chunk_assembly import ChunkListener
     from pulsar_py.client.consumer_events import ConsumerEventListener
     from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
+    from pulsar_py.client.crypto_keys import CryptoKeyReader
+    from pulsar_py.client.dead_letter import DeadLetterPolicy
+    from pulsar_py.client.message import Message
+    from pulsar_py.schema.schema import Schema
 
 __all__ = ["ConsumerConfig"]
 
@@ -42,12 +47,16 @@ class ConsumerConfig:
     """Options of one consumer.
 
     Raises:
-        InvalidConfigurationError: An option is out of bounds, or two contradict each other.
+        InvalidConfigurationError: An option is of the wrong kind or out of bounds, or two
+            contradict each other.
     """
 
     consumer_type: ConsumerType = ConsumerType.Exclusive
-    schema: Any = None  # Any: a Schema of any value type; None reads bytes
-    message_listener: Callable[[Any, Any], Any] | None = None  # Any: consumer, message, maybe await
+    schema: Schema[Any] | None = None  # Any: of whatever values
+    """What makes values of payloads; None reads bytes."""
+    # Any: a Consumer or MultiTopicsConsumer, whichever of them the listener says it takes.
+    message_listener: Callable[[Any, Message], Awaitable[None] | None] | None = None
+    """Called with the consumer and each message; `receive` is not to be called then."""
     receiver_queue_size: int = 1000
     """Messages asked for in advance; asked for again when half of them were taken. 0: none."""
     max_total_receiver_queue_size_across_partitions: int = 50_000
@@ -61,7 +70,7 @@ class ConsumerConfig:
     pattern_auto_discovery_period: int = 60
     """Seconds between looks for topics that match a pattern."""
     initial_position: InitialPosition = InitialPosition.Latest
-    crypto_key_reader: Any = None  # Any: a CryptoKeyReader of message_crypto
+    crypto_key_reader: CryptoKeyReader | None = None
     replicate_subscription_state_enabled: bool = False
     max_pending_chunked_message: int = 10
     """Chunked messages that may be incomplete at a time; 0: any number."""
@@ -76,7 +85,7 @@ class ConsumerConfig:
     batch_index_ack_enabled: bool = False
     """Acknowledge single messages of a batch, instead of the batch when all of it is done."""
     regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly
-    dead_letter_policy: Any = None  # Any: a DeadLetterPolicy of dead_letter
+    dead_letter_policy: DeadLetterPolicy | None = None
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
 
     # What follows is the Java (or C++) client's.
@@ -114,6 +123,7 @@ class ConsumerConfig:
     """For readers of ranges, which may begin within a chunked message; no option of `Client`."""
 
     def __post_init__(self) -> None:
+        check_options(self)
         for option, minimum in _MINIMA.items():
             if (value := getattr(self, option)) is not None and value < minimum:
                 raise InvalidConfigurationError(f"{option}: {value} is below {minimum}")

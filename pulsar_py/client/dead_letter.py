@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
+from pulsar_py.client.option_checks import check_options
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
@@ -79,11 +80,13 @@ class DeadLetterPolicy:
     """None: `<topic>-<subscription>-RETRY`. Used with `retry_enable` only."""
 
     def __post_init__(self) -> None:
-        """Check the bound.
+        """Check kinds and the bound.
 
         Raises:
-            InvalidConfigurationError: `max_redeliver_count` is less than 1.
+            InvalidConfigurationError: `max_redeliver_count` is less than 1, or something is of the
+                wrong kind.
         """
+        check_options(self)
         if self.max_redeliver_count < 1:
             raise InvalidConfigurationError(
                 f"max_redeliver_count is {self.max_redeliver_count}, expected at least 1"

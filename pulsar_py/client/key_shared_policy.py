@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Final
 
 from pulsar_py.client.enums import KeySharedMode
+from pulsar_py.client.option_checks import check_options
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.hashing import murmur3_32
 from pulsar_py.proto.PulsarApi_pb2 import IntRange, KeySharedMeta
@@ -41,6 +42,7 @@ class KeyHashRange:
     end: int
 
     def __post_init__(self) -> None:
+        check_options(self)
         if not 0 <= self.start <= self.end < HASH_RANGE_SIZE:
             raise InvalidConfigurationError(
                 f"hash range {self.start}..{self.end}: not within 0..{HASH_RANGE_SIZE - 1}"
@@ -64,6 +66,7 @@ class ConsumerKeySharedPolicy:
     sticky_ranges: Sequence[tuple[int, int] | KeyHashRange] | None = None
 
     def __post_init__(self) -> None:
+        check_options(self)
         is_sticky = self.key_shared_mode is KeySharedMode.Sticky
         if is_sticky and not self.sticky_ranges:
             raise InvalidConfigurationError(

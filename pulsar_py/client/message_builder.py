@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from pulsar_py.client.option_checks import check_delay
 from pulsar_py.common.errors import InvalidConfigurationError, InvalidMessageError
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 
@@ -71,6 +72,8 @@ class OutgoingMessage:
         Raises:
             InvalidMessageError: A property or key is no text that UTF-8 has, or a number does not
                 fit its field. What passes here can be encoded, whatever it shares a batch with.
+            InvalidConfigurationError: `deliver_after` is no timedelta or negative, or there is
+                `deliver_at` beside it.
         """
         # The value as given; None for a null value.
         self.content = content
@@ -93,6 +96,7 @@ class OutgoingMessage:
         self.event_time = event_timestamp
         self.deliver_at_time = deliver_at
         if deliver_after is not None:
+            check_delay("deliver_after", deliver_after)
             if deliver_at is not None:
                 raise InvalidConfigurationError(
                     f"deliver_at={deliver_at}, deliver_after={deliver_after}: only one of them"

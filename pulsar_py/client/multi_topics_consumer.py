@@ -30,6 +30,7 @@ from pulsar_py.client.dead_letter import DeadLetterPolicy
 from pulsar_py.client.merged_receiver import MergedReceiver
 from pulsar_py.client.message import Message
 from pulsar_py.client.message_listener import ListenerRunner, listener_concurrency
+from pulsar_py.client.option_checks import check_message, check_seek_target, messages_of
 from pulsar_py.client.part_opener import PartOpener
 from pulsar_py.client.statistics import ConsumerStatistics
 from pulsar_py.client.topic_lists import receiver_queue_size_per_topic
@@ -250,9 +251,10 @@ class MultiTopicsConsumer:
     def _check_open(self) -> None:
         self._context.check_usable()
         if self._is_closed:
-            raise AlreadyClosedError(
-                f"the consumer of {self._subscription_name} on {self.topic()} is closed"
-            )
+            raise AlreadyClosedError(f"{self._subject()} is closed")
+
+    def _subject(self) -> str:
+        return f"the consumer of {self._subscription_name} on {self.topic()}"
 
     def _all_parts(self) -> list[Consumer]:
         return list(self._parts_by_topic.values())
@@ -261,7 +263,7 @@ class MultiTopicsConsumer:
         """Where a message came from; None where that topic is gone and nothing is left to do.
 
         Raises:
-            InvalidMessageError: It came from none of the topics.
+            InvalidMessageError: It came from none of the topics, or is no message at all.
         """
         self._check_open()
         parts = self._parts.by_topic
@@ -270,6 +272,7 @@ class MultiTopicsConsumer:
             if part is not None:
                 return part
             message = message.message_id()
+        check_message(message, self._subject())
         topic = topic_of(message)
         if topic is not None and topic not in parts and self._is_topic_gone(topic):
             return None
@@ -329,8 +332,7 @@ class MultiTopicsConsumer:
     def _listened_error(self) -> OperationNotSupportedError:
         self._check_open()
         return OperationNotSupportedError(
-            f"the consumer of {self._subscription_name} on {self.topic()}: receiving is not "
-            "allowed with a message_listener"
+            f"{self._subject()}: receiving is not allowed with a message_listener"
         )
 
     async def receive(self, timeout_millis: int | None = None) -> Message:
@@ -411,7 +413,7 @@ class MultiTopicsConsumer:
                 await part.acknowledge(message)
             return
         by_part: dict[Consumer, list[Message | MessageId]] = {}
-        for each in message:
+        for each in messages_of(message, self._subject()):
             if (part := self._part_of(each)) is not None:
                 by_part.setdefault(part, []).append(each)
         await each_result(lambda item: item[0].acknowledge(item[1]), by_part.items())
@@ -442,6 +444,9 @@ class MultiTopicsConsumer:
     ) -> None:
         """Deliver a copy of this message after a delay, by way of the retry topic.
 
+        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
+        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
+
         After `max_redeliver_count` times it goes to the dead-letter topic instead. `properties` are
         added to the copy's.
 
@@ -471,10 +476,12 @@ class MultiTopicsConsumer:
                 function from full names to an id, milliseconds, or None: as they say.
 
         Raises:
+            InvalidConfigurationError: It is none of these, or a time below 0.
             InvalidMessageError: An id belongs to none of the topics.
             ServiceError, ClientError: Of the first topic that could not.
         """
         self._check_open()
+        check_seek_target(target)
         parts = self._parts.by_topic
         targets = seek_targets(target, parts)
         self._receiver.clear_returned()
@@ -528,10 +535,7 @@ class MultiTopicsConsumer:
 
     def _listener_or_raise(self) -> ListenerRunner:
         if self._listener is None:
-            raise OperationNotSupportedError(
-                f"the consumer of {self._subscription_name} on {self.topic()} has no "
-                f"message_listener"
-            )
+            raise OperationNotSupportedError(f"{self._subject()} has no message_listener")
         return self._listener
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.consumer_events import ConsumerEventListener
     from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
     from pulsar_py.client.crypto_keys import CryptoKeyReader
+    from pulsar_py.client.dead_letter import DeadLetterPolicy
     from pulsar_py.client.enums import (
         BatchingType,
         CompressionType,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.producer_config import MessageRouterFunction
     from pulsar_py.client.reader import Reader
     from pulsar_py.client.redelivery_backoff import RedeliveryBackoff
+    from pulsar_py.schema.schema import Schema
 
 __all__ = [
     "ClientOptions",
@@ -74,7 +76,7 @@ class ProducerOptions(TypedDict, total=False):
     """Of `Client.create_producer`: `ProducerConfig`."""
 
     producer_name: str | None
-    schema: Any  # Any: as there
+    schema: Schema[Any] | None  # Any: of whatever values
     initial_sequence_id: int | None
     send_timeout_millis: int
     compression_type: CompressionType
@@ -110,8 +112,8 @@ class ConsumerOptions(TypedDict, total=False):
     """Of `Client.subscribe`: `ConsumerConfig`."""
 
     consumer_type: ConsumerType
-    schema: Any  # Any: as there
-    message_listener: Callable[[Any, Any], Any] | None  # Any: as there
+    schema: Schema[Any] | None  # Any: of whatever values
+    message_listener: Callable[[Any, Message], Awaitable[None] | None] | None  # Any: as there
     receiver_queue_size: int
     max_total_receiver_queue_size_across_partitions: int
     consumer_name: str | None
@@ -122,7 +124,7 @@ class ConsumerOptions(TypedDict, total=False):
     properties: Mapping[str, str]
     pattern_auto_discovery_period: int
     initial_position: InitialPosition
-    crypto_key_reader: Any  # Any: as there
+    crypto_key_reader: CryptoKeyReader | None
     replicate_subscription_state_enabled: bool
     max_pending_chunked_message: int
     auto_ack_oldest_chunked_message_on_queue_full: bool
@@ -131,7 +133,7 @@ class ConsumerOptions(TypedDict, total=False):
     key_shared_policy: ConsumerKeySharedPolicy | None
     batch_index_ack_enabled: bool
     regex_subscription_mode: RegexSubscriptionMode
-    dead_letter_policy: Any  # Any: as there
+    dead_letter_policy: DeadLetterPolicy | None
     crypto_failure_action: ConsumerCryptoFailureAction
     retry_enable: bool
     listener_concurrency: int
@@ -158,14 +160,14 @@ class ConsumerOptions(TypedDict, total=False):
 class ReaderOptions(TypedDict, total=False):
     """Of `Client.create_reader`: `ReaderConfig`."""
 
-    schema: Any  # Any: as there
+    schema: Schema[Any] | None  # Any: of whatever values
     reader_listener: Callable[[Reader, Message], Awaitable[None] | None] | None
     receiver_queue_size: int
     max_total_receiver_queue_size_across_partitions: int
     reader_name: str | None
     subscription_role_prefix: str | None
     is_read_compacted: bool
-    crypto_key_reader: Any  # Any: as there
+    crypto_key_reader: CryptoKeyReader | None
     start_message_id_inclusive: bool
     crypto_failure_action: ConsumerCryptoFailureAction
     subscription_name: str | None
@@ -184,10 +186,10 @@ class ReaderOptions(TypedDict, total=False):
 class TableViewOptions(TypedDict, total=False):
     """Of `Client.create_table_view`: what a table view leaves to decide of its reader."""
 
-    schema: Any  # Any: as there
+    schema: Schema[Any] | None  # Any: of whatever values
     receiver_queue_size: int
     is_read_compacted: bool
-    crypto_key_reader: Any  # Any: as there
+    crypto_key_reader: CryptoKeyReader | None
     crypto_failure_action: ConsumerCryptoFailureAction
     auto_update_partitions: bool
     auto_update_partitions_interval_seconds: float

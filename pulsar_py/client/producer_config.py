@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_py.client.enums import (
@@ -23,12 +22,14 @@ from pulsar_py.client.enums import (
     ProducerAccessMode,
     ProducerCryptoFailureAction,
 )
+from pulsar_py.client.option_checks import check_options, own_members
 from pulsar_py.common.errors import InvalidConfigurationError
 
 if TYPE_CHECKING:
     from pulsar_py.client.crypto_keys import CryptoKeyReader
     from pulsar_py.client.interceptors import ProducerInterceptor
     from pulsar_py.client.message_builder import OutgoingMessage
+    from pulsar_py.schema.schema import Schema
 
 __all__ = ["MessageRouterFunction", "ProducerConfig"]
 
@@ -48,15 +49,6 @@ _MINIMA: Final[dict[str, float]] = {
     "auto_update_partitions_interval_seconds": 0.001,
 }
 
-_ENUMS: Final[dict[str, type[IntEnum]]] = {
-    "access_mode": ProducerAccessMode,
-    "batching_type": BatchingType,
-    "compression_type": CompressionType,
-    "crypto_failure_action": ProducerCryptoFailureAction,
-    "hashing_scheme": HashingScheme,
-    "message_routing_mode": PartitionsRoutingMode,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
@@ -64,7 +56,7 @@ class ProducerConfig:
 
     producer_name: str | None = None
     """None: the broker makes one that is unique in the cluster."""
-    schema: Any = None  # Any: a `schema.Schema` of whatever values
+    schema: Schema[Any] | None = None  # Any: of whatever values
     """What turns values into payloads; None takes bytes as they are."""
     initial_sequence_id: int | None = None
     """The first message gets the one after it; None goes on after the last the broker knows."""
@@ -136,10 +128,7 @@ class ProducerConfig:
         given = {name: value for name, value in options.items() if value is not None}
         if not given.get("producer_name", True):
             del given["producer_name"]
-        for name, kind in _ENUMS.items():
-            if name in given:
-                given[name] = _choice(name, kind, given[name])
-        return cls(**given)
+        return cls(**own_members(given, cls))
 
     @property
     def encryption_keys(self) -> tuple[str, ...]:
@@ -151,11 +140,12 @@ class ProducerConfig:
         return tuple(self.encryption_key)
 
     def __post_init__(self) -> None:
-        """Refuse what is out of bounds.
+        """Refuse what is of the wrong kind, or out of bounds.
 
         Raises:
             InvalidConfigurationError: It names option, value and bound.
         """
+        check_options(self)
         self._check_numbers()
         if self.chunk_max_message_size == 0:
             raise InvalidConfigurationError("chunk_max_message_size=0: at least 1, or -1")
@@ -179,23 +169,9 @@ class ProducerConfig:
             raise InvalidConfigurationError(
                 f"initial_sequence_id={self.initial_sequence_id}: at least -1"
             )
-        for key, text in self.properties.items():
-            if not isinstance(key, str) or not isinstance(text, str):
-                raise InvalidConfigurationError(f"properties: {key!r}: {text!r} are not both text")
 
     def _check_numbers(self) -> None:
         for name, minimum in _MINIMA.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InvalidConfigurationError(f"{name}={value!r} is no number")
-            if not value >= minimum:
+            if not value >= minimum:  # not a number, too
                 raise InvalidConfigurationError(f"{name}={value!r}: at least {minimum}")
-
-
-def _choice(name: str, kind: type[IntEnum], value: Any) -> IntEnum:  # Any: whatever was given
-    """The member that `value` is, or is the number of; so the official client's do, too."""
-    try:
-        return kind(int(value))
-    except (TypeError, ValueError):
-        members = ", ".join(each.name for each in kind)
-        raise InvalidConfigurationError(f"{name}={value!r}: one of {members}") from None

@@ -19,6 +19,7 @@ from pulsar_py.client.enums import ConsumerType
 from pulsar_py.client.message import Message
 from pulsar_py.client.message_listener import ListenerRunner
 from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.option_checks import check_seek_target, own_members
 from pulsar_py.client.reader_config import ReaderConfig
 from pulsar_py.client.statistics import ConsumerStatistics
 from pulsar_py.client.topic_message_id import SeekTarget, TopicMessageId
@@ -120,7 +121,11 @@ class Reader:
 
         With partitions: earliest, latest and times go for all; an id for its partition; a mapping
         from full names, or a function of full names, as they say.
+
+        Raises:
+            InvalidConfigurationError: It is none of these.
         """
+        check_seek_target(target)
         if isinstance(self._consumer, MultiTopicsConsumer):
             await self._consumer.seek(target)
         elif isinstance(target, Mapping):
@@ -213,7 +218,7 @@ async def create_reader(
         ServiceError, ClientError: It could not be opened within the operation timeout.
     """
     context.check_usable()
-    config = ReaderConfig(**options)
+    config = ReaderConfig(**own_members(options, ReaderConfig))
     consumer_config = config.to_consumer_config()
     name = TopicName.parse(topic)
     count = 0 if name.is_partition else await context.partitions_count(str(name))

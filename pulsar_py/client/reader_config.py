@@ -19,12 +19,15 @@ from pulsar_py.client.enums import (
     SubscriptionMode,
 )
 from pulsar_py.client.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
+from pulsar_py.client.option_checks import check_options
 from pulsar_py.common.errors import InvalidConfigurationError
 
 if TYPE_CHECKING:
     from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
+    from pulsar_py.client.crypto_keys import CryptoKeyReader
     from pulsar_py.client.message import Message
     from pulsar_py.client.reader import Reader
+    from pulsar_py.schema.schema import Schema
 
 __all__ = ["ReaderConfig"]
 
@@ -33,7 +36,8 @@ __all__ = ["ReaderConfig"]
 class ReaderConfig:
     """Options of one reader."""
 
-    schema: Any = None  # Any: a Schema of any value type; None reads bytes
+    schema: Schema[Any] | None = None  # Any: of whatever values
+    """What makes values of payloads; None reads bytes."""
     reader_listener: Callable[[Reader, Message], Awaitable[None] | None] | None = None
     """Called with each message; `read_next` is not allowed then."""
     receiver_queue_size: int = 1000
@@ -43,7 +47,7 @@ class ReaderConfig:
     subscription_role_prefix: str | None = None
     """What the subscription's generated name begins with."""
     is_read_compacted: bool = False
-    crypto_key_reader: Any = None  # Any: a CryptoKeyReader of crypto_keys
+    crypto_key_reader: CryptoKeyReader | None = None
     start_message_id_inclusive: bool = False
     """Whether starting at a message, or seeking to one, delivers that message."""
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
@@ -71,6 +75,7 @@ class ReaderConfig:
         Raises:
             InvalidConfigurationError: It names option and value.
         """
+        check_options(self)
         if self.start_message_from_rollback_duration_seconds and (
             self.start_message_from_timestamp_millis is not None
         ):

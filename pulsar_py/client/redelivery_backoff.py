@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from pulsar_py.client.option_checks import check_options
 from pulsar_py.common.errors import InvalidConfigurationError
 
 __all__ = ["MultiplierRedeliveryBackoff", "RedeliveryBackoff"]
@@ -29,6 +30,7 @@ class MultiplierRedeliveryBackoff:
     multiplier: float = 2.0
 
     def __post_init__(self) -> None:
+        check_options(self)
         if not 0 < self.min_delay_millis <= self.max_delay_millis:
             raise InvalidConfigurationError(
                 f"min_delay_millis: {self.min_delay_millis} is not within "

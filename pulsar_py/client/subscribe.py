@@ -16,8 +16,10 @@ from typing import Any
 from pulsar_py.client.client_context import ClientContext
 from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
+from pulsar_py.client.enums import ConsumerType
 from pulsar_py.client.message_listener import ListenerRunner, listener_concurrency
 from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.option_checks import own_members
 from pulsar_py.client.part_opener import attach_letters, policy_of
 from pulsar_py.client.pattern_consumer import PatternConsumer
 from pulsar_py.client.topic_lists import TopicPattern
@@ -41,7 +43,8 @@ async def subscribe(
         ServiceError, ClientError: It could not be opened within the operation timeout.
     """
     context.check_usable()
-    config = ConsumerConfig(**options)
+    config = ConsumerConfig(**own_members(options, ConsumerConfig))
+    _check_key_shared(config)
     if not subscription_name:
         raise InvalidConfigurationError(f"subscription_name: {subscription_name!r} is empty")
     if isinstance(topic, re.Pattern):
@@ -57,6 +60,14 @@ async def subscribe(
     consumer = MultiTopicsConsumer(context, names, subscription_name, config, policy=policy)
     await consumer.start()
     return consumer
+
+
+def _check_key_shared(config: ConsumerConfig) -> None:
+    """Here and not with the other options: a reader of key ranges is Exclusive, with a policy."""
+    if config.key_shared_policy is not None and config.consumer_type is not ConsumerType.KeyShared:
+        raise InvalidConfigurationError(
+            f"key_shared_policy: needs consumer_type KeyShared, not {config.consumer_type.name}"
+        )
 
 
 def _names(topics: Sequence[str]) -> list[str]:

@@ -27,6 +27,8 @@ def test_names_and_types_are_those_of_the_configuration(typed: type, config: typ
     theirs = {each.name: each.type for each in fields(config)}
     if config is ClientConfig:
         del theirs["authentication"]
+    if config is ConsumerConfig:
+        del theirs["chunk_listener"]  # for parts of this package
 
     assert ours == theirs
 

@@ -219,7 +219,7 @@ async def test_a_fenced_producer_does_not_come_back(broker: ScriptedBroker) -> N
         granted(), refused(ServerError.ProducerFenced, "another one")
     )
     async with simulated_client(broker) as client:
-        producer = await producer_of(client, access_mode=1)
+        producer = await producer_of(client, access_mode=ProducerAccessMode.Exclusive)
         result = producer.send_nowait(b"x")
         await asyncio.sleep(0.1)
         broker.end.cut()

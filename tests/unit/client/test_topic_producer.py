@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pulsar_py.client.client import Client
+from pulsar_py.client.enums import ProducerAccessMode
 from pulsar_py.client.interceptors import ProducerInterceptor
 from pulsar_py.client.message_builder import OutgoingMessage
 from pulsar_py.client.topic_producer import TopicProducer
