@@ -104,12 +104,14 @@ class AuthenticationToken(Authentication):
         """`token` is the text, or what supplies it.
 
         Raises:
-            InvalidConfigurationError: It is neither.
+            InvalidConfigurationError: It is neither, or empty, or the URL of a file.
         """
         if not (isinstance(token, str) or callable(token)):
             raise InvalidConfigurationError(
                 f"token: a str or a function that returns one, not {type(token).__name__}"
             )
+        if isinstance(token, str):
+            _check_token(token)
         self._token = token
 
     async def auth_data(self) -> bytes:
@@ -132,6 +134,15 @@ class AuthenticationToken(Authentication):
 
     def __repr__(self) -> str:
         return f"AuthenticationToken({'supplier' if callable(self._token) else '***'})"
+
+
+def _check_token(token: str) -> None:
+    if not token.strip():
+        raise InvalidConfigurationError("token: it is empty")
+    if token.startswith("file:"):
+        raise InvalidConfigurationError(
+            f"token: {token!r} is the URL of a file, no token: give a function that reads the file"
+        )
 
 
 class AuthenticationBasic(Authentication):

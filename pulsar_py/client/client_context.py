@@ -10,8 +10,9 @@ Source: PulsarClientImpl in Pulsar's client.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Final, Protocol
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientContext", "Closable"]
 
+logger = logging.getLogger(__name__)
+
 
 class Closable(Protocol):
     """What a client closes when it is closed: a producer, consumer, reader, table view."""
@@ -59,6 +62,7 @@ class ClientContext:
         self.clock: Final = clock
         self.random: Final = chance
         self.service_url = service_url
+        _warn_of_unused_tls(service_url, config)
         # Tasks of the client itself; parts with tasks have owners of their own.
         self.tasks: Final = TaskOwner("client")
         self.pool: Final = ConnectionPool(self)
@@ -207,3 +211,23 @@ class ClientContext:
         )
         self._children.clear()
         return self.pool.detach_after_fork()
+
+
+def _warn_of_unused_tls(url: ServiceUrl, config: ClientConfig) -> None:
+    """Options of TLS do nothing without it, and a connection in plain text is easily overlooked."""
+    authentication = config.authentication
+    given = [
+        name
+        for name, value in asdict(config.tls).items()
+        if value not in (None, False)  # each one's default
+    ]
+    if authentication is not None and authentication.tls_certificate_paths is not None:
+        given.append(type(authentication).__name__)
+    if given and not url.is_tls:
+        names = ", ".join(given)
+        logger.warning(
+            "%s is not encrypted, so %s has no effect: use pulsar+ssl://",
+            url,
+            names,
+            extra={"service_url": str(url), "unused": names},
+        )

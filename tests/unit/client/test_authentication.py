@@ -123,3 +123,11 @@ async def test_data_has_to_be_bytes() -> None:
 
     with pytest.raises(AuthenticationDataError, match="mine credentials: bytes expected, not str"):
         await Wrong().authenticate()
+
+
+@pytest.mark.parametrize(
+    ("token", "text"), [("", "empty"), (" \n", "empty"), ("file:///token", "URL of a file")]
+)
+def test_what_can_be_no_token_is_refused(token: str, text: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match=f"^token: .*{text}"):
+        AuthenticationToken(token)
