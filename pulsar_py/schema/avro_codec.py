@@ -84,6 +84,7 @@ class AvroReader:
             raise InvalidConfigurationError(
                 "an array of values that take no bytes: a payload could claim any count of them"
             )
+        self._name = types.branch
         self._writer = _compiled(writer)
         self._reader = None if reader is None else _compiled(_with_alias(reader, writer))
         self._errors = (*_ERRORS, SchemaResolutionError)
@@ -101,7 +102,7 @@ class AvroReader:
         except self._errors as error:
             text = str(error) or type(error).__name__
             raise SchemaSerializationError(
-                f"{len(data)} bytes do not fit their schema: {text:.300}"
+                f"{self._name}: {len(data)} bytes do not fit their schema: {text:.300}"
             ) from error
 
 

@@ -22,7 +22,7 @@ import dataclasses
 import json
 import types
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -126,9 +126,13 @@ def record_of(owner: type) -> RecordType:
         InvalidConfigurationError: It is neither, or a field's annotation says nothing to Avro; the
             message names class and field.
     """
+    if not (isinstance(owner, type) and (is_dataclass(owner) or issubclass(owner, Record))):
+        raise InvalidConfigurationError(
+            f"{owner!r}: neither a dataclass nor a Record; give a class with @dataclass, or one "
+            "derived from Record, or an Avro definition as schema_definition"
+        )
     node = _Builder().of(owner)
-    if not isinstance(node, RecordType):
-        raise InvalidConfigurationError(f"{owner!r}: neither a dataclass nor a Record")
+    assert isinstance(node, RecordType), owner
     return node
 
 

@@ -40,7 +40,10 @@ class TopicPattern:
         try:
             self._matches = re2.compile(expression, options).fullmatch
         except re2.error as error:
-            raise InvalidTopicNameError(f"invalid topics pattern {text!r}: {error}") from None
+            raise InvalidTopicNameError(
+                f"invalid topics pattern {text!r}: {_reason(error)} (patterns are RE2's, which has "
+                "no look-around and no back-references)"
+            ) from None
 
     def matches(self, topic: str) -> bool:
         """Whether a full topic name matches."""
@@ -49,6 +52,12 @@ class TopicPattern:
     def filter(self, topics: Iterable[str]) -> list[str]:
         """Those that match, in their order."""
         return [topic for topic in topics if self.matches(topic)]
+
+
+def _reason(error: Exception) -> str:
+    """RE2 gives it as bytes."""
+    reason = error.args[0] if error.args else error
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
 def topics_hash(topics: Iterable[str]) -> str:

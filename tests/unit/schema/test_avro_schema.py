@@ -187,3 +187,15 @@ def test_either_a_class_or_a_definition() -> None:
         AvroSchema()
     with pytest.raises(InvalidConfigurationError):
         AvroSchema(Example, DEFINITION)
+
+
+@pytest.mark.parametrize("given", [int, {"a": 1}])
+def test_what_is_no_class_of_values_is_told_what_is_accepted(given: Any) -> None:
+    with pytest.raises(InvalidConfigurationError, match="@dataclass.*Record.*schema_definition"):
+        AvroSchema(given)
+
+
+def test_bytes_that_do_not_fit_name_the_record() -> None:
+    definition = {"type": "record", "name": "Order", "fields": [{"name": "a", "type": "long"}]}
+    with pytest.raises(SchemaSerializationError, match="Order: 0 bytes do not fit"):
+        AvroSchema(schema_definition=definition).decode(b"")

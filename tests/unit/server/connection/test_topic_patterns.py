@@ -34,7 +34,7 @@ def test_pattern_matches_the_whole_name_without_domain_and_partition(
 
 @pytest.mark.parametrize("pattern", ["wire-(", "*", "[", "(?=x)", r"(a)\1"])
 def test_what_re2_does_not_take_is_refused(pattern: str) -> None:
-    with pytest.raises(InvalidTopicNameError, match="invalid topics pattern"):
+    with pytest.raises(InvalidTopicNameError, match=r"invalid topics pattern .*: [^b].* \(.*RE2"):
         TopicPattern(pattern)
 
 
