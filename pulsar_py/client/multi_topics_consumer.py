@@ -447,6 +447,9 @@ class MultiTopicsConsumer:
         The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
         the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
 
+        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
+        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
+
         After `max_redeliver_count` times it goes to the dead-letter topic instead. `properties` are
         added to the copy's.
 

@@ -67,8 +67,11 @@ class Producer(ABC):
             replication_clusters: Only to these clusters.
             disable_replication: Not to any other cluster.
             event_timestamp: Milliseconds since 1970, of the application.
-            deliver_at: Not before this time, milliseconds since 1970.
-            deliver_after: Not before so long from now.
+            deliver_at: Not before this time, milliseconds since 1970; a broker may deliver up to
+                one tick early (1 s by default, `delayedDeliveryTickTimeMillis`, unless its
+                `isDelayedDeliveryDeliverAtTimeStrict` is on). Only Shared and Key_Shared
+                subscriptions wait: Exclusive and Failover ones get the message at once.
+            deliver_after: Not before so long from now, as exactly as `deliver_at`.
             key: Short for `partition_key`.
             schema: The value's schema, where that is not the producer's; registered if it is new.
 
