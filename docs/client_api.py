@@ -14,6 +14,7 @@ import inspect
 import itertools
 import re
 import textwrap
+import types
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -32,7 +33,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "ProducerInterceptor", "ProducerStatistics",
     ),
     "Consuming": (
-        "Consumer", "MultiTopicsConsumer", "PatternConsumer", "ConsumerOptions",
+        "Consumer", "MultiTopicsConsumer", "PatternConsumer", "AnyConsumer", "ConsumerOptions",
         "ConsumerConfig", "Message",
         "ConsumerBatchReceivePolicy", "ConsumerDeadLetterPolicy", "ConsumerKeySharedPolicy",
         "KeyHashRange", "RedeliveryBackoff", "MultiplierRedeliveryBackoff",
@@ -123,6 +124,9 @@ def describe(name: str) -> list[str]:
     thing = get(name)
     where = f" (`{thing.__module__}`)" if name in UNEXPORTED else ""
     lines = [f"### `{name}`{where}", ""]
+    if isinstance(thing, types.UnionType):
+        members = ", ".join(f"`{each.__name__}`" for each in thing.__args__)
+        return [*lines, f"For annotations: any of {members}."]
     if not isinstance(thing, type):
         return [*lines, *code(signature(name, thing)), "", *prose(thing)]
     is_enum = issubclass(thing, enum.Enum)

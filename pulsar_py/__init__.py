@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.send_result import SendResult
     from pulsar_py.client.service_url import ServiceUrlProvider
     from pulsar_py.client.statistics import ConsumerStatistics, ProducerStatistics
+    from pulsar_py.client.subscribe import AnyConsumer
     from pulsar_py.client.table_view import TableView
     from pulsar_py.client.topic_message_id import MultiMessageId, TopicMessageId
     from pulsar_py.common.errors import (
@@ -127,6 +128,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyClosedError",
+    "AnyConsumer",
     "Authentication",
     "AuthenticationBasic",
     "AuthenticationDataError",
@@ -236,6 +238,7 @@ __all__ = [
 
 _HOMES = {
     "AlreadyClosedError": "pulsar_py.common.errors",
+    "AnyConsumer": "pulsar_py.client.subscribe",
     "Authentication": "pulsar_py.client.authentication",
     "AuthenticationBasic": "pulsar_py.client.authentication",
     "AuthenticationDataError": "pulsar_py.common.errors",

@@ -9,7 +9,7 @@ import sys
 import pulsar_py
 
 
-async def work(consumer: pulsar_py.Consumer, index: int, homes: dict[str, set[int]]) -> None:
+async def work(consumer: pulsar_py.AnyConsumer, index: int, homes: dict[str, set[int]]) -> None:
     """Take messages until none comes for a second."""
     try:
         while True:

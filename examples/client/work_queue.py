@@ -9,7 +9,7 @@ import sys
 import pulsar_py
 
 
-async def work(consumer: pulsar_py.Consumer) -> None:
+async def work(consumer: pulsar_py.AnyConsumer) -> None:
     """Refuse what can't be done; it is delivered again, later."""
     async for message in consumer:
         if message.data() == b"bad":

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack, overload
 
 from pulsar_py.client.authentication import Authentication
 from pulsar_py.client.client_config import ClientConfig
@@ -47,10 +47,11 @@ from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 
 if TYPE_CHECKING:
-    from pulsar_py.client.consumer import Consumer
     from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+    from pulsar_py.client.pattern_consumer import PatternConsumer
     from pulsar_py.client.producer import Producer
     from pulsar_py.client.reader import Reader
+    from pulsar_py.client.subscribe import AnyConsumer
     from pulsar_py.client.table_view import TableView
 
 __all__ = ["Client"]
@@ -141,13 +142,40 @@ class Client:
         await self._start()
         return await create_producer(self._context, topic, **options)
 
+    @overload
+    async def subscribe(
+        self,
+        topic: re.Pattern[str],
+        subscription_name: str,
+        **options: Unpack[ConsumerOptions],
+    ) -> PatternConsumer: ...
+
+    @overload
+    async def subscribe(
+        self,
+        topic: list[str] | tuple[str, ...],
+        subscription_name: str,
+        **options: Unpack[ConsumerOptions],
+    ) -> MultiTopicsConsumer: ...
+
+    @overload
     async def subscribe(
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer | MultiTopicsConsumer:
+    ) -> AnyConsumer: ...
+
+    async def subscribe(
+        self,
+        topic: str | Sequence[str] | re.Pattern[str],
+        subscription_name: str,
+        **options: Unpack[ConsumerOptions],
+    ) -> AnyConsumer:
         """A consumer, open: of a topic, of all its partitions, of several topics, or of a pattern.
+
+        A pattern gets a `PatternConsumer`, a list a `MultiTopicsConsumer`, and one topic either of
+        `AnyConsumer`, as it has partitions or not.
 
         Raises:
             InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.

@@ -20,6 +20,8 @@ class ConsumerEventListener(Protocol):
 
     def became_active(self, consumer: Consumer, partition_index: int) -> None:
         """From here on this consumer gets the messages; -1 where there are no partitions."""
+        del consumer, partition_index  # a body: who derives may leave it out
 
     def became_inactive(self, consumer: Consumer, partition_index: int) -> None:
         """Another consumer gets the messages."""
+        del consumer, partition_index

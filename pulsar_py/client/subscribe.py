@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from pulsar_py.client.client_context import ClientContext
 from pulsar_py.client.consumer import Consumer
@@ -26,7 +26,10 @@ from pulsar_py.client.topic_lists import TopicPattern
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.names import TopicName
 
-__all__ = ["subscribe"]
+__all__ = ["AnyConsumer", "subscribe"]
+
+AnyConsumer: TypeAlias = Consumer | MultiTopicsConsumer
+"""What `Client.subscribe` returns: to annotate what takes consumers of whatever topics."""
 
 
 async def subscribe(
@@ -34,7 +37,7 @@ async def subscribe(
     topic: str | Sequence[str] | re.Pattern[str],
     subscription_name: str,
     **options: Any,  # Any: the fields of ConsumerConfig
-) -> Consumer | MultiTopicsConsumer:
+) -> AnyConsumer:
     """An open consumer; see `Client.subscribe`.
 
     Raises:
