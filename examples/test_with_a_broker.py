@@ -3,13 +3,11 @@
 .venv/bin/pytest examples/test_with_a_broker.py
 """
 
-import asyncio
-
 import pulsar
 import pytest
 
-from pulsar_py import Broker
-from pulsar_py.testing.broker_thread import BrokerThread
+from pulsar_py import Broker, Client
+from pulsar_py.testing import BrokerThread
 
 
 def test_an_order_arrives(pulsar_broker: BrokerThread) -> None:
@@ -22,8 +20,11 @@ def test_an_order_arrives(pulsar_broker: BrokerThread) -> None:
 
 
 @pytest.mark.asyncio  # not needed where asyncio_mode is "auto"
-async def test_in_my_own_loop(async_pulsar_broker: Broker) -> None:
-    """The broker runs in the loop of the test; needs pytest-asyncio."""
-    host, port = async_pulsar_broker.service_url.removeprefix("pulsar://").split(":")
-    _, writer = await asyncio.open_connection(host, int(port))
-    writer.close()
+async def test_with_the_asyncio_client(async_pulsar_broker: Broker) -> None:
+    """The broker and the client run in the loop of the test; needs pytest-asyncio."""
+    async with Client(async_pulsar_broker.service_url) as client:
+        consumer = await client.subscribe("orders", "billing")
+        producer = await client.create_producer("orders")
+        await producer.send(b"one coffee")
+        message = await consumer.receive(timeout_millis=10_000)
+        assert message.data() == b"one coffee"

@@ -191,7 +191,7 @@ def test_either_a_class_or_a_definition() -> None:
 
 @pytest.mark.parametrize("given", [int, {"a": 1}])
 def test_what_is_no_class_of_values_is_told_what_is_accepted(given: Any) -> None:
-    with pytest.raises(InvalidConfigurationError, match="@dataclass.*Record.*schema_definition"):
+    with pytest.raises(InvalidConfigurationError, match=r"@dataclass.*Record.*schema_definition"):
         AvroSchema(given)
 
 
