@@ -22,8 +22,11 @@ class ConsumerBatchReceivePolicy:
     """Limits of one `batch_receive`; what is not above 0 does not limit, but one limit must be."""
 
     max_num_message: int = -1
+    """So many messages at most."""
     max_num_bytes: int = 10 * 1024 * 1024
+    """So many bytes of payloads at most; a larger message comes alone."""
     timeout_ms: int = 100
+    """It waits so long at most."""
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -52,6 +52,7 @@ class ConsumerConfig:
     """
 
     consumer_type: ConsumerType = ConsumerType.Exclusive
+    """How consumers of the subscription share its messages; all have to say the same."""
     schema: Schema[Any] | None = None  # Any: of whatever values
     """What makes values of payloads; None reads bytes."""
     # Any: a Consumer or MultiTopicsConsumer, whichever of them the listener says it takes.
@@ -60,18 +61,27 @@ class ConsumerConfig:
     receiver_queue_size: int = 1000
     """Messages asked for in advance; asked for again when half of them were taken. 0: none."""
     max_total_receiver_queue_size_across_partitions: int = 50_000
+    """The queues of all partitions or topics together; each gets its part if that is less."""
     consumer_name: str | None = None
+    """What the broker shows, and Failover orders by; None: a generated name."""
     unacked_messages_timeout_ms: int | None = None
     """A message not acknowledged for so long is delivered again; None or 0: never."""
     broker_consumer_stats_cache_time_ms: int = 30_000
+    """How long an answer of `broker_statistics` is used again."""
     negative_ack_redelivery_delay_ms: int = 60_000
+    """A message negatively acknowledged is asked for again after so long."""
     is_read_compacted: bool = False
+    """Read each key's last value only, where the topic is compacted."""
     properties: Mapping[str, str] = field(default_factory=dict)
+    """What the broker shows of the consumer."""
     pattern_auto_discovery_period: int = 60
     """Seconds between looks for topics that match a pattern."""
     initial_position: InitialPosition = InitialPosition.Latest
+    """Where a subscription begins that is new."""
     crypto_key_reader: CryptoKeyReader | None = None
+    """Has the private keys that encrypted messages name."""
     replicate_subscription_state_enabled: bool = False
+    """Let the subscription's position follow to other clusters."""
     max_pending_chunked_message: int = 10
     """Chunked messages that may be incomplete at a time; 0: any number."""
     auto_ack_oldest_chunked_message_on_queue_full: bool = False
@@ -81,12 +91,18 @@ class ConsumerConfig:
     batch_receive_policy: ConsumerBatchReceivePolicy = field(
         default_factory=ConsumerBatchReceivePolicy
     )
+    """When `batch_receive` returns."""
     key_shared_policy: ConsumerKeySharedPolicy | None = None
+    """How keys are shared out among Key_Shared consumers; None: by the broker."""
     batch_index_ack_enabled: bool = False
     """Acknowledge single messages of a batch, instead of the batch when all of it is done."""
     regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly
+    """Which topics a pattern matches: persistent ones, others, or both."""
     dead_letter_policy: DeadLetterPolicy | None = None
+    """Where messages go that were delivered too often; None: nowhere. See
+    `ConsumerDeadLetterPolicy`."""
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
+    """What becomes of a message that can't be decrypted."""
 
     # What follows is the Java (or C++) client's.
     retry_enable: bool = False
@@ -96,6 +112,7 @@ class ConsumerConfig:
     ack_grouping_time_ms: int = 100
     """How long an acknowledgement waits for others; 0: each is sent at once."""
     ack_grouping_max_size: int = 1000
+    """So many acknowledgements are sent at once, however little time passed."""
     ack_receipt_enabled: bool = False
     """Whether `acknowledge` returns only when the broker has confirmed."""
     unacked_messages_tick_ms: int = 1000
@@ -103,20 +120,29 @@ class ConsumerConfig:
     ack_timeout_redelivery_backoff: RedeliveryBackoff | None = None
     """Instead of `unacked_messages_timeout_ms`: the delay grows with each delivery."""
     negative_ack_redelivery_backoff: RedeliveryBackoff | None = None
+    """Instead of `negative_ack_redelivery_delay_ms`: the delay grows with each delivery."""
     expire_time_of_incomplete_chunked_message_ms: int = 60_000
     """After which chunks without the rest are dropped; 0: never."""
     priority_level: int = 0
     """0 goes first; Shared gives to higher numbers only what lower ones have no room for."""
     subscription_mode: SubscriptionMode = SubscriptionMode.Durable
+    """Durable, or forgotten when its last consumer leaves."""
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
+    """What the broker keeps with a new subscription."""
     start_message_rollback_duration_seconds: int = 0
     """Start so long ago, instead of at a message."""
     force_topic_creation: bool = True
+    """Whether subscribing may create the topic, if the broker creates topics at all."""
     interceptors: Sequence[ConsumerInterceptor] = ()
+    """Called in this order with messages and acknowledgements."""
     consumer_event_listener: ConsumerEventListener | None = None
+    """Told when a Failover consumer becomes the active one, and when no more."""
     start_paused: bool = False
+    """Ask for no messages before `resume`."""
     auto_update_partitions: bool = True
+    """Notice when a topic gets more partitions."""
     auto_update_partitions_interval_seconds: float = 60.0
+    """How often it looks for new partitions."""
     max_uncompressed_message_bytes: int | None = None
     """What a compressed entry may inflate to; None: the broker's largest message."""
     chunk_listener: ChunkListener | None = None

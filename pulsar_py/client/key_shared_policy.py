@@ -39,7 +39,9 @@ class KeyHashRange:
     """Hashes from `start` to `end`, both included."""
 
     start: int
+    """0 to 65535."""
     end: int
+    """`start` to 65535."""
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -61,9 +63,11 @@ class ConsumerKeySharedPolicy:
     """
 
     key_shared_mode: KeySharedMode = KeySharedMode.AutoSplit
+    """Whether the broker shares out the hashes, or each consumer names its own."""
     allow_out_of_order_delivery: bool = False
     """Do not hold back a key's messages until the consumer that had it before is done."""
     sticky_ranges: Sequence[tuple[int, int] | KeyHashRange] | None = None
+    """Hashes of this consumer, with `Sticky`."""
 
     def __post_init__(self) -> None:
         check_options(self)

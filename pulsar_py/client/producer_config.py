@@ -63,6 +63,7 @@ class ProducerConfig:
     send_timeout_millis: int = 30_000
     """A message that has no receipt after so long fails; 0 for never."""
     compression_type: CompressionType = CompressionType.NONE
+    """How payloads are compressed; consumers find it in each message."""
     compress_min_msg_body_size: int = 4096
     """Payloads of at most so many bytes are not compressed."""
     max_pending_messages: int = 1000
@@ -73,6 +74,7 @@ class ProducerConfig:
     block_if_queue_full: bool = False
     """Whether `send` waits where it would pass a limit; else it raises ProducerQueueFullError."""
     batching_enabled: bool = False
+    """Gather messages, and send those of one topic or partition together."""
     batching_max_messages: int = 1000
     """A batch of so many messages goes out at once."""
     batching_max_allowed_size_in_bytes: int = 128 * 1024
@@ -80,6 +82,7 @@ class ProducerConfig:
     batching_max_publish_delay_ms: float = 10
     """A batch goes out so long after its first message."""
     batching_type: BatchingType = BatchingType.Default
+    """Batches of any keys, or (`KeyBased`) one for each key, as Key_Shared needs."""
     batching_partition_switch_frequency_by_publish_delay: int = 10
     """Round robin stays at one partition for at most so many publish delays."""
     chunking_enabled: bool = False
@@ -87,6 +90,7 @@ class ProducerConfig:
     chunk_max_message_size: int = -1
     """Bytes of a chunk at most; -1 for what the broker takes."""
     message_routing_mode: PartitionsRoutingMode = PartitionsRoutingMode.RoundRobinDistribution
+    """Which partition a message without a key goes to."""
     message_router: MessageRouterFunction | None = None
     """Decides instead of the routing mode."""
     hashing_scheme: HashingScheme = HashingScheme.BoostHash
@@ -97,13 +101,17 @@ class ProducerConfig:
     auto_update_partitions: bool = True
     """Notice when the topic gets more partitions."""
     auto_update_partitions_interval_seconds: float = 60
+    """How often it looks for new partitions."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """What the broker shows of the producer."""
     encryption_key: str | Sequence[str] | None = None
     """Name of the public key to encrypt with; several names let several readers in."""
     crypto_key_reader: CryptoKeyReader | None = None
+    """Has the public keys that `encryption_key` names."""
     crypto_failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL
+    """What becomes of a message that can't be encrypted."""
     access_mode: ProducerAccessMode = ProducerAccessMode.Shared
+    """Whether other producers may be on the topic beside this one."""
     interceptors: Sequence[ProducerInterceptor] = ()
     """Called in this order before a message goes out and after it was confirmed or failed."""
     reconnects: bool = True

@@ -43,14 +43,19 @@ class ReaderConfig:
     receiver_queue_size: int = 1000
     """Messages asked for in advance; of all partitions together see the next."""
     max_total_receiver_queue_size_across_partitions: int = 50_000
+    """The queues of all partitions together; each gets its part if that is less."""
     reader_name: str | None = None
+    """What the broker shows; None: a generated name."""
     subscription_role_prefix: str | None = None
     """What the subscription's generated name begins with."""
     is_read_compacted: bool = False
+    """Read each key's last value only, where the topic is compacted."""
     crypto_key_reader: CryptoKeyReader | None = None
+    """Has the private keys that encrypted messages name."""
     start_message_id_inclusive: bool = False
     """Whether starting at a message, or seeking to one, delivers that message."""
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
+    """What becomes of a message that can't be decrypted."""
 
     # What follows is the Java client's.
     subscription_name: str | None = None
@@ -62,12 +67,19 @@ class ReaderConfig:
     start_message_from_timestamp_millis: int | None = None
     """Begin with what was published at that time, milliseconds since 1970; our own."""
     max_pending_chunked_message: int = 10
+    """Chunked messages that may be incomplete at a time; 0: any number."""
     auto_ack_oldest_chunked_message_on_queue_full: bool = False
+    """Skip what is dropped beyond that limit; otherwise it is delivered again."""
     expire_time_of_incomplete_chunked_message_ms: int = 60_000
+    """After which chunks without the rest are dropped; 0: never."""
     interceptors: Sequence[ConsumerInterceptor] = ()
+    """Called in this order with each message."""
     properties: Mapping[str, str] = field(default_factory=dict)
+    """What the broker shows of the reader."""
     auto_update_partitions: bool = True
+    """Notice when the topic gets more partitions."""
     auto_update_partitions_interval_seconds: float = 60.0
+    """How often it looks for new partitions."""
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself; bounds are checked with the consumer's options.

@@ -26,8 +26,11 @@ class MultiplierRedeliveryBackoff:
     """Delays that grow by a factor, between two bounds."""
 
     min_delay_millis: int = 1000
+    """The first delay."""
     max_delay_millis: int = 60_000
+    """The longest delay."""
     multiplier: float = 2.0
+    """What each delay is multiplied by for the next."""
 
     def __post_init__(self) -> None:
         check_options(self)

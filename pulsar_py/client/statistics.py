@@ -87,27 +87,39 @@ class ProducerStatistics:
     interval_seconds: float
     """How long the interval was."""
     messages_sent: int
+    """Messages handed to the producer."""
     bytes_sent: int
     """Of payloads, before compression."""
     send_failures: int
+    """Messages that failed."""
     receipts_received: int
     """Messages that the broker confirmed."""
     messages_rate: float
     """Messages sent a second."""
     bytes_rate: float
+    """Bytes sent a second."""
     latency_p50_millis: float
     """From `send` to the receipt; these and the next are 0 without receipts."""
     latency_p75_millis: float
+    """As above."""
     latency_p95_millis: float
+    """As above."""
     latency_p99_millis: float
+    """As above."""
     latency_p999_millis: float
+    """As above."""
     latency_max_millis: float
+    """The longest."""
     pending_queue_size: int
     """Messages without receipt, now."""
     total_messages_sent: int
+    """Since it was made, as the next."""
     total_bytes_sent: int
+    """Of payloads."""
     total_send_failures: int
+    """Messages that failed."""
     total_receipts_received: int
+    """Messages that the broker confirmed."""
 
 
 class ProducerCounters:
@@ -178,28 +190,41 @@ class ConsumerStatistics:
     """What a consumer did: in the last interval, and (`total_…`) since it was made."""
 
     interval_seconds: float
+    """How long the interval was."""
     messages_received: int
     """Messages handed to the application."""
     bytes_received: int
+    """Of their payloads."""
     acks_sent: int
     """Messages acknowledged."""
     ack_failures: int
+    """Acknowledgements that failed."""
     receive_failures: int
     """Entries that could not be read: checksum, decompression, decryption."""
     redeliveries_requested: int
+    """Messages asked for again."""
     messages_rate: float
+    """Messages received a second."""
     bytes_rate: float
+    """Bytes received a second."""
     acks_rate: float
+    """Messages acknowledged a second."""
     receiver_queue_size: int
     """Messages that wait to be received, now."""
     unacknowledged: int
     """Messages handed out and not acknowledged, now; 0 where nobody tracks them."""
     total_messages_received: int
+    """Since it was made, as the next."""
     total_bytes_received: int
+    """Of payloads."""
     total_acks_sent: int
+    """Messages acknowledged."""
     total_ack_failures: int
+    """Acknowledgements that failed."""
     total_receive_failures: int
+    """Entries that could not be read."""
     total_redeliveries_requested: int
+    """Messages asked for again."""
 
 
 class ConsumerCounters:
