@@ -391,9 +391,6 @@ class Consumer:
         The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
         the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
 
-        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
-        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
-
         Raises:
             OperationNotSupportedError: The consumer has no `retry_enable`.
             PulsarError: The copy could not be published; the message stays unacknowledged.

@@ -447,9 +447,6 @@ class MultiTopicsConsumer:
         The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
         the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
 
-        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
-        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
-
         After `max_redeliver_count` times it goes to the dead-letter topic instead. `properties` are
         added to the copy's.
 
@@ -474,7 +471,7 @@ class MultiTopicsConsumer:
         """Move the subscription: to earliest, latest or a time everywhere, or topic by topic.
 
         Args:
-            target: `EARLIEST_MESSAGE_ID`, `LATEST_MESSAGE_ID`, or publish time in milliseconds: all
+            target: `MessageId.earliest`, `MessageId.latest`, or publish time in milliseconds: all
                 topics. An id of one topic: that one. A mapping from full names to ids, or a
                 function from full names to an id, milliseconds, or None: as they say.
 

@@ -207,7 +207,7 @@ async def create_reader(
     Args:
         context: The client's shared parts.
         topic: A topic, one partition, or a partitioned topic.
-        start_message_id: `EARLIEST_MESSAGE_ID`, `LATEST_MESSAGE_ID`, or an id after which to begin
+        start_message_id: `MessageId.earliest`, `MessageId.latest`, or an id after which to begin
             (at which, with `start_message_id_inclusive`). Of a partitioned topic an id of each
             partition by its full name; partitions that are left out are read from the beginning.
             None: a time says where, or latest.
