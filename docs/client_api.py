@@ -15,6 +15,7 @@ import itertools
 import re
 import textwrap
 import types
+from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -66,6 +67,17 @@ UNEXPORTED = {
 
 NOT_OF_THE_CLIENT = {"Broker"}
 
+INTERNAL = {
+    "abandon", "open", "own", "redeliver", "redelivery_filter", "start",
+    "statistics_fields", "take_statistics",
+}  # fmt: skip
+"""Methods of `MADE_BY_CLIENT` for parts of the package only."""
+
+MADE_BY_CLIENT = {
+    "Producer", "PartitionedProducer", "Consumer", "MultiTopicsConsumer", "PatternConsumer",
+    "Reader", "TableView",
+}  # fmt: skip
+
 
 def render() -> str:
     """The text of `docs/client/API.md`."""
@@ -76,6 +88,7 @@ def render() -> str:
         "schemas from `pulsar_py.schema`, unless a module is given. [GUIDE.md](GUIDE.md) shows how",
         "they go together.",
     ]
+    lines += ["", *contents()]
     for title, names in sections().items():
         lines += ["", f"## {title}"]
         if title == "Errors":
@@ -84,6 +97,32 @@ def render() -> str:
         for name in names:
             lines += ["", *describe(name)]
     return "\n".join(lines) + "\n"
+
+
+def contents() -> list[str]:
+    """A line for each section, with links to all that is in it."""
+    anchors: Counter[str] = Counter()
+    lines = []
+    anchor("API of the client", anchors)
+    for title, names in sections().items():
+        line = f"- [{title}](#{anchor(title, anchors)})"
+        if title != "Errors":  # one table
+            links = [f"[{name}](#{anchor(heading(name), anchors)})" for name in names]
+            line += ": " + ", ".join(links)
+        lines.append(line)
+    return lines
+
+
+def anchor(text: str, before: Counter[str]) -> str:
+    """What a heading's link is called; those that come again are numbered."""
+    slug = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+    before[slug] += 1
+    return slug if before[slug] == 1 else f"{slug}-{before[slug] - 1}"
+
+
+def heading(name: str) -> str:
+    """The name, and where it is if it can't be imported from `pulsar_py`."""
+    return f"`{name}`" + (f" (`{get(name).__module__}`)" if name in UNEXPORTED else "")
 
 
 def main() -> None:
@@ -122,8 +161,7 @@ def get(name: str) -> Any:  # Any: whatever is public
 def describe(name: str) -> list[str]:
     """A class or function with all that belongs to it."""
     thing = get(name)
-    where = f" (`{thing.__module__}`)" if name in UNEXPORTED else ""
-    lines = [f"### `{name}`{where}", ""]
+    lines = [f"### {heading(name)}", ""]
     if isinstance(thing, types.UnionType):
         members = ", ".join(f"`{each.__name__}`" for each in thing.__args__)
         return [*lines, f"For annotations: any of {members}."]
@@ -160,7 +198,10 @@ def methods(thing: type) -> list[tuple[str, Any]]:  # Any: function, property, c
             continue
         for name, value in vars(base).items():
             is_one = isinstance(value, property | classmethod | staticmethod) or callable(value)
-            if not name.startswith("_") and is_one and not isinstance(value, type):
+            is_internal = name.startswith("_") or (
+                thing.__name__ in MADE_BY_CLIENT and name in INTERNAL
+            )
+            if not is_internal and is_one and not isinstance(value, type):
                 found[name] = value
     return [(name, value) for name, value in found.items() if _is_for_users(value)]
 
