@@ -420,8 +420,8 @@ class Consumer:
 
         Args:
             target: The message after which to go on (or with it, if `start_message_id_inclusive`);
-                or a publish time in milliseconds; or a function from the topic's name to either,
-                or to None for not at all.
+                or `MessageId.earliest`, `MessageId.latest`; or a publish time in milliseconds; or a
+                function from the topic's name to one of these, or to None for not at all.
 
         Raises:
             InvalidConfigurationError: It is none of these, or a time below 0.
