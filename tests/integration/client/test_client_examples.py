@@ -71,7 +71,7 @@ def test_each_program_is_run_and_has_its_line_in_the_guide() -> None:
 def test_code_of_the_guide_stands_in_a_program() -> None:
     guide = (ROOT / "docs" / "client" / "GUIDE.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
-    programs = [path.read_text() for path in EXAMPLES.glob("*.py")]
+    programs = [path.read_text() for path in EXAMPLES.parent.rglob("*.py")]
     assert blocks
     for block in blocks:
         assert any(block in program for program in programs), block
