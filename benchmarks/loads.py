@@ -228,8 +228,13 @@ async def catch_up(
     total = backlog_bytes // size_bytes // _BLOCK * _BLOCK
     publisher.limit = total
     publisher.start()
+    start = time.perf_counter()
     while publisher.receipts_count < total:
         await asyncio.sleep(0.05)
+        if time.perf_counter() - start > 120:
+            raise RuntimeError(
+                f"{target.name}: {publisher.receipts_count} of {total} receipts in 120 s"
+            )
     await asyncio.sleep(2.0)
     metric = "pulsar_py_storage_entry_log_read_bytes_total"
     read_before = target.metric(metric)
