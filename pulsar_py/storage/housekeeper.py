@@ -210,7 +210,8 @@ class Housekeeper:
             if sealed is None and current.ledgers and (is_old or self._gate.is_shut):
                 sealed = self._cache.seal(now)
             # What the reserve has made free is for records, most of it.
-            if sealed is not None and sealed.cost_bytes + self._settings.reserve_bytes < free_bytes:
+            kept_bytes = self._settings.reserve_bytes
+            if sealed is not None and sealed.flush_bytes() + kept_bytes < free_bytes:
                 await self._try_flush()
             elif sealed is not None:
                 self._is_flush_failing = True

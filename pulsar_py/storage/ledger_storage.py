@@ -225,7 +225,7 @@ class LedgerStorage:
                     deleted.append(ledger_id)
                 else:
                     items += await self._write_runs(
-                        ledger_id, cached.first_entry_id, cached.entries
+                        ledger_id, cached.first_entry_id, cached.living_entries
                     )
             await self._writer.sync()
         except BaseException:

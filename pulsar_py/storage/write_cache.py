@@ -90,6 +90,11 @@ class CachedLedger:
             return self.record
         return self.record.at(self.first_entry_id + len(self.entries) - 1, self.length_bytes)
 
+    @property
+    def living_entries(self) -> list[bytes]:
+        """What has to be kept: nothing once the ledger's deletion is in the journal."""
+        return [] if self.ledger.record.is_deleted else self.entries
+
 
 class Generation:
     """Everything confirmed between two swaps."""
@@ -109,6 +114,12 @@ class Generation:
     def cost_bytes(self) -> int:
         """Memory it holds."""
         return self.entries_cost_bytes + LEDGER_OVERHEAD_BYTES * len(self.ledgers)
+
+    def flush_bytes(self) -> int:
+        """Room that flushing it takes, at most; ledgers deleted since take none."""
+        return LEDGER_OVERHEAD_BYTES * len(self.ledgers) + sum(
+            sum(map(len, cached.living_entries)) for cached in self.ledgers.values()
+        )
 
     def touch(self, ledger: Ledger) -> CachedLedger:
         """The ledger's part, begun after its last confirmed entry if it is new."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from pulsar_py.common.errors import DiskFullError, StorageError
+from pulsar_py.common.errors import DiskFullError, LedgerNotFoundError, StorageError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.testing.disk import SimulatedDisk
@@ -102,20 +102,53 @@ async def test_deleting_frees_a_full_disk() -> None:
     await bookie.close()
 
 
+async def test_a_ledger_deleted_while_its_flush_waits_takes_no_room() -> None:
+    disk, ids = SimulatedDisk(random.Random(1)), Ids()
+    bookie = await start(disk, ids, disk_check_interval_seconds=3600.0)
+    kept, _ = await write(bookie, 20)
+    gone, listener = await write(bookie, 500)
+    disk.fault = lambda kind, path: DiskFullError("full") if path.startswith("entries") else None
+    with pytest.raises(DiskFullError):
+        await bookie.flush()
+    gone.append(entry(500))  # Follows the generation that waits.
+    await listener.until(500)
+    await bookie.delete(gone.ledger_id)
+    disk.fault = None
+    assert bookie.cache.sealed is not None
+    await bookie.storage.flush(bookie.cache.sealed)  # And a crash, before the deletion's own turn.
+    assert sum(log.size_bytes for log in bookie.storage.manifest.logs.values()) < 10_000
+    disk.bury()
+    disk = disk.after_crash()
+
+    bookie = await start(disk, ids, disk_check_interval_seconds=3600.0)
+    reader = await bookie.open(kept.ledger_id)
+    assert await reader.read(19, 19, 1000) == [entry(19)]
+    with pytest.raises(LedgerNotFoundError):
+        await bookie.open(gone.ledger_id)
+    await bookie.flush()
+    await bookie.close()
+
+
 async def test_compaction_comes_by_itself() -> None:
-    bookie = await start(
-        MemoryDisk(), minor_compaction_interval_seconds=0.0, minor_compaction_threshold=0.9
-    )
+    disk, ids = MemoryDisk(), Ids()
+    bookie = await start(disk, ids)
     kept, _ = await write(bookie, 20)
     gone, _ = await write(bookie, 20)
-    await bookie.flush()
+    await bookie.close()  # Both are in the same log now.
+    changes: dict[str, object] = {
+        "minor_compaction_interval_seconds": 0.0,
+        "minor_compaction_threshold": 0.9,
+    }
+    bookie = await start(disk, ids, **changes)
+    assert 1 in bookie.storage.manifest.logs
+
     await bookie.delete(gone.ledger_id)
 
     async with asyncio.timeout(5):
         while 1 in bookie.storage.manifest.logs:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0)
-
-    assert await kept.read(19, 19, 1000) == [entry(19)]
+    reader = await bookie.open(kept.ledger_id)
+    assert await reader.read(19, 19, 1000) == [entry(19)]
     await bookie.close()
 
 
