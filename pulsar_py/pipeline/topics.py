@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted
+from pulsar_py.spark.pair_columns import KEY as PAIR
+from pulsar_py.spark.pair_columns import says_separate_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,14 +69,23 @@ def with_keys(rows: DataFrame, target: TopicTarget) -> DataFrame:
     """Rows whose keys are texts, unless they shall be bytes.
 
     What is read has bytes for keys, and a message with a key of bytes is another one: clients see
-    base64, and its partition is another. A key that is no text fails the job.
+    base64, and its partition is another. A key that is no text fails the job. Pairs whose keys are
+    the messages' bring them along.
     """
+    if has_separate_keys(rows):
+        return rows.drop(KEY)
     if target.has_binary_keys or dict(rows.dtypes).get(KEY) != "binary":
         return rows
     from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
 
     text = functions.expr(f"validate_utf8(cast({quoted(KEY)} as string))")
     return rows.withColumn(KEY, text)
+
+
+def has_separate_keys(rows: DataFrame) -> bool:
+    """Whether rows are KEY_VALUE pairs that were read from messages with their keys."""
+    comment = next((each.metadata.get("comment") for each in rows.schema if each.name == PAIR), "")
+    return says_separate_keys(comment or "")
 
 
 def triggered(writer: DataStreamWriter, streaming: Streaming) -> DataStreamWriter:

@@ -22,6 +22,7 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.schema import KeyValueEncodingType
 from pulsar_py.spark.offsets import Edge, UserOffsets
 
 T = TypeVar("T")
@@ -207,6 +208,8 @@ class WriteOptions:
     ordering_key_column: str
     partition_column: str
     deliver_at_column: str
+    # None: as the topic's schema, or the topic that rows were read from, has it.
+    pairs: KeyValueEncodingType | None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -227,6 +230,7 @@ class WriteOptions:
             ordering_key_column=given.text("orderingKeyColumn") or "__orderingKey",
             partition_column=given.text("partitionColumn") or "__partition",
             deliver_at_column=given.text("deliverAtColumn") or "__deliverAt",
+            pairs=given.pairs(),
         )
         if writes.topic is not None and "," in writes.topic:
             raise ConfigurationError(f"topic: {writes.topic!r}: rows are written to one topic")
@@ -390,6 +394,15 @@ class _Given:
         raise ConfigurationError(
             f"sequenceOrder: {text!r} is none of input, content, columns:<name>,<name>"
         )
+
+    def pairs(self) -> KeyValueEncodingType | None:
+        """`keyValueEncoding`."""
+        text = self.text("keyValueEncoding")
+        if text is None:
+            return None
+        if text.upper() not in KeyValueEncodingType.__members__:
+            raise ConfigurationError(f"keyValueEncoding: {text!r} is none of inline, separated")
+        return KeyValueEncodingType[text.upper()]
 
     def exclude(self, name: str, other: str) -> None:
         """Two options that contradict each other."""

@@ -32,7 +32,7 @@ from pulsar_py.client import Client
 from pulsar_py.client.http_lookup import HttpLookup
 from pulsar_py.client.service_url import ServiceUrl
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.schema import SchemaInfo
+from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.spark.exactly_once import (
     Origin,
     UnitOfWork,
@@ -184,14 +184,15 @@ def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
     columns = SinkColumns.of(arrow_schema, parsed)
     if isinstance(parsed.sequence_order, tuple):
         check_order(arrow_schema, parsed.sequence_order)
-    values = value_encoder(arrow_schema, columns)
-    ProducerSettings.of(parsed.client, values.schema_info, None)
+    if parsed.topic is None:
+        value_encoder(arrow_schema, columns, None, parsed.pairs)
+    ProducerSettings.of(parsed.client, SchemaInfo(SchemaType.BYTES), None)
     shared = runtime()
 
     async def ask() -> tuple[SchemaInfo | None, Sequence[str]]:
         async with shared.clients.client(parsed.client) as client:
             topic_schema = await newest_schema(client, parsed.topic) if parsed.topic else None
-            values = value_encoder(arrow_schema, columns, topic_schema)
+            values = value_encoder(arrow_schema, columns, topic_schema, parsed.pairs)
             return topic_schema, await _ask_cluster(client, parsed, values)
 
     topic_schema, partitions = shared.loop.call(ask())
@@ -241,7 +242,7 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
     unit = None
     if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         unit = unit_of_work(origin, options, plan.job_id)
-    values = value_encoder(plan.schema, plan.columns, plan.topic_schema)
+    values = value_encoder(plan.schema, plan.columns, plan.topic_schema, options.pairs)
     encoder = RowEncoder(plan.columns, values)
     settings = ProducerSettings.of(options.client, values.schema_info, unit)
     sorted_batches = ordered(

@@ -2,9 +2,7 @@
 
 Columns named as metadata become the message's key, ordering key, event time, properties, topic,
 partition and delivery time; what only a broker can set (`__messageId`, `__publishTime`, …) is left
-out, so that what was read can be written; all the rest is the value. One value column goes out with
-the primitive schema of its type; several are a matter of
-`value_encoder`.
+out, so that what was read can be written; all the rest is the value, a matter of `value_encoder`.
 
 Arrow hands timestamps over in the session's time zone: the instant is the same, and only that
 counts here. One without a time zone is taken as UTC.
@@ -17,27 +15,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from struct import Struct
 from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.schema import (
-    BooleanSchema,
-    BytesSchema,
-    DateSchema,
-    DoubleSchema,
-    FloatSchema,
-    Int8Schema,
-    Int16Schema,
-    Int32Schema,
-    Int64Schema,
-    Schema,
-    SchemaInfo,
-    StringSchema,
-    TimestampSchema,
-)
+from pulsar_py.schema import Schema, SchemaInfo
 from pulsar_py.spark.options import EXTRA_COLUMNS, METADATA_COLUMNS, WriteOptions
 
 Array: TypeAlias = Any
@@ -50,8 +33,6 @@ EVENT_TIME_COLUMN: Final = "__eventTime"
 PROPERTIES_COLUMN: Final = "__messageProperties"
 
 UTC_MICROS: Final = pa.timestamp("us", "UTC")
-_MICROS_PER_MILLI: Final = 1000
-_MILLIS_PER_DAY: Final = 86_400_000
 
 
 class ValueEncoder(Protocol):
@@ -69,6 +50,16 @@ class ValueEncoder(Protocol):
 
         Raises:
             SchemaSerializationError: A value does not fit.
+        """
+
+    def encode_keys(self, batch: pa.RecordBatch) -> Sequence[bytes | None] | None:
+        """The key of each row, where values bring keys along; None where they don't.
+
+        Args:
+            batch: As for `encode`.
+
+        Raises:
+            SchemaSerializationError: A key does not fit.
         """
 
 
@@ -163,10 +154,11 @@ class SinkColumns:
 
 
 def _is_text_or_bytes(kind: pa.DataType) -> bool:
-    return _is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column has strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
@@ -175,7 +167,7 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _is_text_map(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_map(kind) and _is_text(kind.key_type) and _is_text(kind.item_type))
+    return bool(pa.types.is_map(kind) and is_text(kind.key_type) and is_text(kind.item_type))
 
 
 _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
@@ -183,7 +175,7 @@ _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     "ordering_key": _is_text_or_bytes,
     "event_time": _is_time,
     "properties": _is_text_map,
-    "topic": _is_text,
+    "topic": is_text,
     "partition": pa.types.is_integer,
     "deliver_at": _is_time,
 }
@@ -224,11 +216,13 @@ class RowEncoder:
         # Hot path: batch write in `make bench-spark`.
         columns = self._columns
         batch = in_utc(batch)
-        payloads = self._values.encode(batch.select(list(columns.values)))
+        values = batch.select(list(columns.values))
+        payloads = self._values.encode(values)
         assert len(payloads) == batch.num_rows, f"{len(payloads)} of {batch.num_rows} rows"
+        keys = self._values.encode_keys(values)
         return OutgoingRows(
             payloads=payloads,
-            keys=_listed(batch, columns.key),
+            keys=_listed(batch, columns.key) if keys is None else keys,
             ordering_keys=_listed(batch, columns.ordering_key),
             event_times_millis=_millis(batch, columns.event_time),
             properties=_maps(batch, columns.properties),
@@ -275,74 +269,3 @@ def _maps(batch: pa.RecordBatch, name: str | None) -> list[Mapping[str, str] | N
         {key: text for key, text in pairs if text is not None} if pairs else None
         for pairs in batch.column(name).to_pylist()
     ]
-
-
-class _PrimitiveEncoder:
-    """One column whose type has a schema of its own."""
-
-    def __init__(
-        self, info: SchemaInfo, pack: Callable[[Any], bytes] | None, convert: Callable[..., Array]
-    ) -> None:
-        self.schema_info = info
-        self._pack = pack
-        self._convert = convert
-
-    def encode(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
-        """See `ValueEncoder`."""
-        pack = self._pack
-        values: list[Any] = self._convert(batch.column(0)).to_pylist()
-        if pack is None:
-            return values
-        return [None if value is None else pack(value) for value in values]
-
-
-def _same(array: Array) -> Array:
-    return array
-
-
-def _as_bytes(array: Array) -> Array:
-    """UTF-8 as it is."""
-    return array.cast(pa.binary() if pa.types.is_string(array.type) else pa.large_binary())
-
-
-def _bool(value: bool) -> bytes:  # noqa: FBT001 - the value
-    return b"\x01" if value else b"\x00"
-
-
-_PRIMITIVES: Final[
-    Sequence[tuple[Callable[[pa.DataType], bool], Schema[Any], Any, Callable[[Array], Array]]]
-] = (
-    (pa.types.is_binary, BytesSchema(), None, _same),
-    (pa.types.is_large_binary, BytesSchema(), None, _same),
-    (_is_text, StringSchema(), None, _as_bytes),
-    (pa.types.is_boolean, BooleanSchema(), _bool, _same),
-    (pa.types.is_int8, Int8Schema(), Struct(">b").pack, _same),
-    (pa.types.is_int16, Int16Schema(), Struct(">h").pack, _same),
-    (pa.types.is_int32, Int32Schema(), Struct(">i").pack, _same),
-    (pa.types.is_int64, Int64Schema(), Struct(">q").pack, _same),
-    (pa.types.is_float32, FloatSchema(), Struct(">f").pack, _same),
-    (pa.types.is_float64, DoubleSchema(), Struct(">d").pack, _same),
-    (pa.types.is_date32, DateSchema(), Struct(">q").pack, millis_of),
-    (pa.types.is_timestamp, TimestampSchema(), Struct(">q").pack, millis_of),
-)
-"""Arrow types that have a primitive schema: which, how a value is packed, what comes before.
-
-Source: spec section 1.2.
-"""
-
-
-def has_primitive(kind: pa.DataType) -> bool:
-    """Whether there is a primitive schema for a column of that type."""
-    return any(is_kind(kind) for is_kind, *_ in _PRIMITIVES)
-
-
-def primitive_encoder(field: pa.Field) -> ValueEncoder:
-    """What encodes a single value column.
-
-    Raises:
-        ConfigurationError: Its type has no primitive schema.
-    """
-    for is_kind, schema, pack, convert in _PRIMITIVES:
-        if is_kind(field.type):
-            return _PrimitiveEncoder(schema.schema_info(), pack, convert)
-    raise ConfigurationError(f"column {field.name}: {field.type} has no primitive schema")

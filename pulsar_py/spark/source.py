@@ -36,6 +36,7 @@ from pulsar_py.spark.catalog import TopicCatalog
 from pulsar_py.spark.columns import COLUMNS
 from pulsar_py.spark.offsets import StreamOffset
 from pulsar_py.spark.options import ReadOptions, UndecodableMode
+from pulsar_py.spark.pair_columns import COMMENT
 from pulsar_py.spark.plans import PlannedPiece, StreamPlanner, plan_batch
 from pulsar_py.spark.pruning import NOTHING_PRUNED, prune
 from pulsar_py.spark.reading import ReadTask
@@ -60,7 +61,7 @@ class PulsarDataSource(DataSource):
         """The columns of the topics' values, then the metadata columns."""
         options = _either(self.options)
         values = _ask_values(options)
-        columns = [(field.name, ddl_of(field.type)) for field in values.fields]
+        columns = [(field.name, ddl_of(field.type) + _comment(field)) for field in values.fields]
         columns += [(name, COLUMNS[name].ddl) for name in options.columns]
         if options.undecodable is UndecodableMode.COLUMN:
             columns.append((UNDECODABLE_COLUMN, "BINARY"))
@@ -90,6 +91,11 @@ class PulsarDataSource(DataSource):
         from pulsar_py.spark.sink import make_stream_writer  # noqa: PLC0415 - as above
 
         return make_stream_writer(self.options, schema, overwrite=overwrite)
+
+
+def _comment(field: pa.Field) -> str:
+    comment = (field.metadata or {}).get(COMMENT)
+    return "" if comment is None else f" COMMENT '{comment.decode()}'"
 
 
 def _either(options: Mapping[str, str]) -> ReadOptions:

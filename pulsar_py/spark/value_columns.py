@@ -27,6 +27,7 @@ from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import BytesSchema, KeyValueSchema, SchemaInfo, SchemaType
 from pulsar_py.schema.key_value_schema import key_value_encoding_of, split_key_value_info
 from pulsar_py.spark.columns import binary_array
+from pulsar_py.spark.pair_columns import COMMENT, KEY, VALUE, pair_comment
 from pulsar_py.spark.payload_codecs import PayloadCodec, codec_of, decode_around
 from pulsar_py.spark.rows import BuiltValues, ValueColumns
 
@@ -37,9 +38,6 @@ Array: TypeAlias = Any
 
 Payloads: TypeAlias = Sequence[bytes | None]
 Errors: TypeAlias = Mapping[int, SchemaSerializationError]
-
-VALUE: str = "value"
-KEY: str = "key"
 
 
 class Writers(Protocol):
@@ -138,9 +136,10 @@ class KeyValueColumns:
         self._reads_versions = any(each.reads_versions for each in self._codecs)
         # Takes pairs apart, whatever their parts are.
         self._split = KeyValueSchema(BytesSchema(), BytesSchema(), encoding).decoder_for(None)
-        self.fields: Sequence[pa.Field] = tuple(
-            pa.field(name, codec.arrow_type)
-            for name, codec in zip((KEY, VALUE), self._codecs, strict=True)
+        comment = {COMMENT: pair_comment(encoding)}
+        self.fields: Sequence[pa.Field] = (
+            pa.field(KEY, self._codecs[0].arrow_type, metadata=comment),
+            pa.field(VALUE, self._codecs[1].arrow_type),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:  # Any: as pickle has it

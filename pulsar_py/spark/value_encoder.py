@@ -3,6 +3,7 @@
     one column whose type has one        a primitive schema; null is a tombstone
     one struct                           a record of its fields; null is a tombstone
     another single type, or several      a record of the columns
+    `key` and `value`, where it is so    a pair of two of these, see `key_value_encoder`
 
 Records are AVRO, named `topLevelRecord`, unless the topic has a schema already: then they are of
 its kind (AVRO or JSON), and by its very definition where the columns fit that: all of them are
@@ -33,12 +34,14 @@ from pulsar_py.common.errors import (
     InvalidConfigurationError,
     SchemaSerializationError,
 )
-from pulsar_py.schema import JsonSchema, SchemaInfo, SchemaType
+from pulsar_py.schema import JsonSchema, KeyValueEncodingType, SchemaInfo, SchemaType
 from pulsar_py.schema.avro_codec import AvroWriter
 from pulsar_py.schema.avro_definition import parse_definition
 from pulsar_py.spark.avro_types import Shape, shape_of
 from pulsar_py.spark.flat_records import flat_encoder
-from pulsar_py.spark.sink_rows import SinkColumns, ValueEncoder, has_primitive, primitive_encoder
+from pulsar_py.spark.key_value_encoder import KeyValueEncoder, pair_encoding
+from pulsar_py.spark.primitive_encoder import has_primitive, primitive_encoder
+from pulsar_py.spark.sink_rows import SinkColumns, ValueEncoder
 
 __all__ = ["RECORD_NAME", "definition_of", "value_encoder"]
 
@@ -53,7 +56,10 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def value_encoder(
-    schema: pa.Schema, columns: SinkColumns, topic_schema: SchemaInfo | None = None
+    schema: pa.Schema,
+    columns: SinkColumns,
+    topic_schema: SchemaInfo | None = None,
+    pairs: KeyValueEncodingType | None = None,
 ) -> ValueEncoder:
     """What encodes the value columns of rows of that schema.
 
@@ -61,14 +67,22 @@ def value_encoder(
         schema: Of the rows, timestamps in UTC.
         columns: Which of them are the value.
         topic_schema: What the topic has; None where it has none, or is not known.
+        pairs: The option `keyValueEncoding`.
 
     Raises:
         ConfigurationError: There is no Pulsar schema for them.
     """
     fields = [schema.field(name) for name in columns.values]
+    encoding = pair_encoding(fields, topic_schema, pairs)
+    if encoding is not None:
+        return KeyValueEncoder(fields, encoding, topic_schema, _encoder_of)
+    return _encoder_of(fields, topic_schema)
+
+
+def _encoder_of(fields: Sequence[pa.Field], topic_schema: SchemaInfo | None) -> ValueEncoder:
     is_single = len(fields) == 1
     if is_single and has_primitive(fields[0].type):
-        return primitive_encoder(fields[0])
+        return primitive_encoder(fields[0], topic_schema)
     is_struct = is_single and pa.types.is_struct(fields[0].type)
     record = list(fields[0].type) if is_struct else fields
     info = _record_info(record, topic_schema)
@@ -87,7 +101,11 @@ def _record_info(fields: Sequence[pa.Field], topic_schema: SchemaInfo | None) ->
 
 
 def _fits(columns: Shape, topic_schema: SchemaInfo) -> bool:
-    """Whether columns can be written by the definition that the topic has."""
+    """Whether columns can be written by the definition that the topic has.
+
+    Raises:
+        ConfigurationError: None that has these columns could ever be read beside it.
+    """
     try:
         definition = parse_definition(topic_schema.data)
         shape = shape_of(definition)
@@ -97,6 +115,11 @@ def _fits(columns: Shape, topic_schema: SchemaInfo) -> bool:
         return False
     known = {field.name: field.type for field in shape.arrow_type}
     written = {field.name: field.type for field in columns.arrow_type}
+    for name, kind in written.items():
+        if name in known and not _may_be_read_as(kind, known[name]):
+            raise ConfigurationError(
+                f"column {name}: {kind}, where the topic's schema has {known[name]}"
+            )
     if any(known.get(name) != kind for name, kind in written.items()):
         return False
     if any(_has_members(each) for each in known.values()):
@@ -105,6 +128,22 @@ def _fits(columns: Shape, topic_schema: SchemaInfo) -> bool:
         text["name"] in written or child.is_nullable or "default" in text
         for text, child in zip(definition["fields"], shape.children, strict=True)
     )
+
+
+def _may_be_read_as(kind: pa.DataType, other: pa.DataType) -> bool:
+    """Whether Avro might read one as the other; if so, the broker decides."""
+    families = [_family(each) for each in (kind, other)]
+    return families[0] == families[1] or any(map(_has_members, (kind, other)))
+
+
+def _family(kind: pa.DataType) -> str:
+    families = (
+        ("number", (pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal)),
+        ("bytes", (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal)),
+        ("list", (pa.types.is_list,)),
+    )
+    found = (name for name, kinds in families if any(is_kind(kind) for is_kind in kinds))
+    return next(found, str(kind.id))
 
 
 def _has_members(kind: pa.DataType) -> bool:
@@ -229,6 +268,9 @@ class _Records:
         elif flat is not None:
             self._flat, self._list = self._json_texts, _listed_for_json
         self._is_nullable = [child.is_nullable for child in shape.children]
+
+    def encode_keys(self, batch: pa.RecordBatch) -> None:
+        """See `ValueEncoder`."""
 
     def encode(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
         """See `ValueEncoder`."""

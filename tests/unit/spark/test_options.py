@@ -133,6 +133,7 @@ def test_a_stream_has_no_end() -> None:
         ({"deliveryGuarantee": "exactly-once"}, "'exactly-once' needs the option topic"),
         ({"deliveryGuarantee": "once"}, "'once' is none of at-least-once, exactly-once"),
         ({"sequenceOrder": "columns:"}, "sequenceOrder: 'columns:' is none of"),
+        ({"keyValueEncoding": "x"}, "keyValueEncoding: 'x' is none of inline, separated"),
         ({"topic": "t", "startingOffsets": "earliest"}, "unknown option 'startingoffsets'"),
     ],
 )

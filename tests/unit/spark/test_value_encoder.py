@@ -193,3 +193,26 @@ def test_flat_records_in_one_column_with_a_null_between() -> None:
     payloads = encoder.encode(pa.RecordBatch.from_pydict({"value": values}, schema))
     assert payloads[1] is None
     assert codec_of(encoder.schema_info).decode(payloads, None).to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (pa.string(), "column id: string, where the topic's schema has int64"),
+        (pa.list_(pa.int64()), "column id: list<"),
+        (pa.bool_(), "column id: bool"),
+    ],
+)
+def test_what_no_reader_could_take_for_the_topic_s_field_is_refused(
+    kind: pa.DataType, text: str
+) -> None:
+    schema = pa.schema({"id": kind, "more": pa.int64()})
+    with pytest.raises(ConfigurationError, match=text):
+        encoder_of(schema, topic_with(ID))
+
+
+def test_pairs_are_another_encoder_s() -> None:
+    schema = pa.schema({"key": pa.string(), "value": pa.int64()})
+    topic = schemas.KeyValueSchema(schemas.StringSchema(), schemas.Int64Schema()).schema_info()
+    assert encoder_of(schema, topic).schema_info is topic
+    assert encoder_of(schema).schema_info.type is SchemaType.AVRO

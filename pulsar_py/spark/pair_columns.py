@@ -1,0 +1,53 @@
+"""The columns of KEY_VALUE pairs, and how rows remember where their keys were (pure).
+
+Columns `key` and `value` may be anybody's. Those that were read from a topic of pairs say so in the
+comment of `key`, which Spark keeps with the column, through selections and in Parquet files: so a
+frame that was read can be written into a new topic as what it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from pulsar_py.schema import KeyValueEncodingType
+
+KEY: Final = "key"
+VALUE: Final = "value"
+
+COMMENT: Final = b"comment"
+"""Under which our own Arrow fields carry the comment that their column gets."""
+
+_ARROW_METADATA: Final = b"SPARK::metadata::json"
+"""Under which Spark's Arrow fields carry what it knows of a column."""
+_COMMENT: Final = "KEY_VALUE "
+
+
+def pair_comment(encoding: KeyValueEncodingType) -> str:
+    """What the comment of the column `key` says of rows that were read as pairs."""
+    return f"{_COMMENT}{encoding.value}"
+
+
+def encoding_of_comment(comment: str) -> KeyValueEncodingType | None:
+    """Where keys were, by such a comment; None if it is none."""
+    name = comment.removeprefix(_COMMENT)
+    is_ours = comment.startswith(_COMMENT) and name in KeyValueEncodingType.__members__
+    return KeyValueEncodingType[name] if is_ours else None
+
+
+def says_separate_keys(comment: str) -> bool:
+    """Whether rows with such a comment have the keys of their messages in the column `key`."""
+    return encoding_of_comment(comment) is KeyValueEncodingType.SEPARATED
+
+
+def comment_encoding(field: pa.Field) -> KeyValueEncodingType | None:
+    """Where keys are in the topic that this column was read from; None if it was none of pairs."""
+    try:
+        known = json.loads((field.metadata or {}).get(_ARROW_METADATA, b"{}"))
+    except ValueError:
+        return None
+    comment = known.get("comment") if isinstance(known, Mapping) else None
+    return encoding_of_comment(str(comment or ""))
