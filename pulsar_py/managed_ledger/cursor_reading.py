@@ -28,6 +28,7 @@ from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_state import CursorState, ReadRun
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
+from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.managed_ledger.read_ahead import ReadAhead
 
 logger = logging.getLogger(__name__)
@@ -45,10 +46,10 @@ class EntrySource(Protocol):
 
     def read_run_cached(
         self, ledger_id: int, first: int, last: int, max_bytes: int
-    ) -> list[Entry] | None:
+    ) -> Sequence[Entry] | None:
         """Neighbouring entries that are in memory, at least the first; else None."""
 
-    async def read_run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> list[Entry]:
+    async def read_run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> EntryRun:
         """Neighbouring entries, at least the first."""
 
 
@@ -78,7 +79,7 @@ class CursorReading:
 
     def read_cached(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
-    ) -> list[Entry] | None:
+    ) -> Sequence[Entry] | None:
         """The next unacknowledged entries up to `max_position`, if they are in memory.
 
         Moves `read_position` past them. Entries of one ledger, at least one whatever `max_bytes`;
@@ -90,29 +91,31 @@ class CursorReading:
         while (run := state.next_run(max_entries, max_position)) is not None:
             if run.is_cold:
                 return None
-            entries = self._ahead.take(run.ledger_id, run.first, run.last, max_bytes)
+            entries: Sequence[Entry] | None = self._ahead.take(
+                run.ledger_id, run.first, run.last, max_bytes
+            )
             if entries is None:
                 entries = self._source.read_run_cached(
                     run.ledger_id, run.first, run.last, max_bytes
                 )
             if entries is None:
                 return None
-            state.read_through(run.ledger_id, entries[-1].entry_id)
+            state.read_through(run.ledger_id, run.first + len(entries) - 1)
             if run.has_acknowledged:
                 entries = self._unacknowledged(run, entries)
             if entries:
                 return entries
         return []
 
-    def _unacknowledged(self, run: ReadRun, entries: list[Entry]) -> list[Entry]:
+    def _unacknowledged(self, run: ReadRun, entries: Sequence[Entry]) -> list[Entry]:
         waiting = self._state.individual_deleted_messages.missing_in(
-            run.ledger_id, run.first, entries[-1].entry_id
+            run.ledger_id, run.first, run.first + len(entries) - 1
         )
         return [entries[entry_id - run.first] for entry_id in waiting]
 
     async def read(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
-    ) -> list[Entry]:
+    ) -> Sequence[Entry]:
         """As `read_cached`, reading from storage. One at a time.
 
         If the cursor is rewound, moved or reset meanwhile, what was read is dropped and the result
@@ -222,7 +225,7 @@ class CursorReading:
                 following += max(1, len(entries))
         return [entry for entry in found if not self._state.is_acknowledged(entry.position)]
 
-    async def _read_replay_run(self, ledger_id: int, first: int, last: int) -> list[Entry]:
+    async def _read_replay_run(self, ledger_id: int, first: int, last: int) -> Sequence[Entry]:
         entries = self._source.read_run_cached(ledger_id, first, last, _REPLAY_BYTES)
         if entries is not None:
             return entries

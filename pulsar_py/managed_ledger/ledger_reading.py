@@ -14,6 +14,7 @@ from pulsar_py.common.errors import EntryNotFoundError, LedgerNotFoundError
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import EntryCache
+from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
 from pulsar_py.managed_ledger.ledger_state import LedgerState
 from pulsar_py.storage.ledger_store import LedgerWriter
@@ -39,7 +40,7 @@ class LedgerReading:
 
     def run_cached(
         self, ledger_id: int, first: int, last: int, max_bytes: int
-    ) -> list[Entry] | None:
+    ) -> Sequence[Entry] | None:
         """Neighbouring entries that are in memory, at least the first; else None.
 
         Hot path: tailing consume.
@@ -52,9 +53,9 @@ class LedgerReading:
             datas = writer.read_cached(first, last, max_bytes)
         else:
             datas = self._readers.read_cached(ledger_id, first, last, max_bytes)
-        return None if not datas else _entries(ledger_id, first, datas)
+        return None if not datas else EntryRun(ledger_id, first, datas)
 
-    async def run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> list[Entry]:
+    async def run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> EntryRun:
         """Neighbouring entries from storage, at least the first.
 
         Raises:
@@ -65,7 +66,7 @@ class LedgerReading:
             datas = await writer.read(first, last, max_bytes)
         else:
             datas = await self._readers.read(ledger_id, first, last, max_bytes)
-        return _entries(ledger_id, first, datas)
+        return EntryRun(ledger_id, first, datas)
 
     async def read_entry(self, position: Position) -> Entry:
         """One entry.
@@ -103,7 +104,3 @@ class LedgerReading:
             else:
                 high = middle - 1
         return found
-
-
-def _entries(ledger_id: int, first: int, datas: Sequence[bytes]) -> list[Entry]:
-    return [Entry(ledger_id, entry_id, data) for entry_id, data in enumerate(datas, first)]

@@ -157,7 +157,7 @@ class ManagedCursor:
 
     def read_cached(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
-    ) -> list[Entry] | None:
+    ) -> Sequence[Entry] | None:
         """The next unacknowledged entries up to `max_position`, if they are in memory.
 
         Moves `read_position` past them. Entries of one ledger, at least one whatever `max_bytes`;
@@ -171,7 +171,7 @@ class ManagedCursor:
 
     async def read(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
-    ) -> list[Entry]:
+    ) -> Sequence[Entry]:
         """As `read_cached`, reading from storage. One at a time.
 
         If the cursor is rewound, moved or reset meanwhile, what was read is dropped and the result

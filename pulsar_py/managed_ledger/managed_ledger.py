@@ -40,6 +40,7 @@ from pulsar_py.managed_ledger.cursor_memory import CursorMemory
 from pulsar_py.managed_ledger.cursor_registry import CursorRegistry, InitialPosition
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import EntryCache, EntryCacheManager
+from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.managed_ledger.ledger_format import LedgerList, encode_ledger_list, ledger_path
 from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
 from pulsar_py.managed_ledger.ledger_reading import LedgerReading
@@ -478,11 +479,11 @@ class ManagedLedger(Generic[C]):
 
     def read_run_cached(
         self, ledger_id: int, first: int, last: int, max_bytes: int
-    ) -> list[Entry] | None:
+    ) -> Sequence[Entry] | None:
         """Neighbouring entries that are in memory, at least the first; else None."""
         return self._reading.run_cached(ledger_id, first, last, max_bytes)
 
-    async def read_run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> list[Entry]:
+    async def read_run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> EntryRun:
         """Neighbouring entries from storage, at least the first.
 
         Raises:

@@ -7,55 +7,60 @@ moves it lets the rest go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from itertools import accumulate
 
-from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import ENTRY_OVERHEAD_BYTES, EntryCacheManager
+from pulsar_py.managed_ledger.entry_run import EntryRun
+
+_NOTHING = EntryRun(-1, 0, ())
 
 
 class ReadAhead:
     """Entries of one ledger that follow each other. Owned by a ManagedCursor."""
 
-    __slots__ = ("_cache", "_entries", "_next", "_reserved_bytes")
+    __slots__ = ("_cache", "_largest_bytes", "_next", "_reserved_bytes", "_run")
 
     def __init__(self, cache: EntryCacheManager) -> None:
         self._cache = cache
-        self._entries: Sequence[Entry] = ()
-        self._next = 0  # index of the first one not taken
+        self._run = _NOTHING
+        self._largest_bytes = 0  # of one entry
+        self._next = 0  # place of the first one not taken
         self._reserved_bytes = 0  # in the budget, until all are taken
 
-    def keep_at_least(self, entries: Sequence[Entry], count: int) -> None:
+    def keep_at_least(self, run: EntryRun, count: int) -> None:
         """Replace what is here; without room in the budget, keep only the first `count`."""
         self.clear()
-        size = sum(len(entry.data) for entry in entries) + len(entries) * ENTRY_OVERHEAD_BYTES
+        sizes = list(map(len, run.datas))
+        size = sum(sizes) + len(sizes) * ENTRY_OVERHEAD_BYTES
+        self._largest_bytes = max(sizes, default=0)
         if self._cache.reserve(size):
-            self._entries = entries
+            self._run = run
             self._reserved_bytes = size
         else:
-            self._entries = entries[:count]
+            self._run = run.part(0, count)
 
-    def take(self, ledger_id: int, first: int, last: int, max_bytes: int) -> list[Entry] | None:
+    def take(self, ledger_id: int, first: int, last: int, max_bytes: int) -> EntryRun | None:
         """Entries from `first` on, at least one; None (and nothing is kept) if it is not next."""
-        entries = self._entries
+        # Hot path: catch-up.
+        run = self._run
         start = self._next
-        if start >= len(entries):
+        if start >= len(run):
             return None
-        head = entries[start]
-        if head.ledger_id != ledger_id or head.entry_id > first or entries[-1].entry_id < first:
+        if (
+            run.ledger_id != ledger_id
+            or not run.first_entry_id + start <= first <= run.last_entry_id
+        ):
             self.clear()
             return None
-        start += first - head.entry_id
-        stop = min(start + last - first + 1, len(entries))
-        taken: list[Entry] = []
-        room = max_bytes
-        for place in range(start, stop):
-            entry = entries[place]
-            room -= len(entry.data)
-            if room < 0 and taken:
-                break
-            taken.append(entry)
-        self._next = start + len(taken)
-        if self._next == len(entries):
+        start = first - run.first_entry_id
+        stop = min(start + last - first + 1, len(run))
+        if (stop - start) * self._largest_bytes > max_bytes:
+            sizes = accumulate(map(len, run.datas[start:stop]))
+            stop = start + max(1, bisect_right(list(sizes), max_bytes))
+        self._next = stop
+        taken = run.part(start, stop)
+        if stop == len(run):
             self.clear()
         return taken
 
@@ -63,5 +68,5 @@ class ReadAhead:
         """Let everything go."""
         self._cache.release(self._reserved_bytes)
         self._reserved_bytes = 0
-        self._entries = ()
+        self._run = _NOTHING
         self._next = 0

@@ -290,7 +290,7 @@ class PersistentDispatcher(Dispatcher):
                 timer.cancel()
         self._retry = self._next_turn = None
 
-    def _read_next(self, limit: int) -> list[Entry] | None:
+    def _read_next(self, limit: int) -> Sequence[Entry] | None:
         """The next entries if they are in memory; [] means waiting, None a task that reads."""
         host = self._host
         max_bytes = host.settings.max_read_bytes
@@ -305,7 +305,7 @@ class PersistentDispatcher(Dispatcher):
         return entries
 
     @abstractmethod
-    def _on_entries_read(self, entries: list[Entry]) -> None:
+    def _on_entries_read(self, entries: Sequence[Entry]) -> None:
         """Send what a task has read."""
 
     def _wait_for_entries(self, max_position: Position) -> None:
@@ -326,8 +326,8 @@ class PersistentDispatcher(Dispatcher):
 
     def _start_read(
         self,
-        read: Callable[[], Awaitable[list[Entry]]],
-        on_read: Callable[[list[Entry]], None],
+        read: Callable[[], Awaitable[Sequence[Entry]]],
+        on_read: Callable[[Sequence[Entry]], None],
         *,
         is_empty_news: bool = False,
     ) -> None:
@@ -339,8 +339,8 @@ class PersistentDispatcher(Dispatcher):
     async def _read_from_storage(
         self,
         epoch: int,
-        read: Callable[[], Awaitable[list[Entry]]],
-        on_read: Callable[[list[Entry]], None],
+        read: Callable[[], Awaitable[Sequence[Entry]]],
+        on_read: Callable[[Sequence[Entry]], None],
         *,
         is_empty_news: bool,
     ) -> None:

@@ -21,6 +21,7 @@ from typing import Protocol, cast
 from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.server.dispatch.pending_acks import PositionKey
 from pulsar_py.wire.entry_summary import (
     PLAIN,
@@ -117,7 +118,9 @@ class EntryFilters:
 
     def apply(self, entries: Sequence[Entry]) -> FilteredEntries:
         """Judge a run of entries."""
-        # Hot path: tailing consume.
+        # Hot path: tailing consume, catch-up.
+        if type(entries) is EntryRun and self._is_plain_run(entries):
+            return FilteredEntries(entries, None, len(entries))
         messages_count = 0
         is_plain = not self.judges_plain_entries
         shape = self._shape
@@ -138,6 +141,20 @@ class EntryFilters:
         if is_plain:
             return FilteredEntries(entries, None, messages_count)
         return self._apply_chain(entries)
+
+    def _is_plain_run(self, run: EntryRun) -> bool:
+        """Whether all entries of a run are plain, and nobody has to look at one alone."""
+        if run.is_made or self.judges_plain_entries:
+            return False
+        shape = self._shape
+        end, mask, pattern = shape.end, shape.mask, shape.pattern
+        for data in run.datas:
+            if int.from_bytes(data[:end], "big") & mask != pattern:
+                if not shape.is_plain(data):
+                    return False
+                end, mask, pattern = shape.end, shape.mask, shape.pattern
+        run.summary = PLAIN
+        return True
 
     def _apply_chain(self, entries: Sequence[Entry]) -> FilteredEntries:
         accepted: list[Entry] = []

@@ -389,7 +389,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         return owner is None or is_available(owner)
 
     def _on_replay_read(
-        self, positions: Sequence[Position], entries: list[Entry], floor: PositionKey
+        self, positions: Sequence[Position], entries: Sequence[Entry], floor: PositionKey
     ) -> None:
         """Forget what is acknowledged or gone, send the rest. `floor` was the lowest position."""
         found = {(entry.ledger_id, entry.entry_id) for entry in entries}
@@ -408,7 +408,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     _keeps_order = False  # Key_Shared does.
 
-    def _on_entries_read(self, entries: list[Entry]) -> None:
+    def _on_entries_read(self, entries: Sequence[Entry]) -> None:
         # Hot path: tailing consume.
         self._distribute(self._filters.apply(entries), is_replay=False)
 

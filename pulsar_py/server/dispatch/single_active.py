@@ -168,7 +168,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         self._on_entries_read(entries)
         return True
 
-    def _on_entries_read(self, entries: list[Entry]) -> None:
+    def _on_entries_read(self, entries: Sequence[Entry]) -> None:
         # Hot path: tailing consume.
         consumer = self._active
         if consumer is None:

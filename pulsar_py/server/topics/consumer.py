@@ -17,6 +17,7 @@ from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandAck,
     CommandRedeliverUnacknowledgedMessages,
@@ -33,6 +34,7 @@ from pulsar_py.server.topics.base_subscription import Subscription
 from pulsar_py.server.topics.subscription_stats import ConsumerStats
 from pulsar_py.wire import commands
 from pulsar_py.wire.commands import MessageEncoder
+from pulsar_py.wire.entry_summary import PLAIN
 from pulsar_py.wire.payload import (
     strip_broker_entry_metadata,
     strip_checksum,
@@ -253,6 +255,11 @@ class Consumer:
 
     def _encode_plain(self, entries: Sequence[Entry]) -> tuple[list[Buffer], int, int]:
         """MESSAGE frames of entries without anything special: buffers, messages, bytes."""
+        if type(entries) is EntryRun and entries.summary is PLAIN:
+            buffers, bytes_count = self._encoder.encode_neighbours(
+                entries.ledger_id, entries.first_entry_id, entries.datas
+            )
+            return buffers, len(entries), bytes_count
         buffers, bytes_count = self._encoder.encode_run(
             entries,
             strips_broker_entry_metadata=not self.connection.supports_broker_entry_metadata,

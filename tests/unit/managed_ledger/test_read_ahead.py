@@ -1,7 +1,7 @@
 """ReadAhead: entries kept for the next reads, within the budget."""
 
-from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
+from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.managed_ledger.read_ahead import ReadAhead
 from pulsar_py.testing.clock import VirtualClock
 from tests.managed_ledger_parts import texts
@@ -16,8 +16,8 @@ def ahead_with(first, count, *, budget_bytes=1_000_000):
         eviction_interval_seconds=1,
     )
     ahead = ReadAhead(manager)
-    entries = [Entry(5, each, str(each).encode()) for each in range(first, first + count)]
-    ahead.keep_at_least(entries, 2)
+    run = EntryRun(5, first, [str(each).encode() for each in range(first, first + count)])
+    ahead.keep_at_least(run, 2)
     return ahead, manager
 
 

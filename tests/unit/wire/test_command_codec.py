@@ -204,3 +204,18 @@ def test_small_entries_are_joined_and_large_ones_are_not_copied() -> None:
     assert len(encode_run(small, strips_broker_entry_metadata=False)[0]) == 1
     buffers, _ = encode_run(large, strips_broker_entry_metadata=False)
     assert all(buffers[2 * place + 1] is each.data for place, each in enumerate(large))
+
+
+@pytest.mark.parametrize("partition", [-1, 0, 200])
+@pytest.mark.parametrize("first", [0, 100, 127, 128, 2**14 - 3, 2**35 + 77])
+@pytest.mark.parametrize("sizes", [[300] * 300, [0, 300, 300, 5, 70_000, 1], []])
+def test_neighbours_are_framed_as_one_by_one(partition: int, first: int, sizes: list[int]) -> None:
+    entries = [bytes(size) for size in sizes]
+
+    buffers, bytes_count = MessageEncoder(9, partition).encode_neighbours(3, first, entries)
+
+    encode = MessageEncoder(9, partition).encode
+    assert b"".join(buffers) == b"".join(
+        encode(3, entry_id, len(entry)) + entry for entry_id, entry in enumerate(entries, first)
+    )
+    assert bytes_count == sum(sizes)

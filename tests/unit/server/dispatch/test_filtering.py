@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.server.dispatch.filtering import (
     DelayFilter,
     EntryFilters,
@@ -48,6 +49,33 @@ def test_a_plain_entry_gets_its_summary_when_somebody_asks() -> None:
     assert {entry.summary for entry in run} == {PLAIN}
     assert summary_of(run[1]).producer_name == "p"
     assert summary_of(run[1]) is run[1].summary
+
+
+def test_a_run_of_plain_entries_passes_without_any_of_them_being_made() -> None:
+    run = EntryRun(1, 0, [message(sequence_id=each) for each in range(300)])
+    filtered = Chain(MarkerFilter()).filters.apply(run)
+    assert filtered.entries is run
+    assert (filtered.ack_sets, filtered.messages_count) == (None, 300)
+    assert not run.is_made
+    assert summary_of(run[7]).sequence_id == 7
+
+
+def test_a_run_with_others_among_plain_entries_is_judged_one_by_one() -> None:
+    others = {3: message(batch=5), 5: message(marker_type=21), 7: b"\xff" * 9}
+    run = EntryRun(1, 0, [others.get(each, message()) for each in range(10)])
+    chain = Chain(MarkerFilter())
+    filtered = chain.filters.apply(run)
+    assert [entry.entry_id for entry in filtered.entries] == [0, 1, 2, 3, 4, 6, 8, 9]
+    assert filtered.messages_count == 12
+    assert chain.acknowledged == [(1, 5), (1, 7)]
+
+
+def test_a_filter_for_plain_entries_sees_those_of_a_run() -> None:
+    chain = Chain(MarkerFilter())
+    chain.filters.judges_plain_entries = True
+    run = EntryRun(1, 0, [message(), message()])
+    chain.filters.apply(run)
+    assert run.is_made
 
 
 def test_batches_count_their_messages() -> None:
