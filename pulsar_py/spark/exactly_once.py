@@ -4,7 +4,10 @@ Way A of the specification: the broker's deduplication remembers, for each produ
 partition, the highest sequence id it stored. A unit of work is what one task writes in one batch:
 
     producer name   <key>-<output partition>
-    sequence id     (batch id + 1) * 2**32 + number of the row within the task
+    sequence id     of a stream    (batch id + 1) * 2**33 + tag * 2**27 + row     tag = count % 61
+                    of a job       count * 2**32 + row
+
+    row = the number of the row within the task      count = the topic's partitions
 
 The key is the query's id, or `idempotencyKey`. An attempt that is repeated asks for the last
 sequence id, leaves out the rows below it, and sends the row *at* it once more, alone: the broker
@@ -24,8 +27,8 @@ Source: spec section 8.5; MessageDeduplication in Pulsar's broker.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -33,14 +36,19 @@ from pulsar_py.common.errors import ConfigurationError, SinkReplayError
 from pulsar_py.common.names import TopicName
 from pulsar_py.spark.options import DeliveryGuarantee, WriteOptions
 
-ROWS_PER_BATCH: Final = 1 << 32
-"""Sequence ids that a batch has for one task."""
+_ROW_BITS: Final = 27
+_TAG_BITS: Final = 6
+_TAGS: Final = 61
+"""A prime: twice as many partitions have another tag."""
 
-MAX_BATCH_ID: Final = (1 << 31) - 2
+ROWS_PER_BATCH: Final = 1 << _ROW_BITS
+"""Sequence ids that a micro-batch has for one task."""
+
+ROWS_PER_JOB: Final = 1 << 32
+"""Sequence ids that a batch job has for one task."""
+
+MAX_BATCH_ID: Final = (1 << 30) - 2
 """With the next one sequence ids would pass 63 bits."""
-
-JOB_BATCH_ID: Final = 0
-"""Of a batch job, which has no ids."""
 
 NEVER_SENT: Final = -1
 """What the broker tells as last sequence id of a name that it does not know."""
@@ -51,12 +59,15 @@ class UnitOfWork:
     """What one task writes in one batch, the same at each attempt."""
 
     key: str
-    batch_id: int
+    # None for a batch job, which has no ids.
+    batch_id: int | None
     output_partition: int
+    # Of the topic, by which rows are routed.
+    partitions_count: int = 1
 
     def __post_init__(self) -> None:
         """Raises ConfigurationError if the batch id leaves no room for sequence ids."""
-        if not 0 <= self.batch_id <= MAX_BATCH_ID:
+        if self.batch_id is not None and not 0 <= self.batch_id <= MAX_BATCH_ID:
             raise ConfigurationError(f"batch {self.batch_id}: ids go from 0 to {MAX_BATCH_ID}")
 
     @property
@@ -65,9 +76,29 @@ class UnitOfWork:
         return f"{self.key}-{self.output_partition}"
 
     @property
+    def description(self) -> str:
+        """As messages call it."""
+        return "the job" if self.batch_id is None else f"batch {self.batch_id}"
+
+    @property
+    def ids(self) -> range:
+        """All that the batch may have, however many partitions there were."""
+        if self.batch_id is None:
+            return range(1 << 63)
+        bits = _TAG_BITS + _ROW_BITS
+        return range((self.batch_id + 1) << bits, (self.batch_id + 2) << bits)
+
+    @property
+    def rows_limit(self) -> int:
+        """So many rows have ids."""
+        return ROWS_PER_JOB if self.batch_id is None else ROWS_PER_BATCH
+
+    @property
     def first_sequence_id(self) -> int:
         """That of the first row."""
-        return (self.batch_id + 1) * ROWS_PER_BATCH
+        if self.batch_id is None:
+            return self.partitions_count * ROWS_PER_JOB
+        return self.ids.start + self.partitions_count % _TAGS * ROWS_PER_BATCH
 
     def sequence_id(self, row_number: int) -> int:
         """That of a row, by its number within the task from 0.
@@ -75,11 +106,43 @@ class UnitOfWork:
         Raises:
             SinkReplayError: A task has more rows than a batch has ids.
         """
-        if row_number >= ROWS_PER_BATCH:
+        if row_number >= self.rows_limit:
             raise SinkReplayError(
-                f"{self.producer_name}: more than {ROWS_PER_BATCH} rows in a task"
+                f"{self.producer_name}: more than {self.rows_limit} rows in a task; make batches"
+                " smaller, or tasks more"
             )
         return self.first_sequence_id + row_number
+
+
+def resumed_unit(unit: UnitOfWork, topic: str, last_sequence_ids: Sequence[int]) -> UnitOfWork:
+    """The unit as an earlier attempt has begun it: with as many partitions as there were then.
+
+    Args:
+        unit: With the partitions that there are now.
+        topic: For messages.
+        last_sequence_ids: Of each partition of the topic, in order.
+
+    Raises:
+        SinkReplayError: Nobody can tell how many there were, or there are fewer now.
+    """
+    stored = [(index, last) for index, last in enumerate(last_sequence_ids) if last in unit.ids]
+    if not stored:
+        return unit
+    newest = max(last for _, last in stored)
+    now = unit.partitions_count
+    if unit.batch_id is None:
+        candidates = [newest // ROWS_PER_JOB]
+    else:
+        tag = (newest - unit.ids.start) // ROWS_PER_BATCH
+        least = max(index for index, _ in stored) + 1
+        candidates = [count for count in range(least, now + 1) if count % _TAGS == tag]
+    if len(candidates) != 1 or candidates[0] > now:
+        had = " or ".join(map(str, candidates)) or "more"
+        raise SinkReplayError(
+            f"{topic}: an earlier attempt at {unit.description} of {unit.producer_name!r} found"
+            f" {had} partitions, now there are {now}: its rows would go elsewhere"
+        )
+    return replace(unit, partitions_count=candidates[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +157,16 @@ class Origin:
     is_stream_writer: bool
 
 
-def unit_of_work(origin: Origin, options: WriteOptions, job_id: str) -> UnitOfWork:
+def unit_of_work(
+    origin: Origin, options: WriteOptions, job_id: str, partitions_count: int
+) -> UnitOfWork:
     """The unit of work of a task.
 
     Args:
         origin: As the task's context tells.
         options: Of the write.
         job_id: Unique for this run of a batch job; unused in streams.
+        partitions_count: Of the topic.
 
     Raises:
         ConfigurationError: Nothing tells it from other work with the same names.
@@ -111,13 +177,15 @@ def unit_of_work(origin: Origin, options: WriteOptions, job_id: str) -> UnitOfWo
             "deliveryGuarantee: 'exactly-once': Spark does not tell this task its query and batch"
         )
     if origin.query_id is None or origin.batch_id is None:
-        return UnitOfWork(key or job_id, JOB_BATCH_ID, origin.output_partition)
+        return UnitOfWork(key or job_id, None, origin.output_partition, partitions_count)
     if key is None and not origin.is_stream_writer:
         raise ConfigurationError(
             "deliveryGuarantee: 'exactly-once' inside foreachBatch needs idempotencyKey, another"
             " one for each write: two writes of one batch would be taken for one and the same"
         )
-    return UnitOfWork(key or origin.query_id, origin.batch_id, origin.output_partition)
+    return UnitOfWork(
+        key or origin.query_id, origin.batch_id, origin.output_partition, partitions_count
+    )
 
 
 class Verdict(Enum):
@@ -142,24 +210,24 @@ class Resumption:
         Raises:
             SinkReplayError: A later batch was stored already under this name.
         """
-        end = unit.first_sequence_id + ROWS_PER_BATCH
-        if last_sequence_id >= end:
-            stored = last_sequence_id // ROWS_PER_BATCH - 1
+        ids = unit.ids
+        if last_sequence_id >= ids.stop:
+            stored = last_sequence_id // len(ids) - 1
             raise SinkReplayError(
-                f"{topic}: batch {stored} was already written as {unit.producer_name!r}, so batch"
-                f" {unit.batch_id} would be dropped as old; a query with a new checkpoint needs"
+                f"{topic}: batch {stored} was already written as {unit.producer_name!r}, so"
+                f" {unit.description} would be dropped as old; a query with a new checkpoint needs"
                 " another idempotencyKey"
             )
         self._unit = unit
         self._topic = topic
         self._last_sequence_id = last_sequence_id
         # Whether the row that the broker knows last has come by, or there is none in this batch.
-        self._is_confirmed = last_sequence_id < unit.first_sequence_id
+        self._is_confirmed = last_sequence_id < ids.start
 
     @property
     def is_replay(self) -> bool:
         """Whether an earlier attempt stored rows here."""
-        return self._last_sequence_id >= self._unit.first_sequence_id
+        return self._last_sequence_id in self._unit.ids
 
     def judge(self, sequence_id: int) -> Verdict:
         """What becomes of the row with that id; ids come in ascending order.
@@ -184,7 +252,7 @@ class Resumption:
         if not self._is_confirmed:
             row = self._last_sequence_id - self._unit.first_sequence_id
             raise SinkReplayError(
-                f"{self._topic}: an earlier attempt at batch {self._unit.batch_id} stored row {row}"
+                f"{self._topic}: an earlier attempt at {self._unit.description} stored row {row}"
                 f" of {self._unit.producer_name!r} here, and this one has no such row: the input"
                 " is not the same each time; see sequenceOrder"
             )

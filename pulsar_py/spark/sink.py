@@ -241,7 +241,7 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
     options = plan.options
     unit = None
     if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-        unit = unit_of_work(origin, options, plan.job_id)
+        unit = unit_of_work(origin, options, plan.job_id, len(plan.partitions))
     values = value_encoder(plan.schema, plan.columns, plan.topic_schema, options.pairs)
     encoder = RowEncoder(plan.columns, values)
     settings = ProducerSettings.of(options.client, values.schema_info, unit)

@@ -41,7 +41,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.schema import SchemaInfo
 from pulsar_py.spark.client_settings import PRODUCER, PRODUCER_WITHOUT_EFFECT, translate
-from pulsar_py.spark.exactly_once import Resumption, UnitOfWork, Verdict
+from pulsar_py.spark.exactly_once import Resumption, UnitOfWork, Verdict, resumed_unit
 from pulsar_py.spark.options import ClientOptions
 from pulsar_py.spark.sink_rows import OutgoingRows, PayloadSchema
 
@@ -134,12 +134,12 @@ class Lane:
         self,
         producer: TopicProducer,
         settings: ProducerSettings,
-        resumption: Resumption | None,
         tasks: TaskOwner,
     ) -> None:
         """Take in an open producer."""
         self.producer = producer
-        self.resumption = resumption
+        # Exactly once: where it goes on.
+        self.resumption: Resumption | None = None
         self._settings = settings
         self._tasks = tasks
         # Rows since the last cut.
@@ -241,6 +241,8 @@ class TopicWriter:
         self._unit = unit
         # Partitions by topic, as the rows or the option call it.
         self._partitions: dict[str, Sequence[str]] = {} if topic is None else {topic: partitions}
+        # Exactly once: by as many partitions keys and turns go as at the first attempt.
+        self._routed_count = 0
         self._lanes: dict[str, Lane] = {}
         self._tasks = TaskOwner("sink")
         self._rows_count = 0
@@ -259,7 +261,7 @@ class TopicWriter:
         """
         # Hot path: batch write in `make bench-spark`.
         if self._unit is not None and not self._lanes:
-            await self._open_all()
+            await self._open_all(self._unit)
         count = len(rows)
         for payload, topic, partition, key, ordering_key, event_time, properties, deliver_at in zip(
             rows.payloads,
@@ -329,7 +331,7 @@ class TopicWriter:
                     f" there are {count}"
                 )
             index = partition
-        elif count == 1:
+        elif (count := self._routed_count or count) == 1:
             index = 0
         elif key is not None:
             text = key if isinstance(key, str) else base64.b64encode(key).decode()
@@ -348,24 +350,26 @@ class TopicWriter:
 
     # --- producers -----------------------------------------------------------------------------
 
-    async def _open_all(self) -> None:
+    async def _open_all(self, unit: UnitOfWork) -> None:
         """All partitions, the first one before the others: of two attempts one wins it."""
-        first, *others = self._partitions[self._topic]
-        await self._open(first)
-        await asyncio.gather(*(self._open(name) for name in others))
+        names = self._partitions[self._topic]
+        await self._open(names[0])
+        await asyncio.gather(*map(self._open, names[1:]))
+        lanes = [self._lanes[name] for name in names]
+        stored = [lane.producer.last_sequence_id() for lane in lanes]
+        self._unit = unit = resumed_unit(unit, self._topic, stored)
+        self._routed_count = unit.partitions_count
+        if unit.partitions_count != len(names):
+            counts = {"partitions": len(names), "routed_by": unit.partitions_count}
+            logger.warning("partitions were added", extra={"topic": self._topic, **counts})
+        for name, lane, last in zip(names, lanes, stored, strict=True):
+            lane.resumption = Resumption(unit, name, last)
+            if lane.resumption.is_replay:
+                logger.info("goes on after an earlier attempt", extra={"topic": name})
 
     async def _open(self, topic: str) -> Lane:
         producer = await self._open_producer(topic)
-        resumption = None
-        if self._unit is not None:
-            try:
-                resumption = Resumption(self._unit, topic, producer.last_sequence_id())
-            except PulsarError:
-                producer.abandon()
-                raise
-            if resumption.is_replay:
-                logger.info("goes on after an earlier attempt", extra={"topic": topic})
-        lane = self._lanes[topic] = Lane(producer, self._settings, resumption, self._tasks)
+        lane = self._lanes[topic] = Lane(producer, self._settings, self._tasks)
         return lane
 
     async def _open_producer(self, topic: str) -> TopicProducer:

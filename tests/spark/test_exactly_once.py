@@ -187,10 +187,12 @@ def mkdir(path: Path) -> dict[str, str]:
     return {"test.directory": str(path)}
 
 
-def create_partitioned(broker: BrokerProcess, topic: str, count: int) -> None:
+def create_partitioned(
+    broker: BrokerProcess, topic: str, count: int, *, method: str = "PUT"
+) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", broker.web_port)
     path = topic.replace("persistent://", "/admin/v2/persistent/") + "/partitions"
-    connection.request("PUT", path, str(count), {"Content-Type": "application/json"})
+    connection.request(method, path, str(count), {"Content-Type": "application/json"})
     assert connection.getresponse().status == 204
     connection.close()
 
@@ -231,6 +233,34 @@ def test_a_commit_fails_and_the_batch_is_replayed(
     assert len(found) == len(set(found)) == 4000
     run_stream(session, path, options, tmp_path / "checkpoint")
     assert_each_once(stored(broker, topic), 12_000)
+
+
+def test_a_topic_gains_partitions_before_a_batch_is_replayed(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    create_partitioned(broker, topic, 2)
+    path = files(tmp_path / "input", 4, 3000)
+    options = sink_options(broker, topic, tmp_path, "commit-after")
+    with pytest.raises(errors.StreamingQueryException, match="commit fails"):
+        run_stream(session, path, options, tmp_path / "checkpoint")
+    create_partitioned(broker, topic, 5, method="POST")
+    run_stream(session, path, options, tmp_path / "checkpoint")
+    assert_each_once(stored(broker, topic), 12_000)
+    assert stored(broker, f"{topic}-partition-2"), "the next batch goes to all"
+
+
+def test_a_topic_gains_partitions_before_a_job_is_run_again(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    create_partitioned(broker, topic, 2)
+    rows = ids(session).selectExpr("value", "value __key")
+    broken = rows.selectExpr("if(value = '8000', raise_error('bad row'), value) value", "__key")
+    options = sink_options(broker, topic, tmp_path, "none", idempotencyKey="grown")
+    with pytest.raises(errors.PySparkException, match="bad row"):
+        write(broken, options)
+    create_partitioned(broker, topic, 5, method="POST")
+    write(rows, options)
+    assert_each_once(stored(broker, topic))
 
 
 @pytest.mark.parametrize("failure", ["raise", "kill"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -25,7 +26,7 @@ from pulsar_py.spark.topic_writer import ProducerSettings, RowCounts, TopicWrite
 from tests.unit.spark.sink_parts import TOPIC, write_options
 
 STRING: SchemaInfo = StringSchema().schema_info()
-UNIT = UnitOfWork("job", 0, 0)
+UNIT = UnitOfWork("job", None, 0)
 
 
 @pytest.fixture
@@ -60,6 +61,8 @@ def writer(
     **more: str,
 ) -> TopicWriter:
     settings = ProducerSettings.of(write_options(**more).client, STRING, unit)
+    if unit is not None:
+        unit = replace(unit, partitions_count=len(partitions))
     return TopicWriter(client, settings, topic=topic, partitions=partitions, unit=unit)
 
 
@@ -198,6 +201,39 @@ async def test_partitions_are_taken_by_column_by_key_and_in_turn(parted: Client)
     assert found[1][:2] == [2, 3]
     assert found[2][:3] == [4, 5, 6]
     assert sum({8, 9} <= set(each) for each in found) == 1
+
+
+@pytest.mark.parametrize("batch_id", [None, 5])
+@pytest.mark.parametrize("sent", [1, 700, 1999])
+async def test_partitions_that_came_between_attempts_wait_for_the_next_batch(
+    parted: Client, batch_id: int | None, sent: int
+) -> None:
+    names = await parted.get_topic_partitions(TOPIC)
+    keys = [str(each) for each in range(1000)]
+
+    async def attempt(unit: UnitOfWork, rows_count: int) -> TopicWriter:
+        more = {"pulsar_producer_batchingMaxMessages": "10"}
+        partitions = names[: unit.partitions_count]
+        task = writer(parted, unit, partitions, **more)
+        keyed = rows(range(min(rows_count, 1000)), keys=keys[:rows_count])
+        await task.write(keyed)
+        await task.write(rows(range(1000, rows_count)))
+        return task
+
+    first = await attempt(UnitOfWork("grown", batch_id, 0, 2), sent)
+    for lane in first._lanes.values():
+        await lane.cut()
+        await lane.settle()
+    await first.abandon()
+    second = await attempt(UnitOfWork("grown", batch_id, 0, 3), 2000)
+    await second.finish()
+    found = [await stored(parted, name) for name in names]
+    assert sorted(each for part in found for each in part) == list(range(2000))
+    assert not found[2]
+    if batch_id is not None:
+        third = await attempt(UnitOfWork("grown", batch_id + 1, 0, 3), 2000)
+        await third.finish()
+        assert await stored(parted, names[2])
 
 
 async def test_a_partition_that_is_not_there_is_named(parted: Client) -> None:
