@@ -4,6 +4,9 @@
            checksum            decrypt                split the batch,
            metadata            decompress             leave out what is not wanted
 
+What comes in may lie in memory that is used again (`wire.frame_receiver`); nothing that goes out
+refers to it.
+
 The steps are apart because between the first two something may have to be waited for (a key, the
 schema of a version), and because a chunk goes to the assembly after decryption. Whatever is wrong
 with an entry comes out as a `Problem`: the code that its acknowledgement reports to the broker, and
@@ -37,6 +40,7 @@ from pulsar_py.wire.payload import (
     CHECKSUM_BLOCK_SIZE,
     CHECKSUM_MAGIC_NUMBER,
     ChecksumStatus,
+    EntryBytes,
     metadata_bounds,
     parse_broker_entry_metadata,
     verify_checksum,
@@ -64,8 +68,12 @@ _START_SIZE: Final = CHECKSUM_AND_SIZE.size
 _unpack_start = CHECKSUM_AND_SIZE.unpack_from
 _WRONG: Final = ChecksumStatus.WRONG
 
+_CHEAP_TO_COPY: Final = 4096
+"""A copy of fewer bytes costs less than a memoryview."""
 _LIKENESS_MISSES: Final = 4
 """Messages unlike the one before, after which a batch is not worth the look."""
+_MAX_HEAD: Final = 16
+"""Bytes at the beginning of a message that hold all of `_likeness`."""
 _PAYLOAD_SIZE_TAG: Final = SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER << 3
 _COMPACTED_OUT_TAG: Final = SingleMessageMetadata.COMPACTED_OUT_FIELD_NUMBER << 3
 
@@ -101,7 +109,7 @@ class ParsedEntry:
     def __init__(  # noqa: PLR0917 - made once an entry, where keywords cost
         self,
         command: CommandMessage,
-        data: bytes,
+        data: EntryBytes,
         key: EntryKey,
         metadata: MessageMetadata,
         payload_start: int,
@@ -128,28 +136,31 @@ class ParsedEntry:
     @property
     def payload(self) -> bytes:
         """A copy of the payload as it came."""
-        return self.data[self.payload_start :]
+        return bytes(self.data[self.payload_start :])
 
 
-def parse(command: CommandMessage, data: bytes, key: EntryKey, topic: str) -> ParsedEntry | Problem:
+def parse(
+    command: CommandMessage, data: EntryBytes, key: EntryKey, topic: str
+) -> ParsedEntry | Problem:
     """Check an entry and read its metadata."""
     # Hot path: consume in `make bench-client`, unbatched.
     broker_metadata = None
     try:
         magic, checksum, size = _unpack_start(data) if len(data) >= _START_SIZE else (0, 0, 0)
         if magic == CHECKSUM_MAGIC_NUMBER:  # as nearly every entry begins
-            covered = data[CHECKSUM_BLOCK_SIZE:]
+            whole = data if len(data) < _CHEAP_TO_COPY else memoryview(data)
+            covered = whole[CHECKSUM_BLOCK_SIZE:]
             if crc32c(covered) != checksum:
                 return _wrong_checksum(topic, key, data)
             end = _START_SIZE + size
             if end > len(data):
                 return _undecodable(topic, key, f"metadata of {size} bytes in {len(data)}")
-            metadata = _parse_metadata(data[_START_SIZE:end])
+            metadata = _parse_metadata(bytes(data[_START_SIZE:end]))
         else:
             if verify_checksum(data) is _WRONG:
                 return _wrong_checksum(topic, key, data)
             start, end = metadata_bounds(data)
-            metadata = _parse_metadata(data[start:end])
+            metadata = _parse_metadata(bytes(data[start:end]))
             broker_metadata = parse_broker_entry_metadata(data)
         # Asking costs 0.25 us, and whoever sets a time sets the other two required fields.
         if not metadata.publish_time and not metadata.IsInitialized():
@@ -159,7 +170,7 @@ def parse(command: CommandMessage, data: bytes, key: EntryKey, topic: str) -> Pa
     return ParsedEntry(command, data, key, metadata, end, broker_metadata)
 
 
-def _wrong_checksum(topic: str, key: EntryKey, data: bytes) -> Problem:
+def _wrong_checksum(topic: str, key: EntryKey, data: EntryBytes) -> Problem:
     text = f"wrong checksum over {len(data)} bytes"
     return _problem(CommandAck.ChecksumMismatch, topic, key, text)
 
@@ -212,7 +223,7 @@ def check_batch_size(parsed: ParsedEntry, body_bytes: int, topic: str) -> Proble
 
 
 def messages_of(
-    entry: ReceivedEntry, body: bytes, start: int, wanted_bits: int
+    entry: ReceivedEntry, body: EntryBytes, start: int, wanted_bits: int
 ) -> list[Message] | Problem:
     """The messages of a batch whose bits are set; the entry's `unacked_bits` become just those.
 
@@ -222,8 +233,56 @@ def messages_of(
         start: Where it begins.
         wanted_bits: Bit i is set where message i is wanted.
     """
-    # Hot path: consume in `make bench-client`. Messages alike in a row (see `_likeness`) are not
-    # parsed before somebody asks: 0.7 instead of 0.9 us each.
+    # Hot path: consume in `make bench-client`. Messages that are not parsed before somebody asks:
+    # 0.4 us each where all have the same sizes, 0.7 instead of 0.9 us where some in a row have.
+    messages = _same_sized(entry, body, start)
+    if messages is None:
+        return _any_sized(entry, bytes(body), start, wanted_bits)
+    if wanted_bits.bit_count() != len(messages):
+        messages = [each for each in messages if wanted_bits >> each.batch_index & 1]
+    entry.unacked_bits = wanted_bits
+    return messages
+
+
+def _same_sized(entry: ReceivedEntry, body: EntryBytes, start: int) -> list[Message] | None:
+    """All messages of a batch that have the same sizes; None where that does not show."""
+    count = entry.batch_size
+    step, odd = divmod(len(body) - start, count)
+    if odd or entry.metadata.compacted_batch_indexes:
+        return None
+    head = bytes(body[start : start + min(step, _MAX_HEAD)])
+    try:
+        metadata_size: int = _SIZE.unpack_from(head)[0]
+        likeness = _likeness(head, 0, metadata_size)
+        if likeness is None:
+            return None
+        first = _parse_single(bytes(body[start + 4 : start + 4 + metadata_size]))
+    except (DecodeError, IndexError, struct.error):
+        return None  # who reads it message by message finds out what is wrong
+    if first.payload_size < 0 or 4 + metadata_size + first.payload_size != step:
+        return None
+    for offset, byte in enumerate(likeness):
+        if body[start + offset :: step] != bytes((byte,)) * count:
+            return None
+    rows = Struct(f"4x{metadata_size}s{first.payload_size}s").iter_unpack(memoryview(body)[start:])
+    # Without `__init__`, whose call would cost as much as all the rest.
+    new = object.__new__
+    messages: list[Message] = []
+    add = messages.append
+    for index, (single, data) in enumerate(rows):
+        message = new(Message)
+        message.entry = entry
+        message.batch_index = index
+        message._single = single  # noqa: SLF001 - instead of its __init__
+        message._data = data  # noqa: SLF001
+        add(message)
+    return messages
+
+
+def _any_sized(
+    entry: ReceivedEntry, body: bytes, start: int, wanted_bits: int
+) -> list[Message] | Problem:
+    """As `messages_of`, message by message."""
     metadata = entry.metadata
     indexes = metadata.compacted_batch_indexes or range(entry.batch_size)
     length = len(body)

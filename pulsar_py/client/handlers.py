@@ -1,6 +1,6 @@
 """What ClientCnx calls: the faces that producers, consumers and topic watchers show it.
 
-All are plain calls from the connection's `data_received`; they must not raise and must not block.
+All are plain calls from the connection's `buffer_updated`; they must not raise and must not block.
 `on_batch_end` comes once after all frames of one piece of received data, to whoever got any of
 them: that is the place for work that is due once a group and not once an entry (resolve receipts,
 send permits, wake receivers).
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
+from pulsar_py.wire.payload import EntryBytes
 
 if TYPE_CHECKING:
     from pulsar_py.client.client_cnx import ClientCnx
@@ -64,8 +65,11 @@ class ProducerHandler(Protocol):
 class ConsumerHandler(Protocol):
     """A consumer, as its connection sees it."""
 
-    def on_message(self, message: CommandMessage, headers_and_payload: bytes) -> None:
-        """An entry came. `message` belongs to the callee: nobody changes or reuses it."""
+    def on_message(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
+        """An entry came. `message` belongs to the callee: nobody changes or reuses it.
+
+        The bytes are its own, too, for as long as it refers to them or to a slice of them.
+        """
 
     def on_active_consumer_change(self, *, is_active: bool) -> None:
         """A failover consumer got, or lost, its turn."""

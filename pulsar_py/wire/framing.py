@@ -17,7 +17,7 @@ field into the limit.
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from pulsar_py.common.errors import LocalProtocolError, RemoteProtocolError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
@@ -82,6 +82,18 @@ class FrameDecoder:
         """Whether the stream could end here without cutting a frame."""
         return not self._pending_bytes
 
+    @property
+    def unfinished_frame_bytes(self) -> int:
+        """The length of the frame that was begun; 0 where there is none, or it is not known."""
+        return 4 + self._total_size if self._total_size >= 0 else 0
+
+    def take_unfinished(self) -> list[bytes | bytearray | memoryview]:
+        """What is there of the frame that was begun; whoever takes it receives the rest."""
+        pieces, self._pieces = self._pieces, []
+        self._pending_bytes = 0
+        self._total_size = -1
+        return pieces
+
     def set_max_frame_bytes(self, max_frame_bytes: int) -> None:
         """Follow a limit that the handshake announced; frames already begun keep the old one."""
         self._max_total_size = max_frame_bytes - 4
@@ -106,7 +118,7 @@ class FrameDecoder:
         while end - position >= SIZES_SIZE:
             total_size, command_size = unpack(data, position)
             if total_size > max_total_size or command_size > total_size - 4:
-                self._refuse(total_size, command_size)
+                refuse_frame(total_size, command_size, max_total_size)
             frame_end = position + 4 + total_size
             if frame_end > end:
                 self._total_size = total_size
@@ -170,7 +182,7 @@ class FrameDecoder:
         # The first piece holds the whole size field: what is short is gathered in it.
         (self._total_size,) = SIZE.unpack_from(self._pieces[0])
         if not 4 <= self._total_size <= self._max_total_size:  # noqa: PLR2004 - commandSize
-            self._refuse(self._total_size, 0)
+            refuse_frame(self._total_size, 0, self._max_total_size)
 
     def _assemble(self) -> Frame:
         """The frame whose bytes are all in `_pieces`: command and rest are each copied once."""
@@ -181,7 +193,7 @@ class FrameDecoder:
             del pieces[1:]
         _, command_size = SIZES.unpack_from(first)
         if command_size > self._total_size - 4:
-            self._refuse(self._total_size, command_size)
+            refuse_frame(self._total_size, command_size, self._max_total_size)
         split = SIZES_SIZE + command_size
         if len(first) < split:
             first = pieces[0] = b"".join(pieces)
@@ -192,16 +204,22 @@ class FrameDecoder:
         pieces[0] = memoryview(first)[split:]
         return Frame(command, b"".join(pieces))
 
-    def _refuse(self, total_size: int, command_size: int) -> None:
-        if total_size > self._max_total_size:
-            signed = total_size - 2**32 if total_size >= 2**31 else total_size
-            raise RemoteProtocolError(
-                f"frame of {signed} bytes after its size field, allowed are {self._max_total_size}"
-                + _guess(total_size)
-            )
+
+def refuse_frame(total_size: int, command_size: int, max_total_size: int) -> NoReturn:
+    """Say what is wrong with the sizes of a frame.
+
+    Raises:
+        RemoteProtocolError: Always.
+    """
+    if total_size > max_total_size:
+        signed = total_size - 2**32 if total_size >= 2**31 else total_size
         raise RemoteProtocolError(
-            f"command of {command_size} bytes does not fit its frame of {total_size} bytes"
+            f"frame of {signed} bytes after its size field, allowed are {max_total_size}"
+            + _guess(total_size)
         )
+    raise RemoteProtocolError(
+        f"command of {command_size} bytes does not fit its frame of {total_size} bytes"
+    )
 
 
 def _guess(total_size: int) -> str:

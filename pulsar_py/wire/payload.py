@@ -44,6 +44,10 @@ _BROKER_MAGIC_NUMBER = 0x0E02
 _SIZE = Struct(">I")
 
 
+EntryBytes = bytes | memoryview
+"""An entry; a memoryview where it lies in memory that is used again (`frame_receiver`)."""
+
+
 class ChecksumStatus(Enum):
     """What the checksum of a payload says."""
 
@@ -66,14 +70,14 @@ class EntryParts(NamedTuple):
     payload: bytes
 
 
-def verify_checksum(headers_and_payload: bytes) -> ChecksumStatus:
+def verify_checksum(headers_and_payload: EntryBytes) -> ChecksumStatus:
     """Compare the checksum with what it covers; a broker entry metadata block may precede it."""
     # Hot path: verify_checksum in benchmarks/micro.
     data = headers_and_payload
     try:
         magic, expected = _unpack_checksum(data)
         if magic == _BROKER_MAGIC_NUMBER:
-            data = strip_broker_entry_metadata(data)
+            data = data[skip_broker_entry_metadata(data) :]
             magic, expected = _unpack_checksum(data)
     except struct.error:
         return _WRONG if data[:2] == MAGIC_CHECKSUM else ChecksumStatus.ABSENT
@@ -84,7 +88,7 @@ def verify_checksum(headers_and_payload: bytes) -> ChecksumStatus:
     return _VALID if crc32c(covered) == expected else _WRONG
 
 
-def skip_broker_entry_metadata(data: bytes) -> int:
+def skip_broker_entry_metadata(data: EntryBytes) -> int:
     """The offset of what the producer sent; 0 where there is no such block."""
     if data[:2] != MAGIC_BROKER_ENTRY_METADATA or len(data) < CHECKSUM_BLOCK_SIZE:
         return 0
@@ -92,7 +96,7 @@ def skip_broker_entry_metadata(data: bytes) -> int:
     return int(min(CHECKSUM_BLOCK_SIZE + size, len(data)))
 
 
-def skip_checksum(data: bytes, start: int = 0) -> int:
+def skip_checksum(data: EntryBytes, start: int = 0) -> int:
     """The offset of the metadata's size, where the checksum block may be at `start`."""
     return start + CHECKSUM_BLOCK_SIZE if data[start : start + 2] == MAGIC_CHECKSUM else start
 
@@ -115,7 +119,7 @@ def add_broker_entry_metadata(data: bytes, metadata: BrokerEntryMetadata) -> byt
     return b"".join((_BROKER_BLOCK.pack(_BROKER_MAGIC_NUMBER, len(block)), block, data))
 
 
-def parse_broker_entry_metadata(data: bytes) -> BrokerEntryMetadata | None:
+def parse_broker_entry_metadata(data: EntryBytes) -> BrokerEntryMetadata | None:
     """The broker's metadata of an entry, None if it has none.
 
     Raises:
@@ -125,12 +129,12 @@ def parse_broker_entry_metadata(data: bytes) -> BrokerEntryMetadata | None:
     if not start:
         return None
     try:
-        return BrokerEntryMetadata.FromString(data[CHECKSUM_BLOCK_SIZE:start])
+        return BrokerEntryMetadata.FromString(bytes(data[CHECKSUM_BLOCK_SIZE:start]))
     except DecodeError as error:
         raise PayloadError(f"unreadable broker entry metadata: {error}") from error
 
 
-def metadata_bounds(data: bytes) -> tuple[int, int]:
+def metadata_bounds(data: EntryBytes) -> tuple[int, int]:
     """Where the serialized MessageMetadata begins and ends.
 
     Raises:
@@ -152,7 +156,7 @@ def metadata_bounds(data: bytes) -> tuple[int, int]:
     return start, end
 
 
-def _find_metadata(data: bytes) -> tuple[int, int]:
+def _find_metadata(data: EntryBytes) -> tuple[int, int]:
     """Where the metadata begins and how long it is, whatever precedes it."""
     start = skip_checksum(data, skip_broker_entry_metadata(data))
     if start + 4 > len(data):

@@ -26,7 +26,7 @@ from tests.unit.client.entries import TOPIC, batch, command, metadata, single
 KEY = (3, 4)
 
 
-def parsed(data: bytes) -> ParsedEntry:
+def parsed(data: bytes | memoryview) -> ParsedEntry:
     found = parse(command(KEY), data, KEY, TOPIC)
     assert isinstance(found, ParsedEntry), found
     return found
@@ -147,6 +147,44 @@ def test_sizes_that_change_to_and_fro_are_read_each_time() -> None:
     messages = split(batch(payloads, singles=singles))
     assert isinstance(messages, list)
     assert [each.data() for each in messages] == payloads
+
+
+@pytest.mark.parametrize("wanted", [0b1111, 0b0101, 0b1000, 0])
+@pytest.mark.parametrize("form", [bytes, memoryview])
+def test_messages_of_one_size_are_split_at_once(wanted: int, form: type) -> None:
+    payloads = [b"0123", b"4567", b"89ab", b"cdef"]
+    singles = [SingleMessageMetadata(sequence_id=5 + i, event_time=9) for i in range(4)]
+    data = batch(payloads, singles=singles)
+    whole = parsed(form(data))
+    entry = ReceivedEntry(KEY, TOPIC, whole.metadata, batch_size=4)
+
+    messages = messages_of(entry, whole.data, whole.payload_start, wanted)
+
+    assert isinstance(messages, list)
+    expected = [i for i in range(4) if wanted >> i & 1]
+    assert [each.batch_index for each in messages] == expected
+    assert [each.data() for each in messages] == [payloads[i] for i in expected]
+    assert [each.sequence_id() for each in messages] == [5 + i for i in expected]
+    assert all(isinstance(each.data(), bytes) for each in messages)
+    assert entry.unacked_bits == wanted
+
+
+def test_sizes_that_only_seem_to_be_the_same_are_read_one_by_one() -> None:
+    """The sum is that of four messages like the first."""
+    payloads = [b"12", b"1", b"123", b"12"]
+    singles = [SingleMessageMetadata(sequence_id=3) for _ in payloads]
+    messages = split(batch(payloads, singles=singles))
+    assert isinstance(messages, list)
+    assert [each.data() for each in messages] == payloads
+
+
+def test_a_negative_size_is_refused() -> None:
+    first = SingleMessageMetadata(payload_size=-7, sequence_id=3).SerializeToString()
+    body = len(first).to_bytes(4, "big") + first
+    entry = ReceivedEntry(KEY, TOPIC, metadata(), batch_size=1)
+    assert isinstance(messages_of(entry, body, 0, 1), Problem)
+    entry = ReceivedEntry(KEY, TOPIC, metadata(), batch_size=2)
+    assert isinstance(messages_of(entry, body[:14], 0, 1), Problem)
 
 
 @pytest.mark.parametrize("cut", [1, 3, 20])

@@ -1,0 +1,139 @@
+"""Receiving frames without a copy of the large ones, in memory that is used again.
+
+    socket --> small buffer --> FrameDecoder --> small frames, as bytes
+                    |
+                    +-- a large frame has begun --> its own buffer <-- socket, until it is whole
+
+A new object of a megabyte costs more than what is done with it: the system maps its pages one by
+one, each when it is first written (measured: 0.4 us a KB, and 0.03 us where the pages are there).
+So a large frame is received where it stays, in a buffer of `FrameBuffers`, and handed out as a
+memoryview. Such a buffer is used again once nobody refers to it: no view of it, nor a slice of one.
+So nobody has to give anything back, and nobody's bytes ever change.
+
+What always holds: any cut of a stream gives the frames that `FrameDecoder` gives; at most one frame
+is held; a frame that is too long is refused as soon as its size is there. Pure, save that it looks
+at reference counts.
+
+Source: PulsarDecoder in Pulsar; the pooled buffers of Netty, which count references by hand.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from pulsar_py.wire.framing import SIZES, SIZES_SIZE, FrameDecoder, refuse_frame
+
+__all__ = [
+    "KEPT_BYTES_LIMIT",
+    "LARGE_FRAME_BYTES",
+    "FrameBuffers",
+    "FrameReceiver",
+    "ReceivedFrame",
+]
+
+ReceivedFrame = tuple[bytes, bytes | memoryview | None]
+"""A serialized BaseCommand; and everything after it, None where there is nothing."""
+
+LARGE_FRAME_BYTES: Final = 64 * 1024
+"""A frame of so many bytes that does not come in one piece gets a buffer of its own."""
+KEPT_BYTES_LIMIT: Final = 8 * 1024 * 1024
+"""Buffers that are kept for later frames; more are made where more are in use, and not kept."""
+
+_SMALL_BUFFER_BYTES: Final = 128 * 1024
+_ROUND_BYTES: Final = 64 * 1024
+_NOBODY_REFERS: Final = 3
+"""References to a buffer that only its pool has: the list's, the loop's, and the count's own."""
+
+
+class FrameBuffers:
+    """Memory for large frames. Owned by a FrameReceiver."""
+
+    __slots__ = ("_kept", "_kept_bytes")
+
+    def __init__(self) -> None:
+        self._kept: list[bytearray] = []
+        self._kept_bytes = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of all buffers that are kept, in use or not."""
+        return self._kept_bytes
+
+    def take(self, size: int) -> memoryview:
+        """Memory that nobody else has, with anything in it."""
+        free = [each for each in self._kept if sys.getrefcount(each) == _NOBODY_REFERS]
+        for buffer in free:
+            if len(buffer) >= size:
+                return memoryview(buffer)[:size]
+        if free:  # too small, and in the way of one that fits
+            self._kept.remove(free[0])
+            self._kept_bytes -= len(free[0])
+        buffer = bytearray(-(-size // _ROUND_BYTES) * _ROUND_BYTES)
+        if self._kept_bytes + len(buffer) <= KEPT_BYTES_LIMIT:
+            self._kept.append(buffer)
+            self._kept_bytes += len(buffer)
+        return memoryview(buffer)[:size]
+
+
+class FrameReceiver:
+    """Where one connection receives: it says into which memory, and what has become whole.
+
+    Invariant: the decoder holds nothing while a large frame is under way.
+    """
+
+    __slots__ = ("_buffers", "_decoder", "_filled_bytes", "_large", "_max_total_size", "_small")
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self._max_total_size = max_frame_bytes - 4
+        self._decoder = FrameDecoder(max_frame_bytes)
+        self._buffers = FrameBuffers()
+        self._small = memoryview(bytearray(_SMALL_BUFFER_BYTES))
+        # The large frame that has begun, and how much of it is there; None for none.
+        self._large: memoryview | None = None
+        self._filled_bytes = 0
+
+    def set_max_frame_bytes(self, max_frame_bytes: int) -> None:
+        """Follow a limit that the handshake announced; frames already begun keep the old one."""
+        self._max_total_size = max_frame_bytes - 4
+        self._decoder.set_max_frame_bytes(max_frame_bytes)
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes of the stream belong; never empty."""
+        # Hot path: consume in `make bench-client`.
+        return self._small if self._large is None else self._large[self._filled_bytes :]
+
+    def received(self, size: int) -> Sequence[ReceivedFrame]:
+        """So many bytes were put into `buffer`; returns the frames that are complete with them.
+
+        Raises:
+            RemoteProtocolError: A size is out of bounds; the connection has to be closed.
+        """
+        # Hot path: consume in `make bench-client`.
+        if self._large is None:
+            frames = self._decoder.decode(self._small[:size].tobytes())
+            if self._decoder.unfinished_frame_bytes >= LARGE_FRAME_BYTES:
+                self._begin_large()
+            return frames
+        self._filled_bytes += size
+        if self._filled_bytes < len(self._large):
+            return ()
+        large, self._large = self._large, None
+        return (self._cut(large),)
+
+    def _begin_large(self) -> None:
+        self._large = large = self._buffers.take(self._decoder.unfinished_frame_bytes)
+        position = 0
+        for piece in self._decoder.take_unfinished():
+            large[position : position + len(piece)] = piece
+            position += len(piece)
+        self._filled_bytes = position
+
+    def _cut(self, frame: memoryview) -> ReceivedFrame:
+        total_size, command_size = SIZES.unpack_from(frame)
+        if command_size > total_size - 4:
+            refuse_frame(total_size, command_size, self._max_total_size)
+        split = SIZES_SIZE + command_size
+        command = bytes(frame[SIZES_SIZE:split])
+        return command, frame[split:] if split < len(frame) else None

@@ -1,0 +1,114 @@
+"""Receiving frames into memory that is used again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_py.common.errors import RemoteProtocolError
+from pulsar_py.wire import framing
+from pulsar_py.wire.frame_receiver import (
+    KEPT_BYTES_LIMIT,
+    LARGE_FRAME_BYTES,
+    FrameBuffers,
+    FrameReceiver,
+    ReceivedFrame,
+)
+
+LIMIT = 1024 * 1024
+
+
+def frame(command: bytes, payload: bytes = b"") -> bytes:
+    return framing.encode_message_header(command, len(payload)) + payload
+
+
+def receive(receiver: FrameReceiver, stream: bytes, sizes: list[int]) -> list[ReceivedFrame]:
+    """Feed a stream as a socket does: at most so many bytes at once, in turn."""
+    frames: list[ReceivedFrame] = []
+    position = turn = 0
+    while position < len(stream):
+        buffer = receiver.buffer()
+        assert len(buffer) > 0
+        piece = stream[position : position + min(len(buffer), sizes[turn % len(sizes)])]
+        buffer[: len(piece)] = piece
+        frames += receiver.received(len(piece))
+        position += len(piece)
+        turn += 1
+    return frames
+
+
+SMALL, LARGE = b"s" * 300, b"l" * (3 * LARGE_FRAME_BYTES)
+
+
+@given(
+    st.lists(st.sampled_from([b"", b"x", SMALL, LARGE, LARGE + b"x"]), min_size=1, max_size=8),
+    st.lists(st.integers(1, 200_000), min_size=1, max_size=5),
+    st.sampled_from([[], [1, 3, 5]]),
+)
+def test_any_cut_gives_the_same_frames(
+    payloads: list[bytes], sizes: list[int], tiny_sizes: list[int]
+) -> None:
+    stream = b"".join(frame(b"c%d" % index, each) for index, each in enumerate(payloads))
+
+    frames = receive(FrameReceiver(LIMIT), stream, sizes + tiny_sizes)
+
+    assert [command for command, _ in frames] == [b"c%d" % i for i in range(len(payloads))]
+    assert [payload or b"" for _, payload in frames] == payloads
+
+
+def test_what_somebody_holds_is_not_written_over() -> None:
+    receiver = FrameReceiver(LIMIT)
+    payloads = [bytes((value,)) * LARGE_FRAME_BYTES * 2 for value in range(20)]
+    held = [
+        payload
+        for each in payloads
+        for _, payload in receive(receiver, frame(b"c", each), [50_000])
+    ]
+    assert held == payloads
+
+
+def test_memory_that_nobody_holds_is_used_again() -> None:
+    buffers = FrameBuffers()
+    for size in (100_000, 90_000, 100_001):
+        buffers.take(size)
+    assert buffers.kept_bytes == 131_072
+
+    slice_of_it = buffers.take(100_000)[10:20]
+    other = buffers.take(100_000)
+    assert buffers.kept_bytes == 2 * 131_072
+    other[:20] = b"x" * 20
+    assert bytes(slice_of_it) != b"x" * 10
+
+
+def test_what_is_too_small_makes_room() -> None:
+    buffers = FrameBuffers()
+    buffers.take(100_000)
+    buffers.take(1_000_000)
+    assert buffers.kept_bytes == 16 * 65_536
+
+
+def test_what_is_kept_has_a_limit() -> None:
+    buffers = FrameBuffers()
+    held = [buffers.take(3_000_000) for _ in range(4)]
+    assert buffers.kept_bytes <= KEPT_BYTES_LIMIT
+    assert all(len(each) == 3_000_000 for each in held)
+
+
+def test_a_frame_that_is_too_long_is_refused_with_its_first_bytes() -> None:
+    with pytest.raises(RemoteProtocolError, match="allowed are"):
+        receive(FrameReceiver(LIMIT), framing.SIZES.pack(LIMIT, 2), [8])
+
+
+def test_a_large_frame_whose_command_does_not_fit_it_is_refused() -> None:
+    size = 2 * LARGE_FRAME_BYTES
+    stream = framing.SIZES.pack(size, size) + bytes(size)
+    with pytest.raises(RemoteProtocolError, match="does not fit its frame"):
+        receive(FrameReceiver(LIMIT), stream, [1000])
+
+
+def test_a_higher_limit_is_followed() -> None:
+    receiver = FrameReceiver(1000)
+    receiver.set_max_frame_bytes(LIMIT)
+    ((_, payload),) = receive(receiver, frame(b"c", LARGE), [70_000])
+    assert payload == LARGE
