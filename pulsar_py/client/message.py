@@ -68,10 +68,13 @@ class ReceivedEntry:
 
     Its messages and their ids share it, which is how the last acknowledgement of a batch is known.
     Invariant: bit i of `unacked_bits` is set while message i waits for its acknowledgement; a plain
-    message has bit 0.
+    message has bit 0. Who acknowledges in order counts `next_unacked` up instead, which costs no
+    operation on a large integer: no message below it waits, and that before `unacked_end` does
+    unless all are done.
     """
 
     __slots__ = (
+        "_bits",
         "batch_size",
         "broker_metadata",
         "chunk_ids",
@@ -79,10 +82,11 @@ class ReceivedEntry:
         "encryption_context",
         "key",
         "metadata",
+        "next_unacked",
         "partition_index",
         "redelivery_count",
         "topic",
-        "unacked_bits",
+        "unacked_end",
     )
 
     def __init__(  # noqa: PLR0917 - made once an entry, where keywords cost
@@ -109,12 +113,26 @@ class ReceivedEntry:
         self.redelivery_count = redelivery_count
         # Messages in the batch; 0: not a batch.
         self.batch_size = batch_size
-        self.unacked_bits = unacked_bits
+        # See `unacked_bits`.
+        self._bits = unacked_bits
+        self.next_unacked = 0
+        self.unacked_end = unacked_bits.bit_length()
         self.decoder = decoder
         self.broker_metadata = broker_metadata
         # All entries of a chunked message, the last one included; empty for others.
         self.chunk_ids = chunk_ids
         self.encryption_context = encryption_context
+
+    @property
+    def unacked_bits(self) -> int:
+        """The messages that wait for their acknowledgement."""
+        return self._bits >> self.next_unacked << self.next_unacked
+
+    @unacked_bits.setter
+    def unacked_bits(self, bits: int) -> None:
+        self._bits = bits
+        self.next_unacked = max((bits & -bits).bit_length() - 1, 0)
+        self.unacked_end = bits.bit_length()
 
     def message_id(self, batch_index: int) -> ReceivedMessageId:
         """The id of one of its messages; -1 where it is no batch."""

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from pulsar_py.client.ack_grouping import (
     FOREIGN_BATCHES_LIMIT,
     AcknowledgmentsGroupingTracker,
@@ -79,6 +82,28 @@ def test_the_furthest_cumulative_acknowledgement_counts() -> None:
     assert tracker.take().cumulative == ((1, 9), 0)
     assert tracker.is_empty
     assert tracker.acknowledge_cumulative(MessageId(1, 9)) is None
+
+
+@given(
+    st.integers(1, 2**12 - 1),
+    st.lists(st.one_of(st.just(None), st.integers(0, 11)), max_size=40),
+)
+def test_any_order_of_acknowledgements_ends_with_the_last_one(
+    wanted: int, indexes: list[int | None]
+) -> None:
+    """None: the next in order, as an application does it that receives and acknowledges."""
+    tracker = AcknowledgmentsGroupingTracker()
+    batch = entry((1, 5), batch_size=12)
+    batch.unacked_bits = left = wanted
+    for chosen in indexes:
+        in_order = [i for i in range(12) if left >> i & 1]
+        index = chosen if chosen is not None else (in_order or [0])[0]
+        if not wanted >> index & 1:
+            continue  # nobody was given that one
+        left &= ~(1 << index)
+        assert tracker.acknowledge(batch, index) is (left == 0)
+        assert batch.unacked_bits == left
+        assert tracker.is_empty is (left != 0)
 
 
 def test_cumulative_within_a_batch_means_the_entry_before() -> None:
