@@ -222,6 +222,16 @@ class Consumer:
             raise self._listened_error()
         return self._take()
 
+    async def receive_run(
+        self, timeout_millis: int, *, messages_limit: int, bytes_limit: int
+    ) -> Sequence[Message]:
+        """Messages that are here, about so many; waits for some. For other parts of the library.
+
+        Nothing if none came in time. With `keeps_batches` a large batch comes alone, as a
+        `ReceivedBatch`. Raises as `receive`.
+        """
+        return await self._receiver.receive_run(timeout_millis / 1000, messages_limit, bytes_limit)
+
     async def receive_for_listener(self) -> Message:
         """The next message for the listener; for parts of this package only."""
         message = self._take()

@@ -147,6 +147,9 @@ class ConsumerConfig:
     """What a compressed entry may inflate to; None: the broker's largest message."""
     chunk_listener: ChunkListener | None = None
     """For readers of ranges, which may begin within a chunked message; no option of `Client`."""
+    keeps_batches: bool = False
+    """For those who call `Consumer.receive_run` alone: it gives large batches as a whole; no option
+    of `Client`."""
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -42,7 +42,6 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 from pulsar_py.wire import commands
-from pulsar_py.wire.payload import EntryBytes
 
 if TYPE_CHECKING:
     from pulsar_py.client.client_cnx import ClientCnx
@@ -152,6 +151,7 @@ class ConsumerSession:
             crypto_failure_action=config.crypto_failure_action,
             decoder=self._schema.decoder,
             is_version_missing=self._schema.is_version_missing,
+            keeps_batches=config.keeps_batches,
         )
         self.receiver = Receiver(
             queue,
@@ -312,7 +312,7 @@ class ConsumerSession:
         self.acknowledger.abandon()
         self.redeliveries.close()
 
-    def on_message(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
+    def on_message(self, message: CommandMessage, headers_and_payload: bytes) -> None:
         """An entry came."""
         # Hot path: consume in `make bench-client`; once an entry.
         if self._epoch and self._is_stale(message):

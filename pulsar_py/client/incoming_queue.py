@@ -35,13 +35,13 @@ from pulsar_py.client.entry_decoder import (
 )
 from pulsar_py.client.enums import ConsumerCryptoFailureAction
 from pulsar_py.client.message import EntryKey, Message, ReceivedEntry, ValueDecoder
+from pulsar_py.client.received_batch import ReceivedBatch, batch_of
 from pulsar_py.client.start_position import StartPosition
 from pulsar_py.common.ack_set import full_bits, to_bits
 from pulsar_py.common.errors import CryptoError
 from pulsar_py.common.message_id import to_signed
 from pulsar_py.common.position import MAX_LONG
 from pulsar_py.proto.PulsarApi_pb2 import CommandAck, CommandMessage
-from pulsar_py.wire.payload import EntryBytes
 
 if TYPE_CHECKING:
     from pulsar_py.client.message_crypto import EncryptionContext, MessageDecryptor
@@ -93,8 +93,12 @@ class IncomingQueue:
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         decoder: ValueDecoder | None = None,
         is_version_missing: Callable[[bytes], bool] | None = None,
+        keeps_batches: bool = False,
     ) -> None:
-        """`is_version_missing` tells whether a schema version has to be fetched before."""
+        """`is_version_missing` tells whether a schema version has to be fetched before.
+
+        With `keeps_batches` a whole batch that can be one goes to `batches`.
+        """
         self._topic = topic
         self._tracker = tracker
         self._chunks = chunks
@@ -103,10 +107,13 @@ class IncomingQueue:
         self._crypto_failure_action = crypto_failure_action
         self._decoder = decoder
         self._is_version_missing = is_version_missing
+        self._keeps_batches = keeps_batches
         # Messages to hand out next; hot paths take from it by themselves.
         self.ready: deque[Message] = deque()
+        # The same for whole batches; one of the two is empty.
+        self.batches: deque[ReceivedBatch] = deque()
         # What came after them.
-        self._entries: deque[tuple[CommandMessage, EntryBytes]] = deque()
+        self._entries: deque[tuple[CommandMessage, bytes]] = deque()
         # None while there is nothing to do; whoever calls `fill` looks, and takes it.
         self.effects: Effects | None = None
         # The first entry waits for this; it has left `_entries` then.
@@ -123,26 +130,30 @@ class IncomingQueue:
         # Permits that the decoded entries took.
         self.permits_used = 0
 
-    def push(self, command: CommandMessage, data: EntryBytes) -> None:
+    def push(self, command: CommandMessage, data: bytes) -> None:
         """Take in an entry."""
         self._entries.append((command, data))
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing at all."""
-        return not self.ready and not self._entries and self.needs is None
+        return not self.ready and not self.batches and not self._entries and self.needs is None
 
     def messages_count(self) -> int:
         """How many messages are here; reads the metadata of each entry."""
         waiting = 0 if self.needs is None else self.needs.parsed.messages_count
         return (
-            len(self.ready) + waiting + sum(entry_messages_count(*each) for each in self._entries)
+            len(self.ready)
+            + sum(map(len, self.batches))
+            + waiting
+            + sum(entry_messages_count(*each) for each in self._entries)
         )
 
     def clear(self) -> int:
         """Throw everything away, chunks too; how many messages that were."""
         count = self.messages_count()
         self.ready.clear()
+        self.batches.clear()
         self._entries.clear()
         self._chunks.clear()
         self.needs = None
@@ -163,7 +174,7 @@ class IncomingQueue:
     def fill(self, now: float, wall_time_millis: int) -> bool:
         """Decode until there is a message; False if there is none, or one needs something."""
         # Hot path: consume in `make bench-client`, unbatched.
-        while not self.ready:
+        while not self.ready and not self.batches:
             if self.needs is not None or not self._entries:
                 return False
             command, data = self._entries.popleft()
@@ -174,7 +185,7 @@ class IncomingQueue:
                 self._report(key, parsed)
             elif parsed.is_plain and self._is_version_missing is None:
                 self.permits_used += 1
-                self._single(parsed, bytes(data[parsed.payload_start :]), None, ())
+                self._single(parsed, data[parsed.payload_start :], None, ())
             elif (needs := self._needs_of(parsed)) is not None:
                 self.needs = needs
             else:
@@ -208,6 +219,8 @@ class IncomingQueue:
         """The entry of the first message here, None if there is nothing."""
         if self.ready:
             return self.ready[0].entry.key
+        if self.batches:
+            return self.batches[0].entry.key
         if self.needs is not None:
             return self.needs.parsed.key
         return _key_of(self._entries[0][0]) if self._entries else None
@@ -314,7 +327,6 @@ class IncomingQueue:
         """Inflate and split what is decrypted and whole; None: the payload as it came."""
         # Hot path: consume in `make bench-client`, unbatched.
         start = 0
-        body: EntryBytes | Problem
         if parsed.metadata.compression:
             body = inflate(
                 parsed,
@@ -333,7 +345,7 @@ class IncomingQueue:
         if parsed.is_batch:
             self._split(parsed, body, start, context)
         else:
-            self._single(parsed, bytes(body[start:]), context, chunk_ids)
+            self._single(parsed, body[start:] if start else body, context, chunk_ids)
 
     def _single(
         self,
@@ -356,7 +368,7 @@ class IncomingQueue:
         self.decoded_bytes += len(data)
 
     def _split(
-        self, parsed: ParsedEntry, body: EntryBytes, start: int, context: EncryptionContext | None
+        self, parsed: ParsedEntry, body: bytes, start: int, context: EncryptionContext | None
     ) -> None:
         if (problem := check_batch_size(parsed, len(body) - start, self._topic)) is not None:
             self._report(parsed.key, problem)
@@ -370,6 +382,12 @@ class IncomingQueue:
         if bits and self.start is not None:
             bits = self._after_start(parsed.key, bits, size)
         entry = self._entry(parsed, size, bits, context, ())
+        if self._keeps_batches and bits == full_bits(size):
+            batch = batch_of(entry, body, start)
+            if batch is not None:
+                self.batches.append(batch)
+                self._count(size, batch.size())
+                return
         messages = messages_of(entry, body, start, bits)
         if isinstance(messages, Problem):
             self._report(parsed.key, messages)
@@ -409,7 +427,10 @@ class IncomingQueue:
 
     def _put(self, messages: list[Message], size_bytes: int) -> None:
         self.ready.extend(messages)
-        self.decoded_count += len(messages)
+        self._count(len(messages), size_bytes)
+
+    def _count(self, messages_count: int, size_bytes: int) -> None:
+        self.decoded_count += messages_count
         self.decoded_bytes += size_bytes
 
     def put_back(self, messages: list[Message]) -> None:
@@ -434,7 +455,7 @@ def _key_of(command: CommandMessage) -> EntryKey:
     return (ledger_id, entry_id)
 
 
-def entry_messages_count(command: CommandMessage, data: EntryBytes) -> int:
+def entry_messages_count(command: CommandMessage, data: bytes) -> int:
     """How many messages an entry holds, as far as the broker counted them."""
     if command.ack_set:
         return to_bits(command.ack_set).bit_count()

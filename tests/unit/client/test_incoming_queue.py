@@ -6,6 +6,7 @@ from pulsar_py.client.ack_grouping import AcknowledgmentsGroupingTracker
 from pulsar_py.client.chunk_assembly import ChunkAssembly
 from pulsar_py.client.enums import ConsumerCryptoFailureAction
 from pulsar_py.client.incoming_queue import Effects, IncomingQueue, entry_messages_count
+from pulsar_py.client.received_batch import MIN_WHOLE_BATCH
 from pulsar_py.client.start_position import StartPosition
 from pulsar_py.common.errors import CryptoError
 from pulsar_py.common.message_id import MessageId
@@ -35,7 +36,7 @@ def make(**options: object) -> IncomingQueue:
 
 def drain(queue: IncomingQueue) -> list[bytes]:
     found = []
-    while queue.fill(0, 1000):
+    while queue.fill(0, 1000) and queue.ready:
         found.append(queue.ready.popleft().data())
     return found
 
@@ -225,3 +226,31 @@ def test_messages_that_are_put_back_come_next() -> None:
     taken = [queue.ready.popleft(), queue.ready.popleft()]
     queue.put_back(taken)
     assert drain(queue) == [b"a", b"b", b"c"]
+
+
+def test_large_batches_are_kept_whole_where_somebody_wants_them() -> None:
+    queue = make(keeps_batches=True)
+    payloads = [b"%d" % index for index in range(MIN_WHOLE_BATCH)]
+    queue.push(command((1, 0)), batch(payloads))
+    queue.push(command((1, 1)), batch([b"a", b"b"]))
+    queue.push(command((1, 2)), batch(payloads))
+    assert queue.fill(0, 0)
+    assert not queue.ready
+    assert queue.head_key() == (1, 0)
+    assert queue.messages_count() == 2 * MIN_WHOLE_BATCH + 2
+    assert queue.batches.popleft().payloads() == payloads
+    assert drain(queue)[:2] == [b"a", b"b"]
+    assert len(queue.batches) == 1
+    assert not queue.is_empty
+    assert queue.decoded_count == 2 * MIN_WHOLE_BATCH + 2
+    assert queue.clear() == MIN_WHOLE_BATCH
+    assert queue.is_empty
+
+
+def test_batches_of_which_not_all_is_wanted_are_not_kept_whole() -> None:
+    queue = make(keeps_batches=True)
+    queue.start = StartPosition(MessageId(1, 0, batch_index=2))
+    queue.push(command((1, 0)), batch([b"x"] * MIN_WHOLE_BATCH))
+    assert queue.fill(0, 0)
+    assert len(queue.ready) == MIN_WHOLE_BATCH - 3
+    assert not queue.batches

@@ -7,6 +7,7 @@ import pytest
 from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.enums import ConsumerCryptoFailureAction, ConsumerType
 from pulsar_py.client.message import Message
+from pulsar_py.client.received_batch import MIN_WHOLE_BATCH
 from pulsar_py.common.errors import AlreadyClosedError, ClientTimeoutError
 from pulsar_py.proto.PulsarApi_pb2 import CommandAck, EncryptionKeys
 from tests.scripted_broker import ScriptedBroker, simulated
@@ -95,6 +96,34 @@ async def test_unusable_entries_are_reported_and_give_permits_back(broker: Scrip
         ]
         assert sum(permits(broker)) == 2 + 4
         assert consumer.statistics().receive_failures == 3
+
+
+@simulated
+async def test_runs_give_large_batches_whole_and_the_rest_together(broker: ScriptedBroker) -> None:
+    payloads = [b"x"] * MIN_WHOLE_BATCH
+    size = 2 * MIN_WHOLE_BATCH
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, receiver_queue_size=size, keeps_batches=True)
+        receiving = spawn(consumer.receive_run(1000, messages_limit=3, bytes_limit=99))
+        await asyncio.sleep(0.01)
+        deliver(broker, (1, 0))
+        assert [each.data() for each in await receiving] == [b"1:0"]
+        deliver(broker, (1, 1))
+        deliver(broker, (1, 2), batch([b"a", b"b", b"c"]))
+        deliver(broker, (1, 3), batch(payloads))
+        await asyncio.sleep(0.01)
+
+        async def run(bytes_limit: int = 99) -> list[bytes]:
+            messages = await consumer.receive_run(1000, messages_limit=3, bytes_limit=bytes_limit)
+            return [each.data() for each in messages]
+
+        assert await run() == [b"1:1", b"a", b"b"]
+        assert await run(1) == [b"c"]
+        assert await run() == payloads
+        assert await run() == []
+        await asyncio.sleep(0.01)
+        assert permits(broker) == [size, MIN_WHOLE_BATCH + 5]
+        assert consumer.statistics().messages_received == MIN_WHOLE_BATCH + 5
 
 
 @simulated
