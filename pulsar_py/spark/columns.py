@@ -10,8 +10,9 @@ Source: spec sections 1.2 and 8.2.
 
 from __future__ import annotations
 
+import base64
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, groupby
@@ -41,44 +42,57 @@ class Rows:
         self.messages = messages
 
     @cached_property
-    def entries(self) -> list[Sequence[Message]]:
-        """The messages of each entry, as they follow one another."""
-        return [list(run) for _, run in groupby(self.messages, _ENTRY)]
+    def entries(self) -> list[tuple[Message, int]]:
+        """A message of each entry, and how many follow one another from there on."""
+        runs = (list(run) for _, run in groupby(self.messages, _ENTRY))
+        return [(run[0], len(run)) for run in runs]
 
     @cached_property
-    def _own(self) -> tuple[Sequence[Message], list[OwnMetadata], list[int] | None]:
-        """Messages that have metadata of their own, these, and for each row which it has.
+    def _own(self) -> tuple[list[OwnMetadata], list[int] | None]:
+        """Metadata that messages have of their own, and for each row which it has.
 
         None: each row has its own. Whether any are shared is guessed from the first messages.
         """
         known: dict[bytes, OwnMetadata] = {}
         first = self.messages[:_PROBE]
         if len({id(message.metadata_among(known)) for message in first}) * 2 > len(first):
-            return self.messages, [message.own_metadata for message in self.messages], None
+            return [message.own_metadata for message in self.messages], None
         places: dict[int, int] = {}
-        distinct: list[Message] = []
         found: list[OwnMetadata] = []
         rows: list[int] = []
         for message in self.messages:
             metadata = message.metadata_among(known)
             place = places.get(id(metadata))
             if place is None:
-                place = places[id(metadata)] = len(distinct)
-                distinct.append(message)
+                place = places[id(metadata)] = len(found)
                 found.append(metadata)
             rows.append(place)
-        return distinct, found, rows
+        return found, rows
 
-    def of_own_metadata(
-        self, build: Callable[[Sequence[Message], Sequence[OwnMetadata]], Array]
-    ) -> Array:
+    def of_own_metadata(self, build: Callable[[Sequence[OwnMetadata]], Array]) -> Array:
         """A column of what has key, properties and event time: built once for each metadata.
 
         Messages without any of these share theirs, byte by byte, so many topics have few.
         """
-        messages, metadata, rows = self._own
-        column = build(messages, metadata)
+        metadata, rows = self._own
+        column = build(metadata)
         return column if rows is None else column.take(pa.array(rows, pa.int32()))
+
+    def message_ids(self) -> Array:
+        """Serialized ids: what messages of one entry share is serialized once for each entry."""
+        ids: list[bytes] = []
+        begin = 0
+        for message, count in self.entries:
+            entry = message.entry
+            run = self.messages[begin : begin + count]
+            begin += count
+            if message.batch_index < 0 or entry.chunk_ids:
+                ids += [each.message_id().serialize() for each in run]
+                continue
+            shared = MessageId(*entry.key, partition_index=entry.partition_index).serialize()
+            ends = id_ends([each.batch_index for each in run], entry.batch_size)
+            ids += [shared + end for end in ends]
+        return binary_array(ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +118,21 @@ def _of_entry(arrow_type: pa.DataType, read: Callable[[Message], object]) -> Cal
     """A column whose value is the same for all messages of an entry: read once for each entry."""
 
     def build(rows: Rows) -> Array:
+        if len(rows.entries) == 1:
+            ((message, count),) = rows.entries
+            return repeated(pa.scalar(read(message), arrow_type), count)
         values: list[object] = []
-        for messages in rows.entries:
-            values += [read(messages[0])] * len(messages)
+        for message, count in rows.entries:
+            values += [read(message)] * count
         return pa.array(values, arrow_type)
 
     return build
 
 
 def _build_topics(rows: Rows) -> Array:
-    names = {messages[0].entry.topic for messages in rows.entries}
+    names = {message.entry.topic for message, _ in rows.entries}
     if len(names) == 1:
-        return pa.repeat(pa.scalar(names.pop(), pa.string()), len(rows.messages))
+        return repeated(pa.scalar(names.pop(), pa.string()), len(rows.messages))
     return pa.array([message.entry.topic for message in rows.messages], pa.string())
 
 
@@ -123,13 +140,15 @@ def _build_keys(rows: Rows) -> Array:
     return rows.of_own_metadata(_keys_of)
 
 
-def _keys_of(messages: Sequence[Message], metadata: Sequence[OwnMetadata]) -> Array:
+def _keys_of(metadata: Sequence[OwnMetadata]) -> Array:
     keys: list[bytes | None] = [
         each.partition_key.encode() if each.HasField("partition_key") else None for each in metadata
     ]
     for row, each in enumerate(metadata):
-        if each.partition_key_b64_encoded or each.null_partition_key:
-            keys[row] = messages[row].key_bytes()
+        if each.null_partition_key:
+            keys[row] = None
+        elif each.partition_key_b64_encoded:
+            keys[row] = base64.b64decode(each.partition_key)
     return pa.array(keys, pa.binary())
 
 
@@ -137,7 +156,7 @@ def _build_properties(rows: Rows) -> Array:
     return rows.of_own_metadata(_properties_of)
 
 
-def _properties_of(_: Sequence[Message], metadata: Sequence[OwnMetadata]) -> Array:
+def _properties_of(metadata: Sequence[OwnMetadata]) -> Array:
     pairs: list[list[tuple[str, str]]] = []
     for own in metadata:
         properties = own.properties
@@ -152,27 +171,37 @@ def _build_event_times(rows: Rows) -> Array:
     return rows.of_own_metadata(_event_times_of)
 
 
-def _event_times_of(_: Sequence[Message], metadata: Sequence[OwnMetadata]) -> Array:
+def _event_times_of(metadata: Sequence[OwnMetadata]) -> Array:
     micros = [each.event_time * _MICROS_PER_MILLI or None for each in metadata]
     return pa.array(micros, TIMESTAMP)
 
 
 def _build_message_ids(rows: Rows) -> Array:
-    """Serialized ids: what messages of one entry share is serialized once for each entry.
+    return rows.message_ids()
+
+
+def id_ends(batch_indexes: Iterable[int], batch_size: int) -> list[bytes]:
+    """How serialized ids of messages of a batch end.
 
     The batch index and size are fields 4 and 6 of MessageIdData, and its last ones.
     """
-    ids: list[bytes] = []
-    for messages in rows.entries:
-        entry = messages[0].entry
-        if messages[0].batch_index < 0 or entry.chunk_ids:
-            ids += [message.message_id().serialize() for message in messages]
-            continue
-        whole = MessageId(*entry.key, partition_index=entry.partition_index)
-        shared = whole.serialize() + b"\x20"
-        suffix = b"\x30" + varint(entry.batch_size)
-        ids += [b"%b%b%b" % (shared, varint(each.batch_index), suffix) for each in messages]
-    return binary_array(ids)
+    size = b"\x30" + varint(batch_size)
+    return [b"\x20%b%b" % (varint(index), size) for index in batch_indexes]
+
+
+def repeated(value: pa.Scalar, count: int) -> Array:
+    """A column that has one value."""
+    if not value.is_valid:
+        return pa.nulls(count, value.type)
+    if pa.types.is_map(value.type):  # `pa.repeat` takes 0.4 us a row for an empty one
+        one = pa.array([value.as_py()], value.type)
+        return one.take(_zeros(count))
+    return pa.repeat(value, count)
+
+
+@lru_cache(maxsize=16)
+def _zeros(count: int) -> Array:
+    return pa.repeat(pa.scalar(0, pa.int32()), count)
 
 
 def binary_array(values: Sequence[bytes]) -> Array:

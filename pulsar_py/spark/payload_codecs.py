@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from struct import Struct, unpack
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -32,10 +32,11 @@ from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.schema.avro_codec import AvroReader
 from pulsar_py.schema.avro_definition import parse_definition
 from pulsar_py.spark.avro_types import AvroJson, Shape, shape_of, without_logical_types
+from pulsar_py.spark.columns import binary_array
 from pulsar_py.spark.flat_records import flat_decoder
 from pulsar_py.spark.protobuf_types import ProtobufPayloads
 
-__all__ = ["PayloadCodec", "codec_of", "decode_around"]
+__all__ = ["RAW_BYTES", "ColumnCodec", "PayloadCodec", "codec_of", "decode_around"]
 
 Array: TypeAlias = Any
 """An Arrow array of the type its column says; pyarrow ships no types."""
@@ -63,6 +64,18 @@ class PayloadCodec(Protocol):
         Args:
             payloads: All written with one version of the schema.
             writer: Its definition; None where it is this very schema.
+
+        Raises:
+            SchemaSerializationError: One or more do not fit.
+        """
+
+
+@runtime_checkable
+class ColumnCodec(Protocol):
+    """Decodes payloads that are a column of bytes already, without an object for each."""
+
+    def decode_column(self, payloads: Array) -> Array:
+        """All values; there are no nulls.
 
         Raises:
             SchemaSerializationError: One or more do not fit.
@@ -123,7 +136,17 @@ class _Bytes:
     def decode(self, payloads: Payloads, writer: SchemaInfo | None) -> Array:
         """See `PayloadCodec`."""
         del writer
+        sound = [each for each in payloads if each is not None]
+        if len(sound) == len(payloads):
+            return binary_array(sound)
         return pa.array(payloads, pa.binary())
+
+    def decode_column(self, payloads: Array) -> Array:
+        """See `ColumnCodec`."""
+        return payloads
+
+
+RAW_BYTES: Final[PayloadCodec] = _Bytes()
 
 
 class _Texts:
@@ -135,8 +158,12 @@ class _Texts:
     def decode(self, payloads: Payloads, writer: SchemaInfo | None) -> Array:
         """See `PayloadCodec`."""
         del writer
+        return self.decode_column(pa.array(payloads, pa.binary()))
+
+    def decode_column(self, payloads: Array) -> Array:
+        """See `ColumnCodec`."""
         try:
-            return pa.array(payloads, pa.binary()).cast(pa.string())
+            return payloads.cast(pa.string())
         except pa.ArrowInvalid as error:
             raise _misfit(error) from error
 
@@ -213,10 +240,10 @@ def _millis_of_day(numbers: Sequence[int]) -> Sequence[int]:
 
 
 _SIMPLE: Final[Mapping[SchemaType, PayloadCodec]] = {
-    SchemaType.BYTES: _Bytes(),
-    SchemaType.NONE: _Bytes(),
+    SchemaType.BYTES: RAW_BYTES,
+    SchemaType.NONE: RAW_BYTES,
     # Its definition does not say which field has which number.
-    SchemaType.PROTOBUF: _Bytes(),
+    SchemaType.PROTOBUF: RAW_BYTES,
     SchemaType.STRING: _Texts(),
     SchemaType.BOOLEAN: _Numbers(pa.bool_(), "b", _flags),
     SchemaType.INT8: _Numbers(pa.int8(), "b"),

@@ -1,7 +1,7 @@
 """What a task does: messages of a planned piece, as record batches (edge).
 
-The next run of messages is asked for before the one at hand is converted, so that the broker, the
-network and the conversion overlap. The process's loop and client are shared with all tasks that
+Runs of messages are fetched while those before them are converted, so that the broker, the network
+and the conversion overlap. The process's loop and client are shared with all tasks that
 come to it; nothing is left open behind a piece, also when Spark stops reading early.
 
 Source: spec sections 5.2 and 6.
@@ -9,26 +9,22 @@ Source: spec sections 5.2 and 6.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import AsyncExitStack, closing
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import aclosing, asynccontextmanager, closing
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-from pulsar_py.client.message import Message
 from pulsar_py.spark.options import ReadOptions
 from pulsar_py.spark.plans import PlannedPiece
+from pulsar_py.spark.read_ahead import ReadAhead
 from pulsar_py.spark.rows import RowBuilder, ValueColumns
 from pulsar_py.spark.runtime import Runtime, runtime
-from pulsar_py.spark.segments import BrokerEntrySource
+from pulsar_py.spark.segments import BrokerEntrySource, Run, run_bytes
 
 logger = logging.getLogger(__name__)
-
-Run = Sequence[Message]
 
 LARGE_BYTES: Final = 64 << 10
 """Messages from this size on are few enough to give memory back after each run."""
@@ -59,7 +55,7 @@ class ReadTask:
         with closing(read_runs(self.options, planned)) as runs:
             for run in runs:
                 yield from builder.add(run)
-                if run[0].size() >= LARGE_BYTES:
+                if run_bytes(run) >= LARGE_BYTES * len(run):
                     # Spark copies each batch; what Arrow's pool keeps of large ones adds up.
                     pa.default_memory_pool().release_unused()
         yield from builder.finish()
@@ -72,46 +68,22 @@ class ReadTask:
 
 def read_runs(options: ReadOptions, planned: PlannedPiece) -> Generator[Run, None, None]:
     """The messages of a piece that belong to the query, in order; raises as `ReadTask.read`."""
-    opened = _OpenPiece(runtime(), options, planned)
+    shared = runtime()
+    ahead = ReadAhead(shared.loop, lambda: _open_runs(shared, options, planned))
     try:
-        while (run := opened.next_run()) is not None:
+        for run in ahead:
             wanted = within(run, planned)
             if wanted:
                 yield wanted
     finally:
-        opened.close()
+        ahead.close()
 
 
-class _OpenPiece:
-    """A piece being read on the loop, from outside of it."""
-
-    def __init__(self, shared: Runtime, options: ReadOptions, planned: PlannedPiece) -> None:
-        self._loop = shared.loop
-        self._shared = shared
-        self._options = options
-        self._stack = AsyncExitStack()
-        self._runs: AsyncIterator[Run] | None = None
-        self._planned = planned
-        # The task that asks for the next run; None before it began.
-        self._advancing: asyncio.Task[Run | None] | None = None
-        self._next: Future[Run | None] = self._loop.submit(self._advance())
-
-    def next_run(self) -> Run | None:
-        """The next messages, None behind the last ones."""
-        run = self._next.result()
-        if run is not None:
-            self._next = self._loop.submit(self._advance())
-        return run
-
-    async def _advance(self) -> Run | None:
-        self._advancing = asyncio.current_task()
-        if self._runs is None:
-            self._runs = await self._open()
-        return await anext(self._runs, None)
-
-    async def _open(self) -> AsyncIterator[Run]:
-        options = self._options
-        client = await self._stack.enter_async_context(self._shared.clients.client(options.client))
+@asynccontextmanager
+async def _open_runs(
+    shared: Runtime, options: ReadOptions, planned: PlannedPiece
+) -> AsyncIterator[AsyncIterator[Run]]:
+    async with shared.clients.client(options.client) as client:
         source = BrokerEntrySource(
             client,
             poll_timeout_millis=options.poll_timeout_millis,
@@ -119,25 +91,15 @@ class _OpenPiece:
             is_compacted=options.is_compacted,
             subscription_prefix=options.subscription_prefix or "spark-pulsar",
         )
-        runs = source.read(self._planned.piece)
-        self._stack.push_async_callback(runs.aclose)
-        return runs
-
-    def close(self) -> None:
-        """Stop reading, wherever it is."""
-        self._loop.call(self._close())
-
-    async def _close(self) -> None:
-        task = self._advancing
-        if task is not None and not task.done():
-            task.cancel()
-            await asyncio.wait({task})
-        await self._stack.aclose()
+        async with aclosing(source.read(planned.piece)) as runs:
+            yield runs
 
 
 def within(run: Run, planned: PlannedPiece) -> Run:
     """Those messages of a run that belong to the query."""
     low, high = planned.min_publish_millis, planned.max_publish_millis
+    if low is None and high is None and planned.first_batch_index <= 0:
+        return run
     if low is not None:
         run = [message for message in run if message.publish_timestamp() >= low]
     if high is not None:

@@ -2,7 +2,9 @@
 
 A `RowBuilder` collects messages until their payloads reach `batch_bytes`, then makes one record
 batch of them, with the columns of the read's schema in its order. Only columns that were asked for
-are computed. Memory is bounded by one batch and one message, whatever the topic holds.
+are computed. Memory is bounded by one batch and one entry, whatever the topic holds.
+
+Whole batches of producers become columns apart, and are put together with their neighbours then.
 
 Values are decoded a batch at a time. What can't be decoded follows `undecodable`: it fails the
 read, is left out and counted, or becomes a row whose value is null and whose bytes stand in
@@ -19,7 +21,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import pyarrow as pa
 
 from pulsar_py.client.message import Message
+from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.errors import SchemaSerializationError
+from pulsar_py.spark.batch_rows import BatchRows
 from pulsar_py.spark.columns import COLUMNS, Rows
 from pulsar_py.spark.options import UndecodableMode
 
@@ -77,7 +81,8 @@ class RowBuilder:
         types |= {name: column.arrow_type for name, column in COLUMNS.items()}
         types[UNDECODABLE_COLUMN] = pa.binary()
         self.schema = pa.schema([pa.field(name, types[name]) for name in self._names])
-        self._messages: list[Message] = []
+        # What becomes one record batch; no two lists follow one another.
+        self._parts: list[list[Message] | ReceivedBatch] = []
         self._size_bytes = 0
         self.dropped_count = 0
 
@@ -89,20 +94,52 @@ class RowBuilder:
                 topic and message id.
         """
         # Hot path: batch read in `make bench-spark`.
+        if isinstance(messages, ReceivedBatch):
+            yield from self._add_whole(messages)
+            return
+        part = self._open_part()
         for message in messages:
-            self._messages.append(message)
+            part.append(message)
             self._size_bytes += message.size()
             if self._size_bytes >= self._batch_bytes:
                 yield from self._cut()
+                part = self._open_part()
+
+    def _add_whole(self, batch: ReceivedBatch) -> Iterator[pa.RecordBatch]:
+        size_bytes = batch.size()
+        is_enough = self._size_bytes * 2 >= self._batch_bytes
+        if is_enough and self._size_bytes + size_bytes > self._batch_bytes:
+            yield from self._cut()  # putting batches together costs a copy
+        self._parts.append(batch)
+        self._size_bytes += size_bytes
+        if self._size_bytes >= self._batch_bytes:
+            yield from self._cut()
+
+    def _open_part(self) -> list[Message]:
+        """Where messages go."""
+        if not self._parts or isinstance(last := self._parts[-1], ReceivedBatch):
+            self._parts.append(last := [])
+        return last
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """What is left, if anything; raises as `add`."""
-        if self._messages:
-            yield from self._cut()
+        yield from self._cut()
 
     def _cut(self) -> Iterator[pa.RecordBatch]:
-        messages = self._messages
-        self._messages, self._size_bytes = [], 0
+        """What was collected, in batches of about the right size."""
+        parts, size_bytes = self._parts, self._size_bytes
+        self._parts, self._size_bytes = [], 0
+        built = [each for part in parts if part and (each := self._build(part)) is not None]
+        if not built:
+            return
+        whole = built[0]
+        if len(built) > 1:
+            (whole,) = pa.Table.from_batches(built).combine_chunks().to_batches()
+        step = -(-whole.num_rows // max(size_bytes // self._batch_bytes, 1))
+        for first in range(0, whole.num_rows, step):
+            yield whole.slice(first, step)
+
+    def _build(self, messages: Sequence[Message]) -> pa.RecordBatch | None:
         arrays: dict[str, Array] = {}
         errors: Mapping[int, SchemaSerializationError] = {}
         if self._wanted_values:
@@ -116,8 +153,7 @@ class RowBuilder:
             arrays = {
                 name: array.take(pa.array(kept, pa.int64())) for name, array in arrays.items()
             }
-        if messages:
-            yield self._batch(messages, arrays, errors)
+        return self._batch(messages, arrays, errors) if messages else None
 
     def _batch(
         self,
@@ -125,7 +161,7 @@ class RowBuilder:
         arrays: dict[str, Array],
         errors: Mapping[int, SchemaSerializationError],
     ) -> pa.RecordBatch:
-        rows = Rows(messages)
+        rows = BatchRows(messages) if isinstance(messages, ReceivedBatch) else Rows(messages)
         for name in self._names:
             if name in COLUMNS:
                 arrays[name] = COLUMNS[name].build(rows)

@@ -21,6 +21,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+import uvloop
+
 from pulsar_py.client import Client
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.spark.client_settings import client_arguments
@@ -38,7 +40,7 @@ class LoopThread:
     """An event loop that runs in a daemon thread for the rest of the process."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="pulsar_py", daemon=True)
         self._thread.start()
 
@@ -49,6 +51,10 @@ class LoopThread:
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:  # Any: as in asyncio.run
         """Start a coroutine on the loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        """Call it on the loop, later."""
+        self._loop.call_soon_threadsafe(callback)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:  # Any: as in asyncio.run
         """Run a coroutine on the loop; gives its result, raises what it raises."""

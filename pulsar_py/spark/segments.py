@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from pulsar_py.client import Client
 from pulsar_py.client.chunk_assembly import ChunkListener
@@ -29,12 +29,16 @@ from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.enums import SubscriptionMode
 from pulsar_py.client.message import EntryKey, EntryMetadata, Message
+from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.errors import ClientTimeoutError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.spark.planning import Piece
 
 logger = logging.getLogger(__name__)
+
+Run: TypeAlias = Sequence[Message]
+"""Messages that follow each other: a list of them, or all of a large batch as `ReceivedBatch`."""
 
 RUN_BYTES: Final = 1 << 20
 """Payload of one run of messages, about."""
@@ -49,7 +53,7 @@ _WAIT_MILLIS: Final = 1000
 class EntrySource(Protocol):
     """Where the messages of a piece come from."""
 
-    def read(self, piece: Piece) -> AsyncIterator[Sequence[Message]]:
+    def read(self, piece: Piece) -> AsyncIterator[Run]:
         """All messages of the piece's entries, in order, in runs."""
 
 
@@ -65,9 +69,9 @@ class QueueSize:
         self._limit_bytes = limit_bytes
         self.messages_count = self.PROBE
 
-    def observe(self, messages: Sequence[Message]) -> bool:
+    def observe(self, messages: Run) -> bool:
         """Take in some messages; says whether `messages_count` became another for them."""
-        average = max(sum(message.size() for message in messages) // len(messages), 1)
+        average = max(run_bytes(messages) // len(messages), 1)
         wanted = min(max(self._limit_bytes // average, self.MINIMUM), self.MAXIMUM)
         is_far = wanted * 2 < self.messages_count or (
             self.messages_count == self.PROBE and wanted > self.messages_count * 2
@@ -146,7 +150,7 @@ class BrokerEntrySource:
         self._queue_bytes = queue_bytes
         self._crypto_key_reader = crypto_key_reader
 
-    async def read(self, piece: Piece) -> AsyncGenerator[Sequence[Message], None]:
+    async def read(self, piece: Piece) -> AsyncGenerator[Run, None]:
         """All messages of the piece's entries, in order, in runs.
 
         Raises:
@@ -171,9 +175,9 @@ class BrokerEntrySource:
                         within = sorted([*within, *found], key=_key_of)
                     if within:
                         yield within
-                    if not messages or messages[-1].entry.key >= piece.end:
+                    last = last_of(messages)
+                    if last is None or last.entry.key >= piece.end:
                         return
-                    last = messages[-1]
                     position = Position(last.entry.key[0], last.entry.key[1] + 1)
                     # A run may end within a batch, whose rest this consumer still has.
                     is_whole = last.batch_index + 1 >= last.entry.batch_size
@@ -183,14 +187,14 @@ class BrokerEntrySource:
 
     async def _next_run(
         self, consumer: Consumer, piece: Piece, position: Position, chunks: ChunksOfPiece
-    ) -> Sequence[Message]:
+    ) -> Run:
         """Messages, at least one; none if there are no more before the piece's end."""
         waited_millis = 0
         while True:
-            try:
-                return await _take_run(consumer)
-            except ClientTimeoutError:
-                waited_millis += _WAIT_MILLIS
+            run = await _take_run(consumer)
+            if run:
+                return run
+            waited_millis += _WAIT_MILLIS
             if not await self._is_more_to_come(
                 consumer, piece, max(position, chunks.next_position)
             ):
@@ -214,9 +218,8 @@ class BrokerEntrySource:
         async with self._consumer(topic, EARLIEST, _LOOK_BACK_QUEUE, chunks.on_chunk) as consumer:
             await consumer.seek(torn.publish_millis)
             while seen_count < LOOK_BACK_MESSAGES and waited_millis < self._poll_timeout_millis:
-                try:
-                    messages = await _take_run(consumer)
-                except ClientTimeoutError:
+                messages = await _take_run(consumer)
+                if not messages:
                     waited_millis += _WAIT_MILLIS
                     if chunks.next_position > torn.key:
                         break
@@ -252,6 +255,7 @@ class BrokerEntrySource:
             max_pending_chunked_message=0,
             expire_time_of_incomplete_chunked_message_ms=0,
             chunk_listener=on_chunk,
+            keeps_batches=True,
         )
         context = self._client.context
         name = f"{self._subscription_prefix}-{context.random.getrandbits(48):012x}"
@@ -263,25 +267,34 @@ class BrokerEntrySource:
             await consumer.close()
 
 
-async def _take_run(consumer: Consumer) -> Sequence[Message]:
-    """The next message and those that are here already, up to the size of a run."""
-    message: Message | None = await consumer.receive(_WAIT_MILLIS)
-    run: list[Message] = []
-    size_bytes = 0
-    take = consumer.receive_nowait
-    while message is not None:
-        run.append(message)
-        size_bytes += message.size()
-        if size_bytes >= RUN_BYTES or len(run) == RUN_MESSAGES:
-            break
-        message = take()
-    return run
+async def _take_run(consumer: Consumer) -> Run:
+    """The next messages, up to the size of a run; none if none came for a while."""
+    return await consumer.receive_run(
+        _WAIT_MILLIS, messages_limit=RUN_MESSAGES, bytes_limit=RUN_BYTES
+    )
 
 
-def _before(messages: Sequence[Message], end: Position) -> Sequence[Message]:
+def run_bytes(messages: Run) -> int:
+    """How large a run is."""
+    if isinstance(messages, ReceivedBatch):
+        return messages.size()
+    return sum(message.size() for message in messages)
+
+
+def last_of(messages: Run) -> Message | None:
+    """The last message of a run, of which no more may be known than its id."""
+    if isinstance(messages, ReceivedBatch):
+        return messages.last
+    return messages[-1] if messages else None
+
+
+def _before(messages: Run, end: Position) -> Run:
     """Those of entries before `end`."""
-    if not messages or messages[-1].entry.key < end:
+    last = last_of(messages)
+    if last is None or last.entry.key < end:
         return messages
+    if isinstance(messages, ReceivedBatch):
+        return ()
     return [message for message in messages if message.entry.key < end]
 
 

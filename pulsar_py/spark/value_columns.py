@@ -18,17 +18,25 @@ Source: spec sections 1.2 and 1.5.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from pulsar_py.client.message import Message
+from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import BytesSchema, KeyValueSchema, SchemaInfo, SchemaType
 from pulsar_py.schema.key_value_schema import key_value_encoding_of, split_key_value_info
-from pulsar_py.spark.columns import binary_array
+from pulsar_py.spark.batch_rows import values_of
 from pulsar_py.spark.pair_columns import COMMENT, KEY, VALUE, pair_comment
-from pulsar_py.spark.payload_codecs import PayloadCodec, codec_of, decode_around
+from pulsar_py.spark.payload_codecs import (
+    RAW_BYTES,
+    ColumnCodec,
+    PayloadCodec,
+    codec_of,
+    decode_around,
+)
 from pulsar_py.spark.rows import BuiltValues, ValueColumns
 
 __all__ = ["KeyValueColumns", "RawValues", "SchemaColumns", "Writers", "columns_of_schema"]
@@ -64,6 +72,8 @@ def columns_of_schema(info: SchemaInfo, writers: Writers) -> ValueColumns:
 
 def payloads_of(messages: Sequence[Message]) -> list[bytes | None]:
     """The payload of each message, None for a null value."""
+    if isinstance(messages, ReceivedBatch):
+        return [*messages.payloads()]
     # A payload that is there says without its metadata that the value is not null.
     return [
         data if (data := message.data()) or not message.has_null_value() else None
@@ -82,11 +92,9 @@ class RawValues:
     def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
         """The column, if it is wanted; null for a tombstone."""
         # Hot path: batch read in `make bench-spark`.
-        payloads = payloads_of(messages)
-        sound = [each for each in payloads if each is not None]
-        column = (
-            binary_array(sound) if len(sound) == len(payloads) else pa.array(payloads, pa.binary())
-        )
+        if isinstance(messages, ReceivedBatch):
+            return BuiltValues(dict.fromkeys(wanted, values_of(messages)), {})
+        column = RAW_BYTES.decode(payloads_of(messages), None)
         return BuiltValues(dict.fromkeys(wanted, column), {})
 
 
@@ -110,6 +118,10 @@ class SchemaColumns:
     def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
         """See `ValueColumns`."""
         # Hot path: batch read in `make bench-spark`, with a schema.
+        if isinstance(messages, ReceivedBatch) and isinstance(self._codec, ColumnCodec):
+            with suppress(SchemaSerializationError):  # those that don't fit are found one by one
+                column = self._codec.decode_column(values_of(messages))
+                return BuiltValues(dict.fromkeys(wanted, column), {})
         groups = _by_writer(messages, self._info, self._writers, self._codec.reads_versions)
         array, errors = _decode_groups(self._codec, payloads_of(messages), groups)
         if not self._is_record:
@@ -196,6 +208,9 @@ def _by_writer(
     """Rows by the definition they were written with."""
     if not reads_versions:
         return [(None, range(len(messages)))]
+    if isinstance(messages, ReceivedBatch):  # all of one version
+        writer = _writer_of(messages.last, info, writers)
+        return [(writer, range(len(messages)))]
     groups: dict[bytes, tuple[SchemaInfo | None, list[int]]] = {}
     entry: object = None
     version: bytes | None = None
@@ -209,13 +224,20 @@ def _by_writer(
         known = (topic, version)
         topic, version = message.entry.topic, message.schema_version()
         if known != (topic, version):
-            writer = writers.writer(topic, version) if version else None
-            if writer is not None and (writer.type, writer.data) == (info.type, info.data):
-                writer = None
+            writer = _writer_of(message, info, writers)
             name = b"" if writer is None else b"%d %b" % (writer.type, writer.data)
             rows = groups.setdefault(name, (writer, []))[1]
         rows.append(row)
     return list(groups.values())
+
+
+def _writer_of(message: Message, info: SchemaInfo, writers: Writers) -> SchemaInfo | None:
+    """The definition it was written with; None: the topic's own."""
+    version = message.schema_version()
+    writer = writers.writer(message.entry.topic, version) if version else None
+    if writer is not None and (writer.type, writer.data) == (info.type, info.data):
+        return None
+    return writer
 
 
 def _decode_groups(

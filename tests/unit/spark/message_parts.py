@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_py.client.message import Message, ReceivedEntry
+from pulsar_py.client.received_batch import ReceivedBatch, batch_of
 from pulsar_py.proto.PulsarApi_pb2 import (
     BrokerEntryMetadata,
     KeyValue,
@@ -42,3 +43,33 @@ def batch(payloads: list[bytes], **fields: object) -> list[Message]:
         Message(entry, index, single, data)
         for index, (single, data) in enumerate(zip(singles, payloads, strict=True))
     ]
+
+
+def received_batch(
+    payloads: list[bytes], singles: list[SingleMessageMetadata] | None = None, **fields: object
+) -> ReceivedBatch:
+    """A batch at 6:9 that came as a whole; `fields` are those of its metadata."""
+    metadata = MessageMetadata(
+        producer_name="p",
+        sequence_id=20,
+        publish_time=2000,
+        num_messages_in_batch=len(payloads),
+        **fields,
+    )
+    parts = []
+    for index, payload in enumerate(payloads):
+        single = singles[index] if singles else SingleMessageMetadata(sequence_id=index)
+        single.payload_size = len(payload)
+        head = single.SerializeToString()
+        parts.append(len(head).to_bytes(4, "big") + head + payload)
+    entry = ReceivedEntry(
+        (6, 9),
+        TOPIC,
+        metadata,
+        partition_index=3,
+        batch_size=len(payloads),
+        broker_metadata=BrokerEntryMetadata(broker_timestamp=2500, index=999),
+    )
+    batch = batch_of(entry, b"".join(parts), 0)
+    assert batch is not None, "too small, or has null values"
+    return batch

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from pulsar_py.client.message import Message
+from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.spark.options import UndecodableMode
 from pulsar_py.spark.rows import UNDECODABLE_COLUMN, BuiltValues, RowBuilder
-from tests.unit.spark.message_parts import TOPIC, plain
+from tests.unit.spark.message_parts import TOPIC, plain, received_batch
 
 
 class Numbers:
@@ -31,7 +32,7 @@ class Numbers:
         return BuiltValues({name: pa.array(values, pa.int64()) for name in wanted}, errors)
 
 
-def rows_of(builder: RowBuilder, messages: list[Message]) -> list[pa.RecordBatch]:
+def rows_of(builder: RowBuilder, messages: Sequence[Message]) -> list[pa.RecordBatch]:
     return [*builder.add(messages), *builder.finish()]
 
 
@@ -88,3 +89,47 @@ def test_a_batch_of_which_nothing_is_left_is_none() -> None:
     builder = RowBuilder(["value"], Numbers(), batch_bytes=1, undecodable=UndecodableMode.DROP)
     assert rows_of(builder, [plain(b"x"), plain(b"y")]) == []
     assert builder.dropped_count == 2
+
+
+def whole(first: int, size: int = 4) -> ReceivedBatch:
+    return received_batch([b"%0*d" % (size, first + index) for index in range(100)])
+
+
+def values(batches: list[pa.RecordBatch]) -> list[list[int]]:
+    return [batch.to_pydict()["value"] for batch in batches]
+
+
+def test_whole_batches_come_in_order_with_the_messages_around_them() -> None:
+    builder = RowBuilder(["value", "__entryId"], Numbers(), batch_bytes=1 << 20)
+    batches = []
+    for run in ([plain(b"1")], [plain(b"2")], whole(1000), whole(2000), [plain(b"3")]):
+        batches += builder.add(run)
+    batches += builder.finish()
+    expected = [1, 2, *range(1000, 1100), *range(2000, 2100), 3]
+    assert values(batches) == [expected]
+    assert batches[0].to_pydict()["__entryId"] == [5, 5, *[9] * 200, 5]
+
+
+def test_whole_batches_are_cut_by_bytes() -> None:
+    size = whole(0).size()
+    together = RowBuilder(["value"], Numbers(), batch_bytes=size * 2)
+    batches = [each for first in (0, 100, 200) for each in together.add(whole(first))]
+    assert values([*batches, *together.finish()]) == [[*range(200)], [*range(200, 300)]]
+    apart = RowBuilder(["value"], Numbers(), batch_bytes=size + 1)
+    batches = [each for first in (0, 100, 200) for each in apart.add(whole(first))]
+    batches += apart.finish()
+    assert values(batches) == [[*range(first, first + 100)] for first in (0, 100, 200)]
+    parts = RowBuilder(["value"], Numbers(), batch_bytes=size // 4)
+    assert [len(each) for each in parts.add(whole(0))] == [25] * 4
+
+
+def test_what_can_t_be_decoded_in_a_whole_batch() -> None:
+    payloads = [b"%d" % index for index in range(40)]
+    payloads[7] = b"x"
+    batch = received_batch(payloads)
+    builder = RowBuilder(["value"], Numbers(), batch_bytes=1)
+    with pytest.raises(SchemaSerializationError, match=rf"{TOPIC}: message 6:9:3:7: invalid"):
+        list(builder.add(batch))
+    dropping = RowBuilder(["value"], Numbers(), batch_bytes=1000, undecodable=UndecodableMode.DROP)
+    assert values(rows_of(dropping, batch)) == [[*range(7), *range(8, 40)]]
+    assert dropping.dropped_count == 1

@@ -10,6 +10,7 @@ import pytest
 from pulsar_py import Broker
 from pulsar_py.client import Client
 from pulsar_py.client.message import Message
+from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.errors import ClientTimeoutError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
@@ -77,6 +78,26 @@ async def test_batches_are_never_divided(client: Client) -> None:
     assert len(set(positions)) == 2
     messages = await read(source(client), positions[10], Position(positions[10].ledger_id, 99))
     assert [int(message.data()) for message in messages] == list(range(10, 20))
+
+
+async def test_large_batches_come_whole_and_end_with_the_piece(client: Client) -> None:
+    positions = await publish(client, 300, batching_enabled=True, batching_max_messages=100)
+    assert len(set(positions)) == 3
+    runs = [run async for run in source(client).read(Piece(TOPIC, positions[0], positions[200]))]
+    assert [type(run) for run in runs] == [ReceivedBatch, ReceivedBatch]
+    assert [int(message.data()) for run in runs for message in run] == list(range(200))
+
+
+async def test_a_reconnect_goes_on_behind_the_last_batch(broker: Broker, client: Client) -> None:
+    positions = await publish(client, 1000, batching_enabled=True, batching_max_messages=100)
+    name = TopicName.parse(TOPIC)
+    values: list[int] = []
+    few = source(client, queue_bytes=600)
+    async for run in few.read(Piece(TOPIC, positions[0], positions[-1])):
+        values += [int(message.data()) for message in run]
+        if len(values) == 200:
+            await broker.service.topics.unload(name)
+    assert values == list(range(900))
 
 
 async def test_an_end_that_does_not_exist_yet_ends_with_the_topic(client: Client) -> None:
