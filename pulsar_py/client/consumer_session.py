@@ -42,6 +42,7 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 from pulsar_py.wire import commands
+from pulsar_py.wire.payload import EntryBytes
 
 if TYPE_CHECKING:
     from pulsar_py.client.client_cnx import ClientCnx
@@ -312,7 +313,7 @@ class ConsumerSession:
         self.acknowledger.abandon()
         self.redeliveries.close()
 
-    def on_message(self, message: CommandMessage, headers_and_payload: bytes) -> None:
+    def on_message(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
         """An entry came."""
         # Hot path: consume in `make bench-client`; once an entry.
         if self._epoch and self._is_stale(message):

@@ -42,6 +42,7 @@ from pulsar_py.common.errors import CryptoError
 from pulsar_py.common.message_id import to_signed
 from pulsar_py.common.position import MAX_LONG
 from pulsar_py.proto.PulsarApi_pb2 import CommandAck, CommandMessage
+from pulsar_py.wire.payload import EntryBytes
 
 if TYPE_CHECKING:
     from pulsar_py.client.message_crypto import EncryptionContext, MessageDecryptor
@@ -113,7 +114,7 @@ class IncomingQueue:
         # The same for whole batches; one of the two is empty.
         self.batches: deque[ReceivedBatch] = deque()
         # What came after them.
-        self._entries: deque[tuple[CommandMessage, bytes]] = deque()
+        self._entries: deque[tuple[CommandMessage, EntryBytes]] = deque()
         # None while there is nothing to do; whoever calls `fill` looks, and takes it.
         self.effects: Effects | None = None
         # The first entry waits for this; it has left `_entries` then.
@@ -130,7 +131,7 @@ class IncomingQueue:
         # Permits that the decoded entries took.
         self.permits_used = 0
 
-    def push(self, command: CommandMessage, data: bytes) -> None:
+    def push(self, command: CommandMessage, data: EntryBytes) -> None:
         """Take in an entry."""
         self._entries.append((command, data))
 
@@ -185,7 +186,7 @@ class IncomingQueue:
                 self._report(key, parsed)
             elif parsed.is_plain and self._is_version_missing is None:
                 self.permits_used += 1
-                self._single(parsed, data[parsed.payload_start :], None, ())
+                self._single(parsed, bytes(data[parsed.payload_start :]), None, ())
             elif (needs := self._needs_of(parsed)) is not None:
                 self.needs = needs
             else:
@@ -327,6 +328,7 @@ class IncomingQueue:
         """Inflate and split what is decrypted and whole; None: the payload as it came."""
         # Hot path: consume in `make bench-client`, unbatched.
         start = 0
+        body: EntryBytes | Problem
         if parsed.metadata.compression:
             body = inflate(
                 parsed,
@@ -345,7 +347,7 @@ class IncomingQueue:
         if parsed.is_batch:
             self._split(parsed, body, start, context)
         else:
-            self._single(parsed, body[start:] if start else body, context, chunk_ids)
+            self._single(parsed, bytes(body[start:]), context, chunk_ids)
 
     def _single(
         self,
@@ -368,7 +370,7 @@ class IncomingQueue:
         self.decoded_bytes += len(data)
 
     def _split(
-        self, parsed: ParsedEntry, body: bytes, start: int, context: EncryptionContext | None
+        self, parsed: ParsedEntry, body: EntryBytes, start: int, context: EncryptionContext | None
     ) -> None:
         if (problem := check_batch_size(parsed, len(body) - start, self._topic)) is not None:
             self._report(parsed.key, problem)
@@ -455,7 +457,7 @@ def _key_of(command: CommandMessage) -> EntryKey:
     return (ledger_id, entry_id)
 
 
-def entry_messages_count(command: CommandMessage, data: bytes) -> int:
+def entry_messages_count(command: CommandMessage, data: EntryBytes) -> int:
     """How many messages an entry holds, as far as the broker counted them."""
     if command.ack_set:
         return to_bits(command.ack_set).bit_count()

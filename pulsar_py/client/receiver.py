@@ -38,6 +38,7 @@ from pulsar_py.common.errors import ClientTimeoutError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 from pulsar_py.wire.client_commands import flow
+from pulsar_py.wire.payload import EntryBytes
 
 if TYPE_CHECKING:
     from pulsar_py.client.client_cnx import ClientCnx
@@ -122,12 +123,12 @@ class Receiver:
         """There is nobody to give permits to."""
         self._cnx = None
 
-    def on_message(self, message: CommandMessage, headers_and_payload: bytes) -> None:
+    def on_message(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
         """An entry came."""
         # Hot path: consume in `make bench-client`; once an entry.
         self.queue.push(message, headers_and_payload)
 
-    def drop_entry(self, message: CommandMessage, headers_and_payload: bytes) -> None:
+    def drop_entry(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
         """An entry came that was sent before the queue was cleared."""
         self.drop(entry_messages_count(message, headers_and_payload))
 
