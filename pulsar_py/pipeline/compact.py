@@ -17,14 +17,13 @@ from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, open_table
 from pulsar_py.pipeline.runner import run_job
 from pulsar_py.pipeline.settings import POSITION_COLUMNS, TopicRange, TopicTarget, quoted
 from pulsar_py.pipeline.tables import Transaction
-from pulsar_py.pipeline.topics import read_batch, with_columns, write_batch
+from pulsar_py.pipeline.topics import TOMBSTONE, like, read_batch, with_columns, write_batch
 from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KEY: Final = "__key"
-TOMBSTONE: Final = "__isTombstone"
 APPLICATION: Final = "compact"
 
 
@@ -56,7 +55,7 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
         return
     assert settings.topic is not None, "checked above"
     # After a shuffle rows come in any order; each key comes once, so it is one.
-    target = replace(settings.topic, sequence_order=f"columns:{KEY}")
+    target = like(settings.source, replace(settings.topic, sequence_order=f"columns:{KEY}"))
     run_job(session, lambda: write_batch(rows, target), watch)
 
 

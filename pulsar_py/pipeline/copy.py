@@ -5,7 +5,8 @@ without one a batch of the range. Exactly once needs deduplication on the target
 same one again under the same name.
 
 Values are decoded by the topic's schema and encoded again, so that conditions and expressions can
-use fields; raw ones are copied as they are, as bytes without a schema.
+use fields; raw ones are copied as they are, as bytes without a schema. A target without a schema
+gets the source's, unless columns are selected.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from typing import TYPE_CHECKING
 from pulsar_py.pipeline.runner import run_job, run_query
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget
 from pulsar_py.pipeline.topics import (
+    TOMBSTONE,
     Streaming,
+    like,
     read_batch,
     read_stream,
     select,
     start_stream,
+    with_columns,
     write_batch,
 )
 from pulsar_py.pipeline.watch import Watch
@@ -47,8 +51,11 @@ def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = No
     """Copy until the end of the range, or until stopped."""
     watch = watch or Watch()
     rows = read_stream if settings.streaming is not None else read_batch
-    found = select(rows(session, settings.source), where=settings.where, select=settings.select)
+    source, target = settings.source, settings.target
+    if settings.select is None:
+        source, target = with_columns(source, TOMBSTONE), like(source, target)
+    found = select(rows(session, source), where=settings.where, select=settings.select)
     if settings.streaming is None:
-        run_job(session, lambda: write_batch(found, settings.target), watch)
+        run_job(session, lambda: write_batch(found, target), watch)
         return
-    run_query(start_stream(found, settings.target, settings.streaming), watch)
+    run_query(start_stream(found, target, settings.streaming), watch)

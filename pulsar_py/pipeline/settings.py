@@ -111,6 +111,8 @@ class TopicTarget:
     sequence_order: str | None = None
     has_binary_keys: bool = False
     """Keys are bytes, which clients of other languages see as base64; otherwise texts."""
+    value_schema: str | None = None
+    """The connector's `valueSchema`: of a topic that has none."""
 
     def connector_options(self) -> dict[str, str]:
         """Options of a write."""
@@ -122,6 +124,8 @@ class TopicTarget:
             options["idempotencyKey"] = self.idempotency_key
         if self.sequence_order is not None and self.guarantee is Guarantee.EXACTLY_ONCE:
             options["sequenceOrder"] = self.sequence_order
+        if self.value_schema is not None:
+            options["valueSchema"] = self.value_schema
         return options
 
 

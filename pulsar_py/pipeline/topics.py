@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted
+from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted, topic_option
 from pulsar_py.spark.pair_columns import KEY as PAIR
 from pulsar_py.spark.pair_columns import says_separate_keys
+from pulsar_py.spark.schema_copy import topic_schema_option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "pulsar"
 KEY: Final = "__key"
+TOMBSTONE: Final = "__isTombstone"
+"""Tells a message without a value from one whose fields are all null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,19 @@ def write_batch(rows: DataFrame, target: TopicTarget) -> None:
     """Send rows to a topic; returns when all are stored."""
     rows = with_keys(rows, target)
     rows.write.format(FORMAT).mode("append").options(**target.connector_options()).save()
+
+
+def like(source: TopicRange, target: TopicTarget) -> TopicTarget:
+    """The target with the source's schema, which it gets if it has none.
+
+    The schema is that of the first topic; a pattern or raw values have none here.
+    """
+    kind, topics = topic_option(source.topic)
+    if source.is_raw or kind == "topicsPattern":
+        return target
+    topic = topics.split(",")[0].strip()
+    found = topic_schema_option(source.cluster.connector_options() | {"topic": topic})
+    return target if found is None else replace(target, value_schema=found)
 
 
 def start_stream(rows: DataFrame, target: TopicTarget, streaming: Streaming) -> StreamingQuery:

@@ -22,8 +22,9 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.schema import KeyValueEncodingType
+from pulsar_py.schema import KeyValueEncodingType, SchemaInfo
 from pulsar_py.spark.offsets import Edge, UserOffsets
+from pulsar_py.spark.schema_option import parse_schema_option
 
 T = TypeVar("T")
 
@@ -210,6 +211,8 @@ class WriteOptions:
     deliver_at_column: str
     # None: as the topic's schema, or the topic that rows were read from, has it.
     pairs: KeyValueEncodingType | None
+    # Of a topic that has no schema yet.
+    value_schema: SchemaInfo | None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -231,6 +234,7 @@ class WriteOptions:
             partition_column=given.text("partitionColumn") or "__partition",
             deliver_at_column=given.text("deliverAtColumn") or "__deliverAt",
             pairs=given.pairs(),
+            value_schema=given.value_schema(),
         )
         if writes.topic is not None and "," in writes.topic:
             raise ConfigurationError(f"topic: {writes.topic!r}: rows are written to one topic")
@@ -403,6 +407,11 @@ class _Given:
         if text.upper() not in KeyValueEncodingType.__members__:
             raise ConfigurationError(f"keyValueEncoding: {text!r} is none of inline, separated")
         return KeyValueEncodingType[text.upper()]
+
+    def value_schema(self) -> SchemaInfo | None:
+        """`valueSchema`."""
+        text = self.text("valueSchema")
+        return None if text is None else parse_schema_option("valueSchema", text)
 
     def exclude(self, name: str, other: str) -> None:
         """Two options that contradict each other."""

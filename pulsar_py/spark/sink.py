@@ -192,6 +192,7 @@ def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
     async def ask() -> tuple[SchemaInfo | None, Sequence[str]]:
         async with shared.clients.client(parsed.client) as client:
             topic_schema = await newest_schema(client, parsed.topic) if parsed.topic else None
+            topic_schema = topic_schema or parsed.value_schema
             values = value_encoder(arrow_schema, columns, topic_schema, parsed.pairs)
             return topic_schema, await _ask_cluster(client, parsed, values)
 

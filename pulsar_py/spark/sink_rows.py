@@ -3,6 +3,7 @@
 Columns named as metadata become the message's key, ordering key, event time, properties, topic,
 partition and delivery time; what only a broker can set (`__messageId`, `__publishTime`, …) is left
 out, so that what was read can be written; all the rest is the value, a matter of `value_encoder`.
+`__isTombstone`, where it is there, says which rows have none.
 
 Arrow hands timestamps over in the session's time zone: the instant is the same, and only that
 counts here. One without a time zone is taken as UTC.
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 TOPIC_COLUMN: Final = "__topic"
 EVENT_TIME_COLUMN: Final = "__eventTime"
 PROPERTIES_COLUMN: Final = "__messageProperties"
+TOMBSTONE_COLUMN: Final = "__isTombstone"
 
 UTC_MICROS: Final = pa.timestamp("us", "UTC")
 
@@ -95,6 +97,8 @@ class SinkColumns:
     topic: str | None
     partition: str | None
     deliver_at: str | None
+    # Rows for which it is true have no value, whatever their value columns say.
+    tombstone: str | None = None
 
     @classmethod
     def of(cls, schema: pa.Schema, options: WriteOptions) -> SinkColumns:
@@ -115,6 +119,7 @@ class SinkColumns:
                 "topic": TOPIC_COLUMN,
                 "partition": options.partition_column,
                 "deliver_at": options.deliver_at_column,
+                "tombstone": TOMBSTONE_COLUMN,
             }.items()
         }
         for role, name in roles.items():
@@ -149,6 +154,7 @@ class SinkColumns:
                 self.topic,
                 self.partition,
                 self.deliver_at,
+                self.tombstone,
             )
         )
 
@@ -178,6 +184,7 @@ _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     "topic": is_text,
     "partition": pa.types.is_integer,
     "deliver_at": _is_time,
+    "tombstone": pa.types.is_boolean,
 }
 
 
@@ -217,7 +224,7 @@ class RowEncoder:
         columns = self._columns
         batch = in_utc(batch)
         values = batch.select(list(columns.values))
-        payloads = self._values.encode(values)
+        payloads = self._payloads(values, _listed(batch, columns.tombstone))
         assert len(payloads) == batch.num_rows, f"{len(payloads)} of {batch.num_rows} rows"
         keys = self._values.encode_keys(values)
         return OutgoingRows(
@@ -230,6 +237,16 @@ class RowEncoder:
             partitions=_listed(batch, columns.partition),
             deliver_at_millis=_millis(batch, columns.deliver_at),
         )
+
+    def _payloads(
+        self, values: pa.RecordBatch, tombstones: Sequence[bool | None] | None
+    ) -> Sequence[bytes | None]:
+        if tombstones is None or not any(tombstones):
+            return self._values.encode(values)
+        # A record's fields are all null then, which its definition need not allow.
+        sound = pa.array([not each for each in tombstones], pa.bool_())
+        payloads = iter(self._values.encode(values.filter(sound)))
+        return [None if each else next(payloads) for each in tombstones]
 
 
 def in_utc(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -98,3 +98,11 @@ def test_payloads_pass_through_the_producer_as_they_are() -> None:
     assert schema.schema_info() is info
     assert schema.encode(b"x") == schema.decode(b"x") == b"x"
     assert TOPIC.startswith("persistent")
+
+
+def test_tombstones_have_no_value_whatever_their_columns_say() -> None:
+    batch = pa.record_batch(
+        {"value": pa.array([b"a", b"b", None]), "__isTombstone": pa.array([False, True, None])}
+    )
+    assert encoder(batch.schema).encode(batch).payloads == [b"a", None, None]
+    assert SinkColumns.of(batch.schema, write_options()).tombstone == "__isTombstone"

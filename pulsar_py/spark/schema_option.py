@@ -1,0 +1,54 @@
+"""A schema as the text of an option (pure).
+
+    {"type": "AVRO", "schema": "{...}", "name": "Order", "properties": {...}}
+
+As `pulsar-admin schemas upload` takes it. `schema` is the definition; where that is no text, as in
+pairs, `data` has it in base64.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import Any
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.schema import SchemaInfo, SchemaType
+
+
+def schema_option(info: SchemaInfo) -> str:
+    """The text for a schema."""
+    fields: dict[str, Any] = {"type": info.type.name}  # Any: JSON
+    try:
+        fields["schema"] = info.data.decode()
+    except UnicodeDecodeError:
+        fields["data"] = b64encode(info.data).decode()
+    return json.dumps(fields | {"name": info.name, "properties": dict(info.properties)})
+
+
+def parse_schema_option(name: str, text: str) -> SchemaInfo:
+    """The schema of a text.
+
+    Args:
+        name: What the option is called.
+        text: Its value.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    try:
+        given = json.loads(text)
+        kind = SchemaType[str(given["type"]).upper()]
+        data = (
+            b64decode(given["data"], validate=True)
+            if "data" in given
+            else str(given.get("schema", "")).encode()
+        )
+        properties = dict(given.get("properties") or {})
+        texts = {str(key): str(value) for key, value in properties.items()}
+        return SchemaInfo(kind, str(given.get("name", "")), data, texts)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f'{name}: {text!r:.200} is not {{"type": "AVRO", "schema": "...", "properties": {{}}}}:'
+            f" {error}"
+        ) from None
