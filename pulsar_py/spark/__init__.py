@@ -3,7 +3,7 @@
 Nothing of it is loaded by `import pulsar_py`. What is marked pure needs no Spark; only `source` and
 `sink`, which are loaded by Spark itself, do.
 
-Third-party packages it may import: pyspark, pyarrow, fastavro, protobuf.
+Third-party packages it may import: pyspark, pyarrow, fastavro, protobuf, uvloop.
 """
 
 from pulsar_py.spark.shortcuts import read_topic, register, write_stream, write_topic
