@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from struct import Struct
 from typing import Final, NamedTuple, overload
@@ -34,6 +35,9 @@ MIN_WHOLE_BATCH: Final = 32
 """Messages of a batch from which on it is handed out as a whole; fewer are cheaper as messages."""
 
 _SIZE: Final = Struct(">I")
+_BARE: Final = Struct(">IBBBBB")
+"""Of a message: the size of its metadata, a tag, up to three bytes of a varint, and what follows.
+The last message of a batch may be shorter, if its payload is: then all are read otherwise."""
 _MAX_HEADER_BYTES: Final = 64
 """Of messages with the same sizes: a longer one is not compared byte by byte."""
 _MORE: Final = 0x80
@@ -124,17 +128,12 @@ def batch_of(entry: ReceivedEntry, body: bytes | memoryview, start: int) -> Rece
     count = entry.batch_size
     if count < MIN_WHOLE_BATCH or entry.metadata.compacted_batch_indexes:
         return None
-    try:
-        layout = (
-            _same_sized(body, start, count)
-            or _bare(body, start, count)
-            or _parsed(body, start, count)
-        )
-    except (DecodeError, IndexError, OverflowError, struct.error):
-        return None
-    if layout is None or layout.bounds[-1] > len(body):
-        return None
-    return ReceivedBatch(entry, body, layout)
+    for lay_out in (_same_sized, _bare, _parsed):
+        with suppress(DecodeError, IndexError, OverflowError, struct.error):
+            layout = lay_out(body, start, count)
+            if layout is not None and layout.bounds[-1] <= len(body):
+                return ReceivedBatch(entry, body, layout)
+    return None
 
 
 def _same_sized(body: bytes | memoryview, start: int, count: int) -> Layout | None:
@@ -186,32 +185,37 @@ def _is_whole(single: SingleMessageMetadata) -> bool:
 
 
 def _bare(body: bytes | memoryview, start: int, count: int) -> Layout | None:
-    """No message has anything but the size of its payload, and a sequence id."""
+    """No message has anything but the size of its payload, up to 2 MB, and a sequence id."""
     bounds: list[int] = []
-    unpack = _SIZE.unpack_from
+    add = bounds.append
+    unpack = _BARE.unpack_from
     position = start
     for _ in range(count):
-        split = position + 4 + unpack(body, position)[0]
-        at = position + 5
-        if body[at - 1] != _PAYLOAD_SIZE_TAG:
+        size, tag, low, middle, high, behind = unpack(body, position)
+        if tag != _PAYLOAD_SIZE_TAG:
             return None
-        payload_size, shift = body[at], 7
-        while body[at] >= _MORE:  # each byte but the last one has counted its topmost bit
-            at += 1
-            payload_size += (body[at] - 1) << shift
-            shift += 7
-        at += 1
+        if low < _MORE:
+            payload_size, following, at = low, middle, position + 6
+        elif middle < _MORE:
+            payload_size, following, at = low - _MORE + (middle << 7), high, position + 7
+        elif high < _MORE:
+            payload_size = low - _MORE + (middle - _MORE << 7) + (high << 14)
+            following, at = behind, position + 8
+        else:
+            return None
+        add(position)
+        split = position + 4 + size
+        add(split)
         if at != split:
-            if body[at] != _SEQUENCE_ID_TAG:
+            if following != _SEQUENCE_ID_TAG:
                 return None
             at += 1
             while body[at] >= _MORE:
                 at += 1
             if at + 1 != split:
                 return None
-        bounds += (position, split)
         position = split + payload_size
-    bounds.append(position)
+    add(position)
     return Layout(array("i", bounds), (SingleMessageMetadata(payload_size=0),))
 
 

@@ -40,7 +40,7 @@ class BatchRows(Rows):
         """Built once where it is the same for all."""
         own = self._batch.own
         column = build(own)
-        return column if len(own) == len(self._batch) else repeated(column[0], len(self._batch))
+        return column if len(own) == len(self._batch) else repeated(column, len(self._batch))
 
     def message_ids(self) -> Array:
         """Serialized ids."""

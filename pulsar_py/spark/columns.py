@@ -120,7 +120,7 @@ def _of_entry(arrow_type: pa.DataType, read: Callable[[Message], object]) -> Cal
     def build(rows: Rows) -> Array:
         if len(rows.entries) == 1:
             ((message, count),) = rows.entries
-            return repeated(pa.scalar(read(message), arrow_type), count)
+            return repeated(pa.array([read(message)], arrow_type), count)
         values: list[object] = []
         for message, count in rows.entries:
             values += [read(message)] * count
@@ -132,7 +132,7 @@ def _of_entry(arrow_type: pa.DataType, read: Callable[[Message], object]) -> Cal
 def _build_topics(rows: Rows) -> Array:
     names = {message.entry.topic for message, _ in rows.entries}
     if len(names) == 1:
-        return repeated(pa.scalar(names.pop(), pa.string()), len(rows.messages))
+        return repeated(pa.array(names, pa.string()), len(rows.messages))
     return pa.array([message.entry.topic for message in rows.messages], pa.string())
 
 
@@ -189,14 +189,13 @@ def id_ends(batch_indexes: Iterable[int], batch_size: int) -> list[bytes]:
     return [b"\x20%b%b" % (varint(index), size) for index in batch_indexes]
 
 
-def repeated(value: pa.Scalar, count: int) -> Array:
-    """A column that has one value."""
-    if not value.is_valid:
-        return pa.nulls(count, value.type)
-    if pa.types.is_map(value.type):  # `pa.repeat` takes 0.4 us a row for an empty one
-        one = pa.array([value.as_py()], value.type)
+def repeated(one: Array, count: int) -> Array:
+    """A column that has the one value of another."""
+    if one.null_count:
+        return pa.nulls(count, one.type)
+    if pa.types.is_map(one.type):  # `pa.repeat` takes 0.4 us a row for an empty one
         return one.take(_zeros(count))
-    return pa.repeat(value, count)
+    return pa.repeat(one[0], count)
 
 
 @lru_cache(maxsize=16)

@@ -79,7 +79,8 @@ def test_messages_of_any_sizes_share_theirs_if_they_have_none_of_their_own() -> 
 def test_messages_without_sequence_ids() -> None:
     singles = [SingleMessageMetadata() for _ in range(COUNT)]
     assert len(assert_alike(body_of([b"x"] * COUNT, singles)).own) == 1
-    assert len(assert_alike(body_of([b"x"] * (COUNT - 1) + [b"yy"], singles)).own) == 1
+    assert len(assert_alike(body_of([b"x"] * (COUNT - 1) + [b"yyy"], singles)).own) == 1
+    assert_alike(body_of([b"xx"] * (COUNT - 1) + [b""], singles))
 
 
 def test_keys_and_properties_are_each_messages_own() -> None:
