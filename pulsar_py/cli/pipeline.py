@@ -64,7 +64,11 @@ CLUSTER = _together(
         envvar="PULSAR_ADMIN_URL",
         help="HTTP URL  [default: http://localhost:8080 for the default service URL].",
     ),
-    click.option("--token", envvar="PULSAR_TOKEN", help="Token to authenticate with."),
+    click.option(
+        "--token",
+        envvar="PULSAR_TOKEN",
+        help="Token to authenticate with; better file:PATH or env:NAME, which others don't see.",
+    ),
     click.option(
         "--option",
         "connector_options",
@@ -77,7 +81,7 @@ CLUSTER = _together(
 TARGET_CLUSTER = _together(
     click.option("--to-service-url", help="Cluster of the target  [default: --service-url]."),
     click.option("--to-admin-url", help="Its HTTP URL."),
-    click.option("--to-token", help="Its token  [default: --token]."),
+    click.option("--to-token", envvar="PULSAR_TO_TOKEN", help="Its token  [default: --token]."),
     click.option(
         "--guarantee",
         type=click.Choice(["exactly-once", "at-least-once"]),

@@ -11,13 +11,23 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from pulsar_py.admin_client import AdminSettings
 from pulsar_py.cli import pipeline as commands
+from pulsar_py.cli.pipeline_options import (
+    Options,
+    admin_of,
+    cluster_of,
+    lake_of,
+    range_of,
+    redactor_of,
+    streaming_of,
+    table_or_topic,
+    target_of,
+)
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.pipeline.lags import HEADERS, lag_cells, lag_line
@@ -35,31 +45,22 @@ from pulsar_py.pipeline.runner import (
     run_with_restarts,
     stop_on_signals,
 )
+from pulsar_py.pipeline.secrets import Redactor
 from pulsar_py.pipeline.settings import (
-    Cluster,
-    Guarantee,
-    PartitionColumn,
-    TopicRange,
-    TopicTarget,
     parse_assignments,
     parse_duration,
-    parse_size,
     parse_time,
 )
-from pulsar_py.pipeline.submit import submit_line
+from pulsar_py.pipeline.submit import submit_line, submit_note
 from pulsar_py.pipeline.tables import Target
-from pulsar_py.pipeline.topics import Streaming
 from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pulsar_py.pipeline.lake import LakeSettings
 
-Options = Mapping[str, Any]  # Any: click's values
 Job = Callable[["SparkSession", Watch], object]
 
-DEFAULT_ADMIN_URL = "http://localhost:8080"
 MAX_RESTARTS = 3
 
 
@@ -71,6 +72,7 @@ def run(name: str, options: Options, arguments: Sequence[str]) -> int:
         options: Its options by parameter name.
         arguments: The words after `pipeline`, for --print-submit.
     """
+    redactor = redactor_of(options)
     try:
         if name == "lag":
             return _run_lag(options)
@@ -80,19 +82,24 @@ def run(name: str, options: Options, arguments: Sequence[str]) -> int:
             master = options["master"] or "spark://HOST:7077"
             main_file = commands.__file__
             print(submit_line(main_file, arguments, master=master, conf=conf))  # noqa: T201 - the result
+            if (note := submit_note(arguments, conf)) is not None:
+                print(f"pulsar-py: {note}", file=sys.stderr)  # noqa: T201 - beside the result
             return EXIT_DONE
     except PulsarError as error:
-        print(f"pulsar-py: {reason_of(error)}", file=sys.stderr)  # noqa: T201 - what went wrong
+        reason = redactor.redacted(reason_of(error))
+        print(f"pulsar-py: {reason}", file=sys.stderr)  # noqa: T201 - what went wrong
         return EXIT_USAGE if is_final(error) else EXIT_FAILED
-    return _run_spark(name, options, conf, job)
+    return _run_spark(name, options, conf, job, redactor)
 
 
-def _run_spark(name: str, options: Options, conf: Mapping[str, str], job: Job) -> int:
+def _run_spark(
+    name: str, options: Options, conf: Mapping[str, str], job: Job, redactor: Redactor
+) -> int:
     settings = SessionSettings(app_name=f"pulsar-py {name}", master=options["master"], conf=conf)
     max_restarts = options["max_restarts"]
     if max_restarts is None and options.get("is_once", True):
         max_restarts = MAX_RESTARTS
-    watch = Watch(reporter(name))
+    watch = Watch(reporter(name), redactor=redactor)
     with stop_on_signals(watch.stop):
         watch.report("started", master=settings.master or DEFAULT_MASTER)
         session: list[SparkSession] = []
@@ -114,101 +121,6 @@ def _run_spark(name: str, options: Options, conf: Mapping[str, str], job: Job) -
             watch.reporter.close()
             for each in session:
                 each.stop()
-
-
-# --- what options have in common -----------------------------------------------------------------
-
-
-def cluster_of(options: Options) -> Cluster:
-    """Where topics are read."""
-    further = parse_assignments(options["connector_options"], "--option")
-    admin_url = options["admin_url"]
-    if admin_url is None and options["service_url"] == commands.DEFAULT_SERVICE_URL:
-        admin_url = DEFAULT_ADMIN_URL
-    return Cluster(
-        service_url=options["service_url"],
-        admin_url=admin_url,
-        options=further | token_options(options["token"]),
-    )
-
-
-def token_options(token: str | None) -> dict[str, str]:
-    """How the connector is told of a token."""
-    if token is None:
-        return {}
-    return {
-        "pulsar.client.authPluginClassName": "token",
-        "pulsar.client.authParams": f"token:{token}",
-    }
-
-
-def admin_of(options: Options, cluster: Cluster) -> AdminSettings:
-    """How the administration is asked."""
-    if cluster.admin_url is None:
-        raise ConfigurationError("--admin-url is missing")
-    given = {name.lower(): value for name, value in cluster.options.items()}
-    return AdminSettings(
-        url=cluster.admin_url,
-        token=options["token"],
-        tls_trust_certs_file=given.get("pulsar.client.tlstrustcertsfilepath"),
-        allows_insecure_tls=given.get("pulsar.client.tlsallowinsecureconnection") == "true",
-    )
-
-
-def target_of(options: Options, topic: str, *, name: str | None = None) -> TopicTarget:
-    """Where topics are written: another cluster, or the same."""
-    cluster = cluster_of(options)
-    if options["to_service_url"] is not None:
-        token = options["to_token"] or options["token"]
-        cluster = Cluster(
-            service_url=options["to_service_url"],
-            admin_url=options["to_admin_url"],
-            options=dict(cluster.options) | token_options(token),
-        )
-    return TopicTarget(
-        cluster=cluster,
-        topic=topic,
-        guarantee=Guarantee(options["guarantee"]),
-        idempotency_key=name,
-        has_binary_keys=options["binary_keys"],
-    )
-
-
-def range_of(options: Options, topic: str) -> TopicRange:
-    """What is read."""
-    now = SystemClock().wall_time_millis()
-    since, until = options.get("since"), options.get("until")
-    max_bytes = options.get("max_bytes")
-    return TopicRange(
-        cluster=cluster_of(options),
-        topic=topic,
-        starting_millis=None if since is None else parse_time(since, now),
-        ending_millis=None if until is None else parse_time(until, now) - 1,
-        is_raw=options.get("is_raw", False),
-        max_entries_per_batch=options.get("max_entries"),
-        max_bytes_per_batch=None if max_bytes is None else parse_size(max_bytes),
-    )
-
-
-def streaming_of(options: Options, checkpoint: str) -> Streaming:
-    """How a stream runs."""
-    return Streaming(
-        checkpoint=options["checkpoint"] or checkpoint,
-        is_continuous=not options["is_once"],
-        interval_seconds=parse_duration(options["interval"]),
-    )
-
-
-def lake_of(options: Options, target: Target) -> LakeSettings:
-    """Which table is written."""
-    from pulsar_py.pipeline.lake import LakeSettings  # noqa: PLC0415 - loads pyarrow
-
-    return LakeSettings(
-        target=target,
-        partition_by=tuple(PartitionColumn.parse(each) for each in options["partition_by"]),
-        file_bytes=parse_size(options["file_size"]),
-        is_compacted=not options["no_compaction"],
-    )
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -294,15 +206,6 @@ def backfill_job(options: Options) -> Job:
         select=options["select"],
     )
     return lambda session, watch: backfill(session, settings, watch)
-
-
-def table_or_topic(options: Options) -> dict[str, Any]:  # Any: of two classes, by field name
-    """`--to` of commands that write either."""
-    text = options["target"]
-    if text.startswith("topic:"):
-        topic = text.removeprefix("topic:")
-        return {"topic": target_of(options, topic, name=options.get("name"))}
-    return {"lake": lake_of(options, Target.parse(text))}
 
 
 def aggregate_job(options: Options) -> Job:

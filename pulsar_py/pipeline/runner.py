@@ -45,11 +45,15 @@ STOP_SECONDS: Final = 30.0
 HEALTHY_SECONDS: Final = 300.0
 """An attempt that lived so long begins the count of restarts anew."""
 
+_SECRETS: Final = "(?i)url|authparams|secret|passw|token|credential|access.?key|private.?key"
 DEFAULT_CONF: Final[Mapping[str, str]] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    # What Spark shows of options and settings, in plans and on its pages.
+    "spark.sql.redaction.options.regex": _SECRETS,
+    "spark.redaction.regex": _SECRETS,
 }
 
 

@@ -1,7 +1,8 @@
 """`--print-submit`: the spark-submit line that runs the same command on a cluster (pure).
 
 The main file is the module of the command itself, which `pulsar_py` installed on the driver's
-machine has; executors need it installed, too, or get a packed environment by `--archives`.
+machine has; executors need it installed, too, or get a packed environment by `--archives`. Secrets
+are not in it: `secrets` has the forms that stand for them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.secrets import (
+    is_secret_name,
+    masked_arguments,
+    masked_settings,
+    without_users,
+)
 
 OWN_FLAGS = frozenset({"--print-submit"})
 OWN_OPTIONS = frozenset({"--master", "--conf"})
@@ -27,10 +34,23 @@ def submit_line(
         master: Where it shall run.
         conf: Settings of Spark.
     """
-    words = ["spark-submit", "--master", master]
-    for name in sorted(conf):
-        words += ["--conf", f"{name}={conf[name]}"]
-    return shlex.join([*words, main_file, *without_own(arguments)])
+    words = ["spark-submit", "--master", without_users(master)]
+    for name, value in sorted(masked_settings(conf).items()):
+        words += ["--conf", f"{name}={value}"]
+    shown, _ = masked_arguments(without_own(arguments))
+    return shlex.join([*words, main_file, *shown])
+
+
+def submit_note(arguments: Sequence[str], conf: Mapping[str, str]) -> str | None:
+    """What has to be given beside the line, because it is not shown; None if nothing."""
+    _, variables = masked_arguments(without_own(arguments))
+    hidden = [name for name in conf if is_secret_name(name)]
+    notes = []
+    if variables:
+        notes.append(f"set {' and '.join(variables)} in the environment, or give file:PATH")
+    if hidden:
+        notes.append(f"put {' and '.join(sorted(hidden))} into a --properties-file")
+    return f"secrets are left out of the line: {'; '.join(notes)}" if notes else None
 
 
 def without_own(arguments: Sequence[str]) -> list[str]:

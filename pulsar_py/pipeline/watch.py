@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass, field
 
 from pulsar_py.pipeline.progress import Reporter, Silent, Step, Value
+from pulsar_py.pipeline.secrets import Redactor
 
 
 class StoppedError(Exception):
@@ -21,6 +22,8 @@ class Watch:
 
     reporter: Reporter = field(default_factory=Silent)
     stop: threading.Event = field(default_factory=threading.Event)
+    redactor: Redactor = field(default_factory=lambda: Redactor(()))
+    """Takes secrets out of what is told."""
 
     def report(
         self,
@@ -31,4 +34,8 @@ class Watch:
         **fields: Value,
     ) -> None:
         """Tell of a step."""
-        self.reporter.report(Step(event=event, done=done, total=total, fields=fields))
+        shown = {
+            name: self.redactor.redacted(value) if isinstance(value, str) else value
+            for name, value in fields.items()
+        }
+        self.reporter.report(Step(event=event, done=done, total=total, fields=shown))

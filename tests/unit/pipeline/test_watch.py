@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_py.pipeline.progress import Step
+from pulsar_py.pipeline.secrets import Redactor
 from pulsar_py.pipeline.watch import Watch
 
 
@@ -25,3 +26,9 @@ def test_what_is_reported_comes_as_a_step() -> None:
 
 def test_nobody_wants_it_to_stop_at_first() -> None:
     assert not Watch().stop.is_set()
+
+
+def test_secrets_are_taken_out_of_what_is_told() -> None:
+    steps = Steps()
+    Watch(steps, redactor=Redactor(["abcd"])).report("failed", reason="no abcd", rows=3)
+    assert steps.steps == [Step(event="failed", fields={"reason": "no ***", "rows": 3})]

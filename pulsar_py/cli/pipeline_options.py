@@ -1,0 +1,175 @@
+"""Options that commands of `pulsar-py pipeline` share, and what settings they become (edge).
+
+Reads the environment and files for secrets, and the clock for times before now.
+
+Third-party packages it may import: pyspark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pulsar_py.admin_client import AdminSettings
+from pulsar_py.cli import pipeline as commands
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.secrets import ENVIRONMENT, FILE, Redactor, is_secret_name, resolved
+from pulsar_py.pipeline.settings import (
+    Cluster,
+    Guarantee,
+    PartitionColumn,
+    TopicRange,
+    TopicTarget,
+    parse_assignments,
+    parse_duration,
+    parse_size,
+    parse_time,
+)
+from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.topics import Streaming
+
+if TYPE_CHECKING:
+    from pulsar_py.pipeline.lake import LakeSettings
+
+Options = Mapping[str, Any]  # Any: click's values
+
+DEFAULT_ADMIN_URL = "http://localhost:8080"
+
+
+def cluster_of(options: Options) -> Cluster:
+    """Where topics are read."""
+    further = {
+        each: resolved(value, f"--option {each}", os.environ) if is_secret_name(each) else value
+        for each, value in parse_assignments(options["connector_options"], "--option").items()
+    }
+    admin_url = options["admin_url"]
+    if admin_url is None and options["service_url"] == commands.DEFAULT_SERVICE_URL:
+        admin_url = DEFAULT_ADMIN_URL
+    return Cluster(
+        service_url=options["service_url"],
+        admin_url=admin_url,
+        options=further | token_options(options["token"], "--token"),
+    )
+
+
+def token_options(token: str | None, option: str = "--token") -> dict[str, str]:
+    """How the connector is told of a token: its value, or the file that has it."""
+    if token is None:
+        return {}
+    value = resolved(token, option, os.environ)
+    is_file = value.startswith(FILE)
+    params = Path(value.removeprefix(FILE)).absolute().as_uri() if is_file else f"token:{value}"
+    return {
+        "pulsar.client.authPluginClassName": "token",
+        "pulsar.client.authParams": params,
+    }
+
+
+def token_value(token: str | None) -> str | None:
+    """The token itself.
+
+    Raises:
+        ConfigurationError: It is in a file that can't be read, or in no variable.
+    """
+    value = None if token is None else resolved(token, "--token", os.environ)
+    if value is None or not value.startswith(FILE):
+        return value
+    try:
+        return Path(value.removeprefix(FILE)).read_text().strip()
+    except OSError as error:
+        raise ConfigurationError(f"--token: {value}: {error.strerror}") from error
+
+
+def redactor_of(options: Options) -> Redactor:
+    """What takes the secrets of a command line out of texts."""
+    given = [options.get("token"), options.get("to_token")]
+    for text in (*options.get("connector_options", ()), *options.get("conf", ())):
+        name, _, value = text.partition("=")
+        given += [value] if is_secret_name(name) else []
+    in_variables = [
+        os.environ.get(each.removeprefix(ENVIRONMENT))
+        for each in given
+        if each is not None and each.startswith(ENVIRONMENT)
+    ]
+    return Redactor([*given, *in_variables])
+
+
+def admin_of(options: Options, cluster: Cluster) -> AdminSettings:
+    """How the administration is asked."""
+    if cluster.admin_url is None:
+        raise ConfigurationError("--admin-url is missing")
+    given = {name.lower(): value for name, value in cluster.options.items()}
+    return AdminSettings(
+        url=cluster.admin_url,
+        token=token_value(options["token"]),
+        tls_trust_certs_file=given.get("pulsar.client.tlstrustcertsfilepath"),
+        allows_insecure_tls=given.get("pulsar.client.tlsallowinsecureconnection") == "true",
+    )
+
+
+def target_of(options: Options, topic: str, *, name: str | None = None) -> TopicTarget:
+    """Where topics are written: another cluster, or the same."""
+    cluster = cluster_of(options)
+    if options["to_service_url"] is not None:
+        token = options["to_token"] or options["token"]
+        cluster = Cluster(
+            service_url=options["to_service_url"],
+            admin_url=options["to_admin_url"],
+            options=dict(cluster.options) | token_options(token, "--to-token"),
+        )
+    return TopicTarget(
+        cluster=cluster,
+        topic=topic,
+        guarantee=Guarantee(options["guarantee"]),
+        idempotency_key=name,
+        has_binary_keys=options["binary_keys"],
+    )
+
+
+def range_of(options: Options, topic: str) -> TopicRange:
+    """What is read."""
+    now = SystemClock().wall_time_millis()
+    since, until = options.get("since"), options.get("until")
+    max_bytes = options.get("max_bytes")
+    return TopicRange(
+        cluster=cluster_of(options),
+        topic=topic,
+        starting_millis=None if since is None else parse_time(since, now),
+        ending_millis=None if until is None else parse_time(until, now) - 1,
+        is_raw=options.get("is_raw", False),
+        max_entries_per_batch=options.get("max_entries"),
+        max_bytes_per_batch=None if max_bytes is None else parse_size(max_bytes),
+    )
+
+
+def streaming_of(options: Options, checkpoint: str) -> Streaming:
+    """How a stream runs."""
+    return Streaming(
+        checkpoint=options["checkpoint"] or checkpoint,
+        is_continuous=not options["is_once"],
+        interval_seconds=parse_duration(options["interval"]),
+    )
+
+
+def lake_of(options: Options, target: Target) -> LakeSettings:
+    """Which table is written."""
+    from pulsar_py.pipeline.lake import LakeSettings  # noqa: PLC0415 - loads pyarrow
+
+    return LakeSettings(
+        target=target,
+        partition_by=tuple(PartitionColumn.parse(each) for each in options["partition_by"]),
+        file_bytes=parse_size(options["file_size"]),
+        is_compacted=not options["no_compaction"],
+    )
+
+
+def table_or_topic(options: Options) -> dict[str, Any]:  # Any: of two classes, by field name
+    """`--to` of commands that write either."""
+    text = options["target"]
+    if text.startswith("topic:"):
+        topic = text.removeprefix("topic:")
+        return {"topic": target_of(options, topic, name=options.get("name"))}
+    return {"lake": lake_of(options, Target.parse(text))}

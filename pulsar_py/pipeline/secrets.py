@@ -1,0 +1,126 @@
+"""Tokens and passwords: where they come from, and how they stay out of what is printed (pure).
+
+    --token env:NAME                       what the environment variable has, where the command runs
+    --token file:PATH                      what the file has, wherever it is needed; it may change
+    --option pulsar.client.authParams=env:NAME
+
+`masked_arguments` makes a command line that can be shown: values of secret options are replaced by
+such a form, so that the line works where the variables are set. `Redactor` takes values out of
+texts that others made: errors, progress.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from pulsar_py.common.errors import ConfigurationError
+
+MASK: Final = "***"
+ENVIRONMENT: Final = "env:"
+FILE: Final = "file:"
+
+_SECRET_NAME: Final = re.compile(
+    r"authparams|token|secret|passw|credential|private.?key|access.?key|session.?key", re.IGNORECASE
+)
+_USER_IN_URL: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_TOKENS: Final = frozenset({"--token", "--to-token"})
+_ASSIGNED: Final = frozenset({"--option", "--conf"})
+_MIN_LENGTH: Final = 4
+"""Shorter texts stand in others by chance."""
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting of that name is nobody's business."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def resolved(text: str, option: str, environ: Mapping[str, str]) -> str:
+    """The value that `env:NAME` stands for; other texts as they are.
+
+    Raises:
+        ConfigurationError: There is no such variable.
+    """
+    if not text.startswith(ENVIRONMENT):
+        return text
+    name = text.removeprefix(ENVIRONMENT)
+    if name not in environ:
+        raise ConfigurationError(f"{option}: the environment has no variable {name!r}")
+    return environ[name]
+
+
+def masked_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A command line without its secrets, and the environment variables that it needs then."""
+    words: list[str] = []
+    variables: list[str] = []
+    option = ""
+    for word in arguments:
+        name, separator, value = word.partition("=")
+        if option:
+            words.append(_masked(option, word, variables))
+            option = ""
+        elif separator and name in _TOKENS | _ASSIGNED:
+            words.append(f"{name}={_masked(name, value, variables)}")
+        else:
+            option = word if word in _TOKENS | _ASSIGNED else ""
+            words.append(without_users(word))
+    return words, list(dict.fromkeys(variables))
+
+
+def _masked(option: str, value: str, variables: list[str]) -> str:
+    if option in _TOKENS:
+        name = "PULSAR_TOKEN" if option == "--token" else "PULSAR_TO_TOKEN"
+        return _by_variable(value, name, variables)
+    name, separator, text = value.partition("=")
+    if not separator or not is_secret_name(name):
+        return without_users(value)
+    if option == "--conf":
+        return f"{name}={MASK}"
+    variable = re.sub(r"[^A-Za-z0-9]+", "_", name).upper()
+    return f"{name}={_by_variable(text, variable, variables)}"
+
+
+def _by_variable(value: str, variable: str, variables: list[str]) -> str:
+    if value.startswith((ENVIRONMENT, FILE)):
+        return value
+    variables.append(variable)
+    return f"{ENVIRONMENT}{variable}"
+
+
+def masked_settings(conf: Mapping[str, str]) -> dict[str, str]:
+    """Settings of Spark that can be shown."""
+    return {
+        name: MASK if is_secret_name(name) else without_users(value) for name, value in conf.items()
+    }
+
+
+def without_users(text: str) -> str:
+    """A text whose URLs have no users and passwords."""
+    return _USER_IN_URL.sub(MASK, text)
+
+
+class Redactor:
+    """Takes secrets out of texts. One for a run of a command."""
+
+    def __init__(self, secrets: Iterable[str | None]) -> None:
+        """Take in the values; those that are too short to be told from other words stay."""
+        known = {each for secret in secrets if secret for each in _forms(secret)}
+        self._secrets = sorted((each for each in known if len(each) >= _MIN_LENGTH), key=len)
+
+    def redacted(self, text: str) -> str:
+        """The text with `***` in place of each."""
+        for secret in reversed(self._secrets):
+            text = text.replace(secret, MASK)
+        return without_users(text)
+
+
+def _forms(secret: str) -> set[str]:
+    """As it is, and without what says its kind."""
+    is_elsewhere = secret.startswith((ENVIRONMENT, FILE))
+    return set() if is_elsewhere else {secret, secret.removeprefix("token:")}
+
+
+def secrets_of(settings: Mapping[str, str]) -> list[str]:
+    """The values that are nobody's business."""
+    return [value for name, value in settings.items() if is_secret_name(name)]
