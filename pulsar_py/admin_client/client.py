@@ -66,7 +66,7 @@ class AdminClient:
 
     def stats(self, topic: str) -> TopicStats:
         """Rates and backlogs of one topic partition."""
-        query = "getPreciseBacklog=true&subscriptionBacklogSize=true"
+        query = "getPreciseBacklog=true&subscriptionBacklogSize=true&getEarliestTimeInBacklog=true"
         return TopicStats.of(self._get(f"{_topic_path(topic)}/stats?{query}"))
 
     def internal_stats(self, topic: str) -> InternalStats:

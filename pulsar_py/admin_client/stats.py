@@ -40,6 +40,8 @@ class SubscriptionStats:
     is_blocked: bool
     """Too many messages are not acknowledged."""
     last_acked_millis: int
+    oldest_publish_millis: int
+    """Of the first message that is not acknowledged; 0 if the broker does not say."""
 
     @classmethod
     def of(cls, name: str, json: Json) -> SubscriptionStats:
@@ -61,6 +63,7 @@ class SubscriptionStats:
             consumers_count=len(consumers),
             is_blocked=bool(json.get("blockedSubscriptionOnUnackedMsgs", False)),
             last_acked_millis=int(json.get("lastAckedTimestamp", 0)),
+            oldest_publish_millis=int(json.get("earliestMsgPublishTimeInBacklog", 0)),
         )
 
     @property

@@ -281,6 +281,7 @@ def _run_lag(options: Options) -> int:
         topics=options["topics"],
         namespaces=options["namespaces"],
         checkpoint=options["checkpoint"],
+        cluster=cluster,
     )
     lags = measure_lag(settings)
     lines = [lag_line(each) for each in lags]

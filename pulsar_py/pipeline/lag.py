@@ -2,19 +2,21 @@
 
 Asks each topic partition of a topic, a namespace, or the whole cluster. With a checkpoint of one of
 our streams its offsets are compared with the ends of the topics. Topics that vanish meanwhile are
-left out.
+left out. Ages that statistics don't tell are found by `ages`, where it is known how to read.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pulsar_py.admin_client import AdminClient, AdminSettings
+from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
-from pulsar_py.pipeline.lags import Lag, checkpoint_lag, subscription_lags
+from pulsar_py.pipeline.lags import Lag, age_of, checkpoint_lag, subscription_lags
+from pulsar_py.pipeline.settings import Cluster
 from pulsar_py.spark.offsets import StreamOffset
 
 
@@ -27,6 +29,8 @@ class LagSettings:
     namespaces: Sequence[str] = ()
     checkpoint: Path | None = None
     """Of a stream that reads topics."""
+    cluster: Cluster | None = None
+    """Where messages are read for their age; None: only ages that brokers tell."""
 
 
 def measure_lag(settings: LagSettings) -> list[Lag]:
@@ -46,12 +50,37 @@ def measure_lag(settings: LagSettings) -> list[Lag]:
 
 
 def _subscription_lags(admin: AdminClient, settings: LagSettings) -> Iterator[Lag]:
+    now_millis = SystemClock().wall_time_millis()
     for topic in _topics_of(admin, settings):
         try:
-            yield from subscription_lags(topic, admin.stats(topic))
+            lags = subscription_lags(topic, admin.stats(topic), now_millis)
+            if settings.cluster is not None and any(each.age_seconds is None for each in lags):
+                lags = _with_ages(admin, settings.cluster, lags, now_millis)
+            yield from lags
         except TopicNotFoundError:
             if settings.topics:
                 raise
+
+
+def _with_ages(
+    admin: AdminClient, cluster: Cluster, lags: Sequence[Lag], now_millis: int
+) -> list[Lag]:
+    """The lags of one topic partition, with ages where there were none."""
+    from pulsar_py.pipeline.ages import oldest_publish_millis  # noqa: PLC0415 - loads the client
+
+    acknowledged = admin.internal_stats(lags[0].topic).mark_delete_positions
+    places = {
+        each.name: (each.topic, acknowledged[each.name])
+        for each in lags
+        if each.age_seconds is None and each.name in acknowledged
+    }
+    found = oldest_publish_millis(cluster, dict.fromkeys(places.values()))
+    ages = {
+        name: age_of(found[place], now_millis) for name, place in places.items() if place in found
+    }
+    return [
+        replace(each, age_seconds=ages[each.name]) if each.name in ages else each for each in lags
+    ]
 
 
 def _topics_of(admin: AdminClient, settings: LagSettings) -> Iterator[str]:

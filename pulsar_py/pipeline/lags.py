@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from pulsar_py.admin_client import InternalStats, TopicStats
+from pulsar_py.admin_client import InternalStats, SubscriptionStats, TopicStats
 from pulsar_py.common.position import Position
 from pulsar_py.pipeline.progress import Value
 
@@ -31,7 +31,7 @@ class Lag:
     backlog_bytes: int
     """-1 if unknown."""
     age_seconds: int | None
-    """Of the oldest message that is not acknowledged; None if the broker does not say."""
+    """Of the oldest message that is not acknowledged; None if nobody can say."""
     rate_in: float
     """Entries a second."""
     rate_out: float
@@ -47,12 +47,10 @@ class Lag:
         return self.backlog_entries / rate if rate > NEGLIGIBLE_RATE else None
 
 
-def subscription_lags(topic: str, stats: TopicStats) -> list[Lag]:
-    """All subscriptions of a topic partition, by name."""
+def subscription_lags(topic: str, stats: TopicStats, now_millis: int = 0) -> list[Lag]:
+    """All subscriptions of a topic partition, by name; nothing is no backlog of any age."""
     lags = []
     for name, each in sorted(stats.subscriptions.items()):
-        is_oldest = stats.oldest_backlog_subscription == name
-        age = stats.oldest_backlog_age_seconds if is_oldest else -1
         lags.append(
             Lag(
                 topic=topic,
@@ -60,13 +58,28 @@ def subscription_lags(topic: str, stats: TopicStats) -> list[Lag]:
                 kind=each.type,
                 backlog_entries=each.backlog_entries,
                 backlog_bytes=each.backlog_bytes,
-                age_seconds=age if age >= 0 else None,
+                age_seconds=_age(stats, each, now_millis),
                 rate_in=stats.message_rate_in / each.messages_per_entry,
                 rate_out=each.entry_rate_out,
                 consumers=each.consumers_count,
             )
         )
     return lags
+
+
+def _age(stats: TopicStats, subscription: SubscriptionStats, now_millis: int) -> int | None:
+    if not subscription.backlog_entries:
+        return 0
+    if subscription.oldest_publish_millis > 0:
+        return age_of(subscription.oldest_publish_millis, now_millis)
+    is_oldest = stats.oldest_backlog_subscription == subscription.name
+    age = stats.oldest_backlog_age_seconds if is_oldest else -1
+    return age if age >= 0 else None
+
+
+def age_of(publish_millis: int, now_millis: int) -> int:
+    """Seconds since then; clocks may differ."""
+    return max(0, now_millis - publish_millis) // 1000
 
 
 def checkpoint_lag(topic: str, name: str, position: Position, stats: InternalStats) -> Lag:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from pulsar_py.admin_client import AdminSettings
 from pulsar_py.client import Client
 from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
 from pulsar_py.pipeline.lag import LagSettings, checkpoint_offsets, measure_lag, offsets_in
+from pulsar_py.pipeline.settings import Cluster
 from pulsar_py.testing.broker_thread import BrokerThread
 
 TOPIC = "persistent://public/default/lagging"
@@ -50,6 +52,16 @@ async def test_subscriptions_with_the_largest_backlog_first(pulsar_broker: Broke
     ):
         lags = [each for each in measure_lag(settings) if each.topic == TOPIC]
         assert [(each.name, each.backlog_entries) for each in lags] == [("one", 5), ("two", 2)]
+
+
+async def test_every_subscription_has_its_age(pulsar_broker: BrokerThread) -> None:
+    await publish(pulsar_broker.service_url)
+    url = pulsar_broker.web_service_url
+    told = LagSettings(admin=AdminSettings(url=url), topics=["lagging"])
+    cluster = Cluster(service_url=pulsar_broker.service_url, admin_url=url)
+    lags = {each.name: each for each in measure_lag(replace(told, cluster=cluster))}
+    assert all(each.age_seconds is not None for each in lags.values())
+    assert all(each.seconds_to_drain is None for each in lags.values())  # nobody reads
 
 
 async def test_a_checkpoint_against_the_end(pulsar_broker: BrokerThread, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pulsar_py.common.position import Position
 from pulsar_py.pipeline.lags import (
     HEADERS,
     Lag,
+    age_of,
     checkpoint_lag,
     duration_text,
     lag_cells,
@@ -54,13 +55,17 @@ def test_subscriptions_of_a_topic() -> None:
             "subscriptions": {
                 "b": {"msgBacklog": 3, "consumers": [{"avgMessagesPerEntry": 4}]},
                 "a": {"msgBacklog": 1},
+                "c": {"msgBacklog": 1, "earliestMsgPublishTimeInBacklog": 5000},
+                "d": {"msgBacklog": 0},
             },
         }
     )
-    lags = subscription_lags("t", stats)
+    lags = subscription_lags("t", stats, 25_500)
     assert [(each.name, each.age_seconds, each.rate_in) for each in lags] == [
         ("a", None, 40.0),
         ("b", 30, 10.0),
+        ("c", 20, 40.0),
+        ("d", 0, 40.0),
     ]
 
 
@@ -83,3 +88,7 @@ def test_how_it_is_shown() -> None:
 )
 def test_lengths_of_time(seconds: float | None, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+def test_clocks_that_differ_make_no_negative_age() -> None:
+    assert (age_of(2000, 1000), age_of(1000, 3999)) == (0, 2)
