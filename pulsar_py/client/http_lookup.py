@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from pulsar_py.client.client_context import ClientContext
 
 __all__ = ["HttpLookup"]
+
+logger = logging.getLogger(__name__)
 
 MAX_PARTITIONS: Final = 100_000
 """More than any topic has: a broker that says so is not to be believed."""
@@ -100,6 +103,8 @@ class HttpLookup:
         self._context = context
         self._is_tls = url.is_tls
         self._hosts = ServiceUrlHosts(url, context.random)
+        # Hosts that do not answer, and were told of; at most those of the URL.
+        self._unreachable: set[str] = set()
         self._tasks = TaskOwner("HTTP lookup")
         self._lookups: SharedCalls[BrokerAddress] = SharedCalls(self._tasks)
         self._counts: SharedCalls[int] = SharedCalls(self._tasks)
@@ -231,10 +236,28 @@ class HttpLookup:
         async with self._places:
             host = self._hosts.current
             try:
-                return await self._follow(method, self._url(host, path, query or {}), body)
-            except (ConnectError, ConnectionClosedError, ClientTimeoutError, ServiceNotReadyError):
+                answer = await self._follow(method, self._url(host, path, query or {}), body)
+            except (ConnectError, ConnectionClosedError, ClientTimeoutError) as error:
+                self._hosts.on_failure(host)
+                self._on_unreachable(host, error)
+                raise
+            except ServiceNotReadyError:
                 self._hosts.on_failure(host)
                 raise
+            self._unreachable.discard(host)
+            return answer
+
+    def _on_unreachable(self, host: str, error: PulsarError) -> None:
+        """Say so once, until it answers again."""
+        if host not in self._unreachable:
+            self._unreachable.add(host)
+            logger.warning(
+                "no answer from %s://%s: %s",
+                self._hosts.url.scheme,
+                host,
+                error,
+                extra={"service_url": str(self._hosts.url), "host": host, "error": str(error)},
+            )
 
     def _url(self, host: str, path: str, query: Mapping[str, str]) -> str:
         url = f"{self._hosts.url.scheme}://{host}{path}"

@@ -175,6 +175,19 @@ def test_a_host_that_does_not_answer_gives_its_place_to_the_next() -> None:
     with_server(fixed(FOUND), work, hosts="localhost:1,{}")
 
 
+def test_a_refused_port_is_logged_once_with_its_url(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(server: HttpServer, lookup: HttpLookup) -> None:
+        for _ in range(2):
+            with pytest.raises(ConnectError):
+                await lookup.lookup(TOPIC)
+
+    with_server(fixed(FOUND), work, hosts="localhost:1")
+
+    (record,) = [each for each in caplog.records if each.name.endswith("http_lookup")]
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith("no answer from http://localhost:1: ")
+
+
 def test_silence_ends_with_the_operation_s_time() -> None:
     async def work(server: HttpServer, lookup: HttpLookup) -> None:
         with pytest.raises(ClientTimeoutError):
