@@ -208,6 +208,7 @@ class Consumer:
         message = self._take()
         if message is not None:
             return message
+        self._context.check_loop(self._subject)
         return await self._receiver.receive(
             None if timeout_millis is None else timeout_millis / 1000
         )
@@ -234,8 +235,12 @@ class Consumer:
 
     async def receive_for_listener(self) -> Message:
         """The next message for the listener; for parts of this package only."""
-        message = self._take()
-        return message if message is not None else await self._receiver.receive(None)
+        return self._take() or await self._receive()
+
+    async def _receive(self) -> Message:
+        """The next message, where none is here."""
+        self._context.check_loop(self._subject)
+        return await self._receiver.receive(None)
 
     def _listened_error(self) -> PulsarError:
         if self.is_closed:
@@ -251,6 +256,7 @@ class Consumer:
         """
         if self._listener is not None:
             raise self._listened_error()
+        self._context.check_loop(self._subject)
         return await self._receiver.batch_receive(self._config.batch_receive_policy)
 
     def __aiter__(self) -> Self:
@@ -263,8 +269,7 @@ class Consumer:
         try:
             if self._listener is not None:
                 raise self._listened_error()
-            message = self._take()
-            return message if message is not None else await self._receiver.receive(None)
+            return self._take() or await self._receive()
         except AlreadyClosedError:
             raise StopAsyncIteration from None
 
@@ -311,6 +316,7 @@ class Consumer:
 
     def _entry_acknowledged(self, entry: ReceivedEntry) -> None:
         """The last message of an entry is done."""
+        self._context.check_loop(self._subject)  # this may set a timer, or send
         self._counters.acks_sent += entry.batch_size or 1
         if self._redeliveries.is_watching:
             self._redeliveries.entry_acknowledged(entry)
@@ -376,14 +382,17 @@ class Consumer:
     def negative_acknowledge(self, message: Message | MessageId) -> None:
         """Deliver this message again, after the delay that was configured.
 
-        Of a batch all is delivered again that is not acknowledged then. Unless the subscription is
-        Shared or KeyShared all later messages are, too.
+        Of a batch all messages are delivered again unless all were acknowledged, with
+        `batch_index_ack_enabled` those that were not; once, however many of them are refused, and
+        after the delay of the last one. Unless the subscription is Shared or KeyShared all later
+        messages are, too.
 
         Raises:
             AlreadyClosedError: The consumer is closed.
         """
         if self.is_closed:
             raise self._closed_error()
+        self._context.check_loop(self._subject)  # this sets a timer
         check_message(message, self._subject)
         if isinstance(message, Message | ReceivedMessageId):
             self._redeliveries.refuse_entry(message.entry)
@@ -546,7 +555,7 @@ class Consumer:
         return AlreadyClosedError(f"{self._subject}: closed")
 
     def _check_open(self) -> None:
-        self._context.check_usable()
+        self._context.check_usable(self._subject)
         if self.is_closed:
             raise self._closed_error()
 

@@ -249,7 +249,7 @@ class MultiTopicsConsumer:
         await self.close()
 
     def _check_open(self) -> None:
-        self._context.check_usable()
+        self._context.check_usable(self._subject())
         if self._is_closed:
             raise AlreadyClosedError(f"{self._subject()} is closed")
 

@@ -58,6 +58,10 @@ class Producer(ABC):
         fill. Where the producer is full it waits for room if `block_if_queue_full` is set.
         Cancelling stops the wait; a message that was accepted goes out all the same.
 
+        With deduplication on the broker, a message whose sequence id it has seen is not stored
+        again: the id returned then has ledger and entry -1, as the receipt does not tell where the
+        first one is.
+
         Args:
             content: The value; None for a null value (a tombstone in compacted topics).
             properties: Texts that the application attaches.

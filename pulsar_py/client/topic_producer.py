@@ -205,12 +205,17 @@ class TopicProducer(Producer):
         ):
             return self.submit_nowait(plain_message(payload))
         permits = self._permits
+        if not permits.used:  # seldom enough to look
+            self._check_loop()
         if permits.used >= permits.limit > 0 and not self._config.block_if_queue_full:
             raise self._queue_full()
         if not self._memory.try_reserve(size):
             raise self._memory_full(size)
         permits.used += 1
         return self._batcher.post_plain(payload, size)
+
+    def _check_loop(self) -> None:
+        self._context.check_loop(f"the producer of {self._topic}")
 
     def _send_message(self, message: OutgoingMessage) -> SendResult:
         message = self._prepare(message)
@@ -302,6 +307,7 @@ class TopicProducer(Producer):
             raise self._context.closed_error
         if self._refusal is not None:
             raise self._refusal
+        self._check_loop()
         size = len(message.payload)
         if size > self._outbox.largest_payload:
             raise MessageTooBigError(

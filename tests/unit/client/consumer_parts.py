@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import threading
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from pulsar_py.client.client import Client
 from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.message import EntryKey
+from pulsar_py.common.errors import ClientError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandAck
 from pulsar_py.wire import commands
@@ -33,6 +35,22 @@ def new_client(broker: ScriptedBroker, **options: Any) -> Client:
 
 def spawn(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     return asyncio.get_running_loop().create_task(work)
+
+
+def in_thread(work: Callable[[], Coroutine[Any, Any, object]]) -> BaseException | None:
+    """Run `work` on an event loop of another thread, to its end; what it raised."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(work())
+        except ClientError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="worker")
+    thread.start()
+    thread.join()
+    return raised[0] if raised else None
 
 
 def deliver(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,9 @@ from pulsar_py.testing.network import run_simulated
 from tests.http_server import Answer, HttpServer
 
 
-def context_of(url: str = "pulsar://a") -> ClientContext:
+def context_of(url: str = "pulsar://a", **options: Any) -> ClientContext:
     return ClientContext(
-        ServiceUrl.parse(url), ClientConfig(), clock=VirtualClock(), chance=Random(1)
+        ServiceUrl.parse(url), ClientConfig(**options), clock=VirtualClock(), chance=Random(1)
     )
 
 
@@ -58,6 +59,11 @@ def test_a_context_belongs_to_the_loop_of_its_first_use() -> None:
     run_virtual(use())
     with pytest.raises(ClientError, match="another event loop"):
         run_virtual(use())
+
+
+def test_a_thread_without_a_loop_is_told_so() -> None:
+    with pytest.raises(ClientError, match="in thread 'MainThread', which runs no event loop"):
+        context_of().check_usable()
 
 
 def test_a_closed_context_is_of_no_use() -> None:

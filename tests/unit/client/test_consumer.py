@@ -19,6 +19,7 @@ from tests.scripted_broker import ScriptedBroker, simulated
 from tests.unit.client.consumer_parts import (
     acked_entries,
     deliver,
+    in_thread,
     new_client,
     open_consumer,
     spawn,
@@ -41,6 +42,29 @@ async def test_what_a_consumer_is(broker: ScriptedBroker) -> None:
         assert len(unnamed.consumer_name()) == 5
         failover = await open_consumer(client, consumer_type=ConsumerType.Failover)
         assert not failover.is_active
+
+
+@simulated
+async def test_the_event_loop_of_another_thread_is_refused(broker: ScriptedBroker) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client)
+        deliver(broker, (1, 0))
+        message = await consumer.receive()
+
+        async def refuse() -> None:
+            consumer.negative_acknowledge(message)
+
+        for work in (
+            consumer.receive,
+            consumer.__anext__,
+            consumer.batch_receive,
+            lambda: consumer.acknowledge(message),
+            lambda: consumer.seek(MessageId.earliest),
+            refuse,
+        ):
+            error = in_thread(work)
+            assert f"consumer {consumer.consumer_name()} of s on {TOPIC} belongs" in str(error)
+            assert "of thread 'MainThread', and was used in thread 'worker':" in str(error)
 
 
 @simulated

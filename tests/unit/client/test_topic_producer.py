@@ -34,6 +34,7 @@ from tests.producer_parts import (
     sent,
 )
 from tests.scripted_broker import ScriptedBroker, simulated, simulated_client
+from tests.unit.client.consumer_parts import in_thread
 
 
 async def producer_of(client: Client, **options: Any) -> TopicProducer:
@@ -58,6 +59,25 @@ async def test_a_message_is_sent_and_its_id_returned(broker: ScriptedBroker) -> 
         assert producer.is_connected()
         assert producer.partitions_count() == 0
     assert payloads(broker) == [[b"hello"], [b"again"]]
+
+
+@simulated
+async def test_the_event_loop_of_another_thread_is_refused(broker: ScriptedBroker) -> None:
+    async with simulated_client(broker) as client:
+        producer = await producer_of(client)
+
+        async def send_nowait() -> None:
+            producer.send_nowait(b"x")
+
+        for work in (
+            send_nowait,
+            lambda: producer.send(b"x"),
+            lambda: producer.send(b"x", key="k"),
+        ):
+            error = in_thread(work)
+            assert f"the producer of {TOPIC} belongs to another event loop" in str(error)
+            assert "of thread 'MainThread', and was used in thread 'worker':" in str(error)
+        assert producer.pending_count() == 0
 
 
 @simulated
