@@ -258,7 +258,7 @@ class Client:
         Args:
             service_url: As in `Client`, but no provider.
             authentication: Instead of the one so far; None keeps that.
-            tls_trust_certs_file_path: Instead of the file so far; None keeps that.
+            tls_trust_certs_file_path: Instead of that in the client's options, which None takes.
 
         Raises:
             InvalidServiceUrlError: That is no URL; nothing changed.

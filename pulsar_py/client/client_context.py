@@ -60,6 +60,8 @@ class ClientContext:
         self, service_url: ServiceUrl, config: ClientConfig, *, clock: Clock, chance: Random
     ) -> None:
         self.config = config
+        # What the client's own options say, whatever a cluster in between needed.
+        self._own_trust_certs_file_path = config.tls_trust_certs_file_path
         self.clock: Final = clock
         self.random: Final = chance
         self.service_url = service_url
@@ -185,8 +187,8 @@ class ClientContext:
         url = ServiceUrl.parse(service_url)
         if authentication is not None:
             self.config = replace(self.config, authentication=authentication)
-        if tls_trust_certs_file_path is not None:
-            self.config = replace(self.config, tls_trust_certs_file_path=tls_trust_certs_file_path)
+        path = tls_trust_certs_file_path or self._own_trust_certs_file_path
+        self.config = replace(self.config, tls_trust_certs_file_path=path)
         replaced = [self.lookup, *self._migrated_lookups.values()]
         self._migrated_lookups.clear()
         self.service_url = url

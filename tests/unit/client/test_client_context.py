@@ -61,6 +61,18 @@ def test_a_context_belongs_to_the_loop_of_its_first_use() -> None:
         run_virtual(use())
 
 
+def test_another_cluster_s_authorities_are_trusted_there_only() -> None:
+    async def work() -> None:
+        context = context_of("pulsar+ssl://a", tls_trust_certs_file_path="own.pem")
+        await context.update_service_url("pulsar+ssl://b", tls_trust_certs_file_path="other.pem")
+        assert context.config.tls_trust_certs_file_path == "other.pem"
+        await context.update_service_url("pulsar+ssl://a")
+        assert context.config.tls_trust_certs_file_path == "own.pem"
+        await context.close()
+
+    run_virtual(work())
+
+
 def test_a_thread_without_a_loop_is_told_so() -> None:
     with pytest.raises(ClientError, match="in thread 'MainThread', which runs no event loop"):
         context_of().check_usable()
