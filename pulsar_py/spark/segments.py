@@ -10,8 +10,8 @@ A chunked message belongs to the piece that has its last chunk. Where its first 
 piece, it is looked for from its publish time on, which all chunks of a message share, and not
 farther than `LOOK_BACK_MESSAGES`.
 
-What waits unread is bounded in bytes: the receiver queue, which counts messages, is made for their
-average size, and made anew when messages turn out much larger.
+What waits unread is bounded in bytes: the receiver queue, which counts messages, grows to their
+average size, and the consumer is opened anew when messages turn out much larger.
 
 Source: spec section 8.3; PulsarSourceRDD of the JVM connector for time-outs.
 """
@@ -68,6 +68,13 @@ class QueueSize:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self.messages_count = self.PROBE
+        # What the consumer at hand was made for.
+        self.opened_count = 0
+
+    def opened(self) -> int:
+        """A consumer is given a queue of that size now."""
+        self.opened_count = self.messages_count
+        return self.messages_count
 
     def observe(self, messages: Run) -> bool:
         """Take in some messages; says whether `messages_count` became another for them."""
@@ -164,10 +171,10 @@ class BrokerEntrySource:
         chunks = ChunksOfPiece(piece.end)
         while position < piece.end:
             async with self._consumer(
-                piece.topic, position, size.messages_count, chunks.on_chunk
+                piece.topic, position, size.opened(), chunks.on_chunk
             ) as consumer:
-                is_resized = False
-                while position < piece.end and not is_resized:
+                is_left = False
+                while position < piece.end and not is_left:
                     messages = await self._next_run(consumer, piece, position, chunks)
                     within = _before(messages, piece.end)
                     for torn in chunks.take_torn():
@@ -180,10 +187,13 @@ class BrokerEntrySource:
                         return
                     position = Position(last.entry.key[0], last.entry.key[1] + 1)
                     # A run may end within a batch, whose rest this consumer still has.
-                    is_whole = last.batch_index + 1 >= last.entry.batch_size
-                    is_resized = is_whole and size.observe(messages)
-                    if not is_whole:
+                    if last.batch_index + 1 < last.entry.batch_size:
                         position = Position(*last.entry.key)
+                    elif size.observe(messages):
+                        # What came for a larger queue would come before a smaller one holds.
+                        is_left = size.messages_count < size.opened_count
+                        if not is_left:
+                            consumer.resize_receiver_queue(size.opened())
 
     async def _next_run(
         self, consumer: Consumer, piece: Piece, position: Position, chunks: ChunksOfPiece
