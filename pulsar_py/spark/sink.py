@@ -33,6 +33,7 @@ from pulsar_py.client.http_lookup import HttpLookup
 from pulsar_py.client.service_url import ServiceUrl
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.schema import SchemaInfo, SchemaType
+from pulsar_py.spark.contact import naming_options
 from pulsar_py.spark.exactly_once import (
     Origin,
     UnitOfWork,
@@ -196,7 +197,8 @@ def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
             values = value_encoder(arrow_schema, columns, topic_schema, parsed.pairs)
             return topic_schema, await _ask_cluster(client, parsed, values)
 
-    topic_schema, partitions = shared.loop.call(ask())
+    with naming_options(parsed.client):
+        topic_schema, partitions = shared.loop.call(ask())
     job_id = f"spark-{uuid.uuid4().hex}"
     return WritePlan(parsed, arrow_schema, columns, partitions, job_id, topic_schema)
 

@@ -34,6 +34,7 @@ from pyspark.sql.types import StructType
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.spark.catalog import TopicCatalog
 from pulsar_py.spark.columns import COLUMNS
+from pulsar_py.spark.contact import naming_options
 from pulsar_py.spark.offsets import StreamOffset
 from pulsar_py.spark.options import ReadOptions, UndecodableMode
 from pulsar_py.spark.pair_columns import COMMENT
@@ -127,7 +128,8 @@ def _ask_values(options: ReadOptions) -> ValueColumns:
             finally:
                 await catalog.close()
 
-    return shared.loop.call(ask())
+    with naming_options(options.client):
+        return shared.loop.call(ask())
 
 
 class PiecePartition(InputPartition):
