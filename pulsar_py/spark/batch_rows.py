@@ -1,16 +1,19 @@
-"""The messages of one batch as rows, without an object for each of them (pure).
+"""The messages of whole batches as rows, without an object for each of them (pure).
 
-Values are gathered from where they lie: one copy, made by Arrow. What all messages share is built
-once; ids differ in their batch index alone, so their ends are kept for each size of a batch. Other
-columns are built from messages, as for any rows.
+Values are gathered from where they lie: one copy, made by Arrow, and a second one where several
+batches become one column. What all messages of a batch share is built once; ids differ in their
+batch index alone, so their ends are kept for each size of a batch. Other columns are built from
+messages, as for any rows.
 
 Source: spec sections 6 and 8.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
+from typing import overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,45 +23,108 @@ from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.spark.columns import Array, Rows, id_ends, repeated
 
-_KEPT_SIZES = 16
-"""Sizes of batches for which something is kept."""
+_KEPT_SIZES = 1000
+"""Sizes of batches for which something is kept, a few bytes a message."""
+
+
+class WholeBatches(Sequence[Message]):
+    """Batches that follow each other, as one sequence of messages that are made on demand."""
+
+    def __init__(self, batches: Sequence[ReceivedBatch]) -> None:
+        self.batches = batches
+        self._count = sum(map(len, batches))
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Message]: ...
+
+    def __getitem__(self, index: int | slice) -> Message | list[Message]:
+        return self._messages[index]
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
+    @cached_property
+    def _messages(self) -> list[Message]:
+        return [*chain.from_iterable(self.batches)]
+
+    def payloads(self) -> list[bytes]:
+        """The payload of each message."""
+        return [*chain.from_iterable(batch.payloads() for batch in self.batches)]
+
+    def values(self) -> Array:
+        """The payloads as a column."""
+        return _joined([_values_of(batch) for batch in self.batches])
 
 
 class BatchRows(Rows):
-    """The rows of one batch."""
+    """The rows of whole batches."""
 
-    def __init__(self, batch: ReceivedBatch) -> None:
-        super().__init__(batch)
-        self._batch = batch
+    def __init__(self, messages: WholeBatches) -> None:
+        super().__init__(messages)
+        self._batches = messages.batches
 
     @cached_property
     def entries(self) -> list[tuple[Message, int]]:
-        """Its last message stands for what all of them share."""
-        return [(self._batch.last, len(self._batch))]
+        """The last message of each stands for what all of them share."""
+        return [(batch.last, len(batch)) for batch in self._batches]
 
     def of_own_metadata(self, build: Callable[[Sequence[OwnMetadata]], Array]) -> Array:
-        """Built once where it is the same for all."""
-        own = self._batch.own
-        column = build(own)
-        return column if len(own) == len(self._batch) else repeated(column, len(self._batch))
+        """Built once for each batch, where it is the same for all its messages."""
+        if all(len(batch.own) == 1 for batch in self._batches):
+            column = build([batch.own[0] for batch in self._batches])
+            if len(column) == 1 or column.null_count == len(column):
+                return repeated(column[:1], len(self.messages))
+            return column.take(pa.array(self._batch_of_each, pa.int32()))
+        own: list[OwnMetadata] = []
+        for batch in self._batches:
+            own += batch.own if len(batch.own) > 1 else [*batch.own] * len(batch)
+        return build(own)
+
+    @property
+    def _batch_of_each(self) -> list[int]:
+        numbers: list[int] = []
+        for number, batch in enumerate(self._batches):
+            numbers += [number] * len(batch)
+        return numbers
 
     def message_ids(self) -> Array:
         """Serialized ids."""
-        entry = self._batch.entry
-        shared = MessageId(*entry.key, partition_index=entry.partition_index).serialize()
-        return pc.binary_join_element_wise(
-            pa.scalar(shared, pa.binary()), _ends_of(entry.batch_size), pa.scalar(b"")
-        )
+        return _joined([_ids_of(batch) for batch in self._batches])
 
 
-def values_of(batch: ReceivedBatch) -> Array:
-    """The payloads as a column."""
+def rows_of(messages: Sequence[Message]) -> Rows:
+    """Rows of messages of any kind."""
+    return BatchRows(messages) if isinstance(messages, WholeBatches) else Rows(messages)
+
+
+def _joined(columns: list[Array]) -> Array:
+    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
+
+
+def _values_of(batch: ReceivedBatch) -> Array:
     # Hot path: batch read in `make bench-spark`.
     bounds = pa.py_buffer(batch.bounds)
     parts = pa.BinaryArray.from_buffers(
         pa.binary(), len(batch) * 2, [None, bounds, pa.py_buffer(batch.body)]
     )
     return parts.take(_odd(len(batch)))
+
+
+def _ids_of(batch: ReceivedBatch) -> Array:
+    entry = batch.entry
+    shared = MessageId(*entry.key, partition_index=entry.partition_index).serialize()
+    return pc.binary_join_element_wise(
+        pa.scalar(shared, pa.binary()), _ends_of(entry.batch_size), _NOTHING
+    )
+
+
+_NOTHING = pa.scalar(b"")
 
 
 @lru_cache(maxsize=_KEPT_SIZES)

@@ -4,7 +4,8 @@ A `RowBuilder` collects messages until their payloads reach `batch_bytes`, then 
 batch of them, with the columns of the read's schema in its order. Only columns that were asked for
 are computed. Memory is bounded by one batch and one entry, whatever the topic holds.
 
-Whole batches of producers become columns apart, and are put together with their neighbours then.
+Whole batches of producers become columns apart from single messages, and both are put together
+then.
 
 Values are decoded a batch at a time. What can't be decoded follows `undecodable`: it fails the
 read, is left out and counted, or becomes a row whose value is null and whose bytes stand in
@@ -23,8 +24,8 @@ import pyarrow as pa
 from pulsar_py.client.message import Message
 from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.errors import SchemaSerializationError
-from pulsar_py.spark.batch_rows import BatchRows
-from pulsar_py.spark.columns import COLUMNS, Rows
+from pulsar_py.spark.batch_rows import WholeBatches, rows_of
+from pulsar_py.spark.columns import COLUMNS
 from pulsar_py.spark.options import UndecodableMode
 
 Array: TypeAlias = Any
@@ -81,8 +82,10 @@ class RowBuilder:
         types |= {name: column.arrow_type for name, column in COLUMNS.items()}
         types[UNDECODABLE_COLUMN] = pa.binary()
         self.schema = pa.schema([pa.field(name, types[name]) for name in self._names])
-        # What becomes one record batch; no two lists follow one another.
-        self._parts: list[list[Message] | ReceivedBatch] = []
+        # What becomes one record batch: the parts, and then what one of the two others has.
+        self._parts: list[Sequence[Message]] = []
+        self._messages: list[Message] = []
+        self._batches: list[ReceivedBatch] = []
         self._size_bytes = 0
         self.dropped_count = 0
 
@@ -97,29 +100,34 @@ class RowBuilder:
         if isinstance(messages, ReceivedBatch):
             yield from self._add_whole(messages)
             return
-        part = self._open_part()
+        if self._batches:
+            self._end_part()
         for message in messages:
-            part.append(message)
+            self._messages.append(message)
             self._size_bytes += message.size()
             if self._size_bytes >= self._batch_bytes:
                 yield from self._cut()
-                part = self._open_part()
 
     def _add_whole(self, batch: ReceivedBatch) -> Iterator[pa.RecordBatch]:
         size_bytes = batch.size()
         is_enough = self._size_bytes * 2 >= self._batch_bytes
         if is_enough and self._size_bytes + size_bytes > self._batch_bytes:
             yield from self._cut()  # putting batches together costs a copy
-        self._parts.append(batch)
+        if self._messages:
+            self._end_part()
+        self._batches.append(batch)
         self._size_bytes += size_bytes
         if self._size_bytes >= self._batch_bytes:
             yield from self._cut()
 
-    def _open_part(self) -> list[Message]:
-        """Where messages go."""
-        if not self._parts or isinstance(last := self._parts[-1], ReceivedBatch):
-            self._parts.append(last := [])
-        return last
+    def _end_part(self) -> None:
+        """What follows is of another kind."""
+        if self._messages:
+            self._parts.append(self._messages)
+            self._messages = []
+        if self._batches:
+            self._parts.append(WholeBatches(self._batches))
+            self._batches = []
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """What is left, if anything; raises as `add`."""
@@ -127,15 +135,16 @@ class RowBuilder:
 
     def _cut(self) -> Iterator[pa.RecordBatch]:
         """What was collected, in batches of about the right size."""
+        self._end_part()
         parts, size_bytes = self._parts, self._size_bytes
         self._parts, self._size_bytes = [], 0
-        built = [each for part in parts if part and (each := self._build(part)) is not None]
+        built = [each for part in parts if (each := self._build(part)) is not None]
         if not built:
             return
         whole = built[0]
         if len(built) > 1:
             (whole,) = pa.Table.from_batches(built).combine_chunks().to_batches()
-        step = -(-whole.num_rows // max(size_bytes // self._batch_bytes, 1))
+        step = max(-(-whole.num_rows // max(size_bytes // self._batch_bytes, 1)), 1)
         for first in range(0, whole.num_rows, step):
             yield whole.slice(first, step)
 
@@ -161,14 +170,14 @@ class RowBuilder:
         arrays: dict[str, Array],
         errors: Mapping[int, SchemaSerializationError],
     ) -> pa.RecordBatch:
-        rows = BatchRows(messages) if isinstance(messages, ReceivedBatch) else Rows(messages)
+        rows = rows_of(messages)
         for name in self._names:
             if name in COLUMNS:
                 arrays[name] = COLUMNS[name].build(rows)
             elif name == UNDECODABLE_COLUMN:
-                broken = [
-                    each.data() if row in errors else None for row, each in enumerate(messages)
-                ]
+                broken: list[bytes | None] = [None] * len(messages)
+                for row in errors:
+                    broken[row] = messages[row].data()
                 arrays[name] = pa.array(broken, pa.binary())
         return pa.RecordBatch.from_arrays(
             [arrays[name] for name in self._names], schema=self.schema

@@ -24,11 +24,10 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from pulsar_py.client.message import Message
-from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import BytesSchema, KeyValueSchema, SchemaInfo, SchemaType
 from pulsar_py.schema.key_value_schema import key_value_encoding_of, split_key_value_info
-from pulsar_py.spark.batch_rows import values_of
+from pulsar_py.spark.batch_rows import WholeBatches, rows_of
 from pulsar_py.spark.pair_columns import COMMENT, KEY, VALUE, pair_comment
 from pulsar_py.spark.payload_codecs import (
     RAW_BYTES,
@@ -72,7 +71,7 @@ def columns_of_schema(info: SchemaInfo, writers: Writers) -> ValueColumns:
 
 def payloads_of(messages: Sequence[Message]) -> list[bytes | None]:
     """The payload of each message, None for a null value."""
-    if isinstance(messages, ReceivedBatch):
+    if isinstance(messages, WholeBatches):
         return [*messages.payloads()]
     # A payload that is there says without its metadata that the value is not null.
     return [
@@ -92,8 +91,8 @@ class RawValues:
     def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
         """The column, if it is wanted; null for a tombstone."""
         # Hot path: batch read in `make bench-spark`.
-        if isinstance(messages, ReceivedBatch):
-            return BuiltValues(dict.fromkeys(wanted, values_of(messages)), {})
+        if isinstance(messages, WholeBatches):
+            return BuiltValues(dict.fromkeys(wanted, messages.values()), {})
         column = RAW_BYTES.decode(payloads_of(messages), None)
         return BuiltValues(dict.fromkeys(wanted, column), {})
 
@@ -118,9 +117,9 @@ class SchemaColumns:
     def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
         """See `ValueColumns`."""
         # Hot path: batch read in `make bench-spark`, with a schema.
-        if isinstance(messages, ReceivedBatch) and isinstance(self._codec, ColumnCodec):
+        if isinstance(messages, WholeBatches) and isinstance(self._codec, ColumnCodec):
             with suppress(SchemaSerializationError):  # those that don't fit are found one by one
-                column = self._codec.decode_column(values_of(messages))
+                column = self._codec.decode_column(messages.values())
                 return BuiltValues(dict.fromkeys(wanted, column), {})
         groups = _by_writer(messages, self._info, self._writers, self._codec.reads_versions)
         array, errors = _decode_groups(self._codec, payloads_of(messages), groups)
@@ -208,26 +207,19 @@ def _by_writer(
     """Rows by the definition they were written with."""
     if not reads_versions:
         return [(None, range(len(messages)))]
-    if isinstance(messages, ReceivedBatch):  # all of one version
-        writer = _writer_of(messages.last, info, writers)
-        return [(writer, range(len(messages)))]
     groups: dict[bytes, tuple[SchemaInfo | None, list[int]]] = {}
-    entry: object = None
-    version: bytes | None = None
-    topic = ""
+    known: tuple[str, bytes | None] | None = None
     rows: list[int] = []
-    for row, message in enumerate(messages):
-        if message.entry is entry:
-            rows.append(row)
-            continue
-        entry = message.entry
-        known = (topic, version)
-        topic, version = message.entry.topic, message.schema_version()
-        if known != (topic, version):
+    first = 0
+    for message, count in rows_of(messages).entries:
+        topic_and_version = (message.entry.topic, message.schema_version())
+        if known != topic_and_version:
+            known = topic_and_version
             writer = _writer_of(message, info, writers)
             name = b"" if writer is None else b"%d %b" % (writer.type, writer.data)
             rows = groups.setdefault(name, (writer, []))[1]
-        rows.append(row)
+        rows += range(first, first + count)
+        first += count
     return list(groups.values())
 
 

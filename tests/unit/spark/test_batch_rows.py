@@ -9,8 +9,8 @@ import pytest
 
 from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.proto.PulsarApi_pb2 import KeyValue, SingleMessageMetadata
-from pulsar_py.spark.batch_rows import BatchRows, values_of
-from pulsar_py.spark.columns import COLUMNS, Rows
+from pulsar_py.spark.batch_rows import BatchRows, WholeBatches, rows_of
+from pulsar_py.spark.columns import COLUMNS
 from tests.unit.spark.message_parts import received_batch
 
 PAYLOADS = [b"%d" % index * 7 for index in range(300)]
@@ -33,19 +33,38 @@ def batches() -> list[ReceivedBatch]:
     return [*found, received_batch(PAYLOADS, keys)]
 
 
+def wholes() -> list[WholeBatches]:
+    apart = batches()
+    return [
+        *(WholeBatches([batch]) for batch in apart),
+        WholeBatches(apart),
+        WholeBatches([apart[0]] * 3),
+        WholeBatches(apart[:2]),
+    ]
+
+
 @pytest.mark.parametrize("name", list(COLUMNS))
 def test_columns_are_those_of_the_messages(name: str) -> None:
-    for batch in batches():
-        array = COLUMNS[name].build(BatchRows(batch))
-        expected = COLUMNS[name].build(Rows(list(batch)))
+    for whole in wholes():
+        array = COLUMNS[name].build(rows_of(whole))
+        expected = COLUMNS[name].build(rows_of(list(whole)))
         array.validate(full=True)
         assert array.type == COLUMNS[name].arrow_type
         assert array.to_pylist() == expected.to_pylist()
 
 
 def test_values_are_the_payloads() -> None:
-    for batch in batches():
-        array = values_of(batch)
+    for whole in wholes():
+        array = whole.values()
         array.validate(full=True)
         assert array.type == pa.binary()
-        assert array.to_pylist() == PAYLOADS
+        assert array.to_pylist() == whole.payloads() == PAYLOADS * len(whole.batches)
+
+
+def test_batches_are_a_sequence_of_their_messages() -> None:
+    whole = WholeBatches(batches()[:2])
+    assert len(whole) == len(list(whole)) == 600
+    assert whole[300].message_id() == whole[0].message_id()
+    assert [each.data() for each in whole[299:301]] == [PAYLOADS[299], PAYLOADS[0]]
+    assert isinstance(rows_of(whole), BatchRows)
+    assert not isinstance(rows_of(whole[:2]), BatchRows)
