@@ -15,8 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate, groupby
-from operator import attrgetter
+from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -32,7 +31,6 @@ TIMESTAMP: Final = pa.timestamp("us", "UTC")
 PROPERTIES: Final = pa.map_(pa.string(), pa.string())
 _MICROS_PER_MILLI: Final = 1000
 _PROBE: Final = 64
-_ENTRY: Final = attrgetter("entry")
 
 
 class Rows:
@@ -44,8 +42,16 @@ class Rows:
     @cached_property
     def entries(self) -> list[tuple[Message, int]]:
         """A message of each entry, and how many follow one another from there on."""
-        runs = (list(run) for _, run in groupby(self.messages, _ENTRY))
-        return [(run[0], len(run)) for run in runs]
+        starts: list[int] = []
+        entry: object = None
+        for row, message in enumerate(self.messages):
+            if message.entry is not entry:
+                entry = message.entry
+                starts.append(row)
+        ends = [*starts[1:], len(self.messages)]
+        return [
+            (self.messages[start], end - start) for start, end in zip(starts, ends, strict=True)
+        ]
 
     @cached_property
     def _own(self) -> tuple[list[OwnMetadata], list[int] | None]:
@@ -84,11 +90,11 @@ class Rows:
         begin = 0
         for message, count in self.entries:
             entry = message.entry
-            run = self.messages[begin : begin + count]
             begin += count
-            if message.batch_index < 0 or entry.chunk_ids:
-                ids += [each.message_id().serialize() for each in run]
+            if message.batch_index < 0:
+                ids.append(message.message_id().serialize())
                 continue
+            run = self.messages[begin - count : begin]
             shared = MessageId(*entry.key, partition_index=entry.partition_index).serialize()
             ends = id_ends([each.batch_index for each in run], entry.batch_size)
             ids += [shared + end for end in ends]
