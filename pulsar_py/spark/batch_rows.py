@@ -16,7 +16,6 @@ from itertools import chain
 from typing import overload
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pulsar_py.client.message import Message, OwnMetadata
 from pulsar_py.client.received_batch import ReceivedBatch
@@ -117,6 +116,8 @@ def _values_of(batch: ReceivedBatch) -> Array:
 
 
 def _ids_of(batch: ReceivedBatch) -> Array:
+    import pyarrow.compute as pc  # noqa: PLC0415 - 70 ms, and processes that plan need none of it
+
     entry = batch.entry
     shared = MessageId(*entry.key, partition_index=entry.partition_index).serialize()
     return pc.binary_join_element_wise(
