@@ -41,6 +41,7 @@ from pulsar_py.spark.exactly_once import (
     check_options,
     unit_of_work,
 )
+from pulsar_py.spark.lanes import ProducerSettings
 from pulsar_py.spark.options import DeliveryGuarantee, WriteOptions
 from pulsar_py.spark.row_order import check_order, ordered
 from pulsar_py.spark.runtime import runtime
@@ -51,7 +52,7 @@ from pulsar_py.spark.sink_rows import (
     SinkColumns,
     ValueEncoder,
 )
-from pulsar_py.spark.topic_writer import ProducerSettings, RowCounts, TopicWriter
+from pulsar_py.spark.topic_writer import RowCounts, TopicWriter
 from pulsar_py.spark.value_encoder import value_encoder
 
 logger = logging.getLogger(__name__)

@@ -4,10 +4,7 @@
 
 Rows go to the partition they name, else by the hash of their key, else to the partitions in turn,
 by their number within the task: never by time, so that a repeated task routes alike. A lane is one
-partition. Exactly once, it cuts entries by count and bytes only, and has one entry under way while
-it fills the next: what is stored of a failed attempt is a run of rows from the first, without a gap
-that a repeated attempt would leave out. At least once, a window of many entries is under way.
-A failure of any row ends the task.
+partition, see `lanes`. A failure of any row ends the task.
 
 A producer that exactly once depends on ends where its place at the broker is lost, because another
 attempt may have taken the name meanwhile. A name that is taken is asked for again for a while: the
@@ -21,187 +18,30 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from pulsar_py.client import Client
-from pulsar_py.client.enums import HashingScheme
 from pulsar_py.client.message_router import key_partition
-from pulsar_py.client.send_result import SendResult
 from pulsar_py.client.topic_producer import TopicProducer
 from pulsar_py.common.errors import (
-    ClientTimeoutError,
     InvalidMessageError,
     ProducerBusyError,
     PulsarError,
 )
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.schema import SchemaInfo
-from pulsar_py.spark.client_settings import PRODUCER, PRODUCER_WITHOUT_EFFECT, translate
 from pulsar_py.spark.exactly_once import Resumption, UnitOfWork, Verdict, resumed_unit
-from pulsar_py.spark.options import ClientOptions
-from pulsar_py.spark.sink_rows import OutgoingRows, PayloadSchema
+from pulsar_py.spark.lanes import Lane, ProducerSettings
+from pulsar_py.spark.sink_rows import OutgoingRows
 
 logger = logging.getLogger(__name__)
 
-ENTRY_MESSAGES: Final = 1000
-ENTRY_BYTES: Final = 1 << 20
-WINDOW_MESSAGES: Final = 20_000
-WINDOW_BYTES: Final = 8 << 20
-"""What may be under way of one lane, at least once."""
 BUSY_SECONDS: Final = 60.0
 """How long a name may be taken by another attempt."""
 _BUSY_PAUSE_SECONDS: Final = 0.25
-_NEVER_MILLIS: Final = 1_000_000_000
-"""A batch's delay where only count and bytes cut it."""
-_SEND_TIMEOUT_MILLIS: Final = 30_000
-_TIMEOUT_OPTION: Final = "send_timeout_millis"
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerSettings:
-    """What lanes are made with."""
-
-    # Keyword arguments of `Client.create_producer`.
-    arguments: Mapping[str, Any]  # Any: by option
-    hashing_scheme: HashingScheme
-    # When a lane cuts: an entry, or a window of entries.
-    cut_messages: int
-    cut_bytes: int
-    # Of consecutive rows without a key, so many go to one partition.
-    turn_rows: int
-    timeout_seconds: float
-
-    @classmethod
-    def of(cls, options: ClientOptions, schema: SchemaInfo, unit: UnitOfWork | None) -> Self:
-        """From `pulsar.producer.*`.
-
-        Args:
-            options: Of the query.
-            schema: What producers register.
-            unit: What is written exactly once; None for at least once.
-
-        Raises:
-            ConfigurationError: A name is unknown, or a value makes no sense.
-        """
-        arguments: dict[str, Any] = {
-            "batching_enabled": True,
-            "batching_max_messages": ENTRY_MESSAGES,
-            "batching_max_allowed_size_in_bytes": ENTRY_BYTES,
-            "batching_max_publish_delay_ms": 100,
-            _TIMEOUT_OPTION: _SEND_TIMEOUT_MILLIS,
-            "hashing_scheme": HashingScheme.JavaStringHash,
-        }
-        given = translate("pulsar.producer.", options.producer, PRODUCER, PRODUCER_WITHOUT_EFFECT)
-        if given.get("chunking_enabled"):
-            arguments["batching_enabled"] = False
-        arguments |= given
-        scheme = arguments["hashing_scheme"]
-        timeout_millis = arguments[_TIMEOUT_OPTION]
-        entry = (
-            arguments["batching_max_messages"] if arguments["batching_enabled"] else 1,
-            arguments["batching_max_allowed_size_in_bytes"],
-        )
-        # Time counts from when a lane cuts, not from when its first row came; what is under way is
-        # bounded by the lanes.
-        arguments |= {_TIMEOUT_OPTION: 0, "max_pending_messages": 0, "block_if_queue_full": True}
-        arguments["schema"] = PayloadSchema(schema)
-        if unit is not None:
-            arguments["producer_name"] = unit.producer_name
-            arguments["batching_max_publish_delay_ms"] = _NEVER_MILLIS
-            arguments["reconnects"] = False
-        cut_messages, cut_bytes = (WINDOW_MESSAGES, WINDOW_BYTES) if unit is None else entry
-        return cls(
-            arguments=arguments,
-            hashing_scheme=scheme,
-            cut_messages=cut_messages,
-            cut_bytes=cut_bytes,
-            turn_rows=entry[0],
-            timeout_seconds=timeout_millis / 1000,
-        )
-
-
-class Lane:
-    """One partition's rows under way. Owned by a TopicWriter.
-
-    Invariant: at most one cut is under way.
-    """
-
-    def __init__(
-        self,
-        producer: TopicProducer,
-        settings: ProducerSettings,
-        tasks: TaskOwner,
-    ) -> None:
-        """Take in an open producer."""
-        self.producer = producer
-        # Exactly once: where it goes on.
-        self.resumption: Resumption | None = None
-        self._settings = settings
-        self._tasks = tasks
-        # Rows since the last cut.
-        self._results: list[SendResult] = []
-        self._bytes_count = 0
-        # Ends with the error of the cut that is under way, or None.
-        self._under_way: asyncio.Task[Exception | None] | None = None
-
-    def has_room(self, size: int) -> bool:
-        """Whether a row of so many bytes may join what is not cut yet."""
-        return not self._results or self._bytes_count + size <= self._settings.cut_bytes
-
-    def send(self, payload: bytes | None, size: int, **options: Any) -> bool:  # Any: by option
-        """Hand a row to the producer; says whether it is time to cut.
-
-        Raises:
-            ClientError, ServiceError: It can't be sent.
-        """
-        self._results.append(self.producer.send_nowait(payload, **options))
-        self._bytes_count += size
-        return (
-            len(self._results) >= self._settings.cut_messages
-            or self._bytes_count >= self._settings.cut_bytes
-        )
-
-    async def cut(self) -> None:
-        """Begin to send all rows so far, once those before have their receipts.
-
-        Raises:
-            ClientError, ServiceError: One of those before failed.
-        """
-        await self.settle()
-        if self._results:
-            results, self._results, self._bytes_count = self._results, [], 0
-            self._under_way = self._tasks.spawn(self._flush(results), "flush")
-            await asyncio.sleep(0)  # it has taken what is batched, before more is
-
-    async def settle(self) -> None:
-        """Return when what was cut last has its receipts.
-
-        Raises:
-            ClientError, ServiceError: One has none.
-        """
-        if self._under_way is not None:
-            error = await self._under_way
-            self._under_way = None
-            if error is not None:
-                raise error
-
-    async def _flush(self, results: Sequence[SendResult]) -> Exception | None:
-        seconds = self._settings.timeout_seconds
-        try:
-            async with asyncio.timeout(seconds or None):
-                await self.producer.flush()
-        except TimeoutError:
-            return ClientTimeoutError(
-                f"{self.producer.topic()}: {len(results)} rows without receipt after {seconds:g} s"
-            )
-        except PulsarError as error:
-            return error
-        failed = (each.exception() for each in results)
-        return next((failure for failure in failed if failure is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +140,8 @@ class TopicWriter:
         size: int,
         options: dict[str, Any],  # Any: by option
     ) -> None:
-        is_alone = "deliver_at" in options
+        next_id: int | None = None
+        is_alone = "deliver_at" in options or lane.takes_alone(size)
         if self._unit is not None and lane.resumption is not None:
             sequence_id = self._unit.sequence_id(self._rows_count)
             verdict = lane.resumption.judge(sequence_id)
@@ -308,9 +149,15 @@ class TopicWriter:
                 self._skipped += 1
                 return
             is_alone = is_alone or verdict is Verdict.CONFIRM
-            options["sequence_id"] = sequence_id
+            if options or sequence_id != lane.next_id:
+                options["sequence_id"] = sequence_id
+            # Else the producer numbers on by itself, and the row goes the short way.
+            next_id = sequence_id + 1
         if is_alone or not lane.has_room(size):
             await lane.cut()
+        if is_alone and self._unit is not None:
+            await lane.settle()  # it goes out at once, and nothing else may be under way
+        lane.next_id = next_id
         if lane.send(payload, size, **options) or is_alone:
             await lane.cut()
         self._written += 1

@@ -21,8 +21,9 @@ from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
 from pulsar_py.schema import SchemaInfo, StringSchema
 from pulsar_py.spark import topic_writer
 from pulsar_py.spark.exactly_once import UnitOfWork
+from pulsar_py.spark.lanes import ProducerSettings
 from pulsar_py.spark.sink_rows import OutgoingRows
-from pulsar_py.spark.topic_writer import ProducerSettings, RowCounts, TopicWriter
+from pulsar_py.spark.topic_writer import RowCounts, TopicWriter
 from tests.unit.spark.sink_parts import TOPIC, write_options
 
 STRING: SchemaInfo = StringSchema().schema_info()
