@@ -7,19 +7,18 @@
 A new object of a megabyte costs more than what is done with it: the system maps its pages one by
 one, each when it is first written (measured: 0.4 us a KB, and 0.03 us where the pages are there).
 So a large frame is received where it stays, in a buffer of `FrameBuffers`, and handed out as a
-memoryview. Such a buffer is used again once nobody refers to it: no view of it, nor a slice of one.
-So nobody has to give anything back, and nobody's bytes ever change.
+memoryview. Such a buffer is used again once there is no view of it left, nor a slice of one: a
+bytearray says so, since it can't change its size before. So nobody has to give anything back, and
+nobody's bytes ever change.
 
 What always holds: any cut of a stream gives the frames that `FrameDecoder` gives; at most one frame
-is held; a frame that is too long is refused as soon as its size is there. Pure, save that it looks
-at reference counts.
+is held; a frame that is too long is refused as soon as its size is there. Pure.
 
 Source: PulsarDecoder in Pulsar; the pooled buffers of Netty, which count references by hand.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -43,8 +42,6 @@ KEPT_BYTES_LIMIT: Final = 8 * 1024 * 1024
 
 _SMALL_BUFFER_BYTES: Final = 128 * 1024
 _ROUND_BYTES: Final = 64 * 1024
-_NOBODY_REFERS: Final = 3
-"""References to a buffer that only its pool has: the list's, the loop's, and the count's own."""
 
 
 class FrameBuffers:
@@ -63,7 +60,7 @@ class FrameBuffers:
 
     def take(self, size: int) -> memoryview:
         """Memory that nobody else has, with anything in it."""
-        free = [each for each in self._kept if sys.getrefcount(each) == _NOBODY_REFERS]
+        free = [each for each in self._kept if _is_free(each)]
         for buffer in free:
             if len(buffer) >= size:
                 return memoryview(buffer)[:size]
@@ -75,6 +72,15 @@ class FrameBuffers:
             self._kept.append(buffer)
             self._kept_bytes += len(buffer)
         return memoryview(buffer)[:size]
+
+
+def _is_free(buffer: bytearray) -> bool:
+    """Whether there is no view of it; it is left as long as it was."""
+    try:
+        buffer.append(buffer.pop())
+    except BufferError:
+        return False
+    return True
 
 
 class FrameReceiver:
