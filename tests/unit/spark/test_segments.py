@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pulsar_py import Broker
-from pulsar_py.client import Client
+from pulsar_py.client import Client, CompressionType
 from pulsar_py.client.message import Message
 from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.errors import ClientTimeoutError
@@ -86,6 +86,15 @@ async def test_large_batches_come_whole_and_end_with_the_piece(client: Client) -
     runs = [run async for run in source(client).read(Piece(TOPIC, positions[0], positions[200]))]
     assert [type(run) for run in runs] == [ReceivedBatch, ReceivedBatch]
     assert [int(message.data()) for run in runs for message in run] == list(range(200))
+
+
+async def test_compressed_batches_come_whole_too(client: Client) -> None:
+    options = {"batching_enabled": True, "compression_type": CompressionType.ZSTD}
+    positions = await publish(client, 100, batching_max_messages=100, **options)
+    end = Position(positions[0].ledger_id, 99)
+    (run,) = [run async for run in source(client).read(Piece(TOPIC, positions[0], end))]
+    assert isinstance(run, ReceivedBatch)
+    assert run.payloads() == [b"%d" % index for index in range(100)]
 
 
 async def test_a_reconnect_goes_on_behind_the_last_batch(broker: Broker, client: Client) -> None:
