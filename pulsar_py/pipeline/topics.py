@@ -14,6 +14,7 @@ from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted, topic_o
 from pulsar_py.spark.pair_columns import KEY as PAIR
 from pulsar_py.spark.pair_columns import says_separate_keys
 from pulsar_py.spark.schema_copy import topic_schema_option
+from pulsar_py.spark.schema_option import option_has_separate_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,10 +87,10 @@ def with_keys(rows: DataFrame, target: TopicTarget) -> DataFrame:
 
     What is read has bytes for keys, and a message with a key of bytes is another one: clients see
     base64, and its partition is another. A key that is no text fails the job. Pairs whose keys are
-    the messages' bring them along.
+    the messages' bring them along, as the bytes that they are.
     """
-    if has_separate_keys(rows):
-        return rows.drop(KEY)
+    if has_separate_keys(rows) or option_has_separate_keys(target.value_schema):
+        return rows
     if target.has_binary_keys or dict(rows.dtypes).get(KEY) != "binary":
         return rows
     from pyspark.sql import functions  # noqa: PLC0415 - late on purpose

@@ -13,7 +13,8 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.schema import SchemaInfo, SchemaType
+from pulsar_py.schema import KeyValueEncodingType, SchemaInfo, SchemaType
+from pulsar_py.schema.key_value_schema import key_value_encoding_of
 
 
 def schema_option(info: SchemaInfo) -> str:
@@ -52,3 +53,13 @@ def parse_schema_option(name: str, text: str) -> SchemaInfo:
             f'{name}: {text!r:.200} is not {{"type": "AVRO", "schema": "...", "properties": {{}}}}:'
             f" {error}"
         ) from None
+
+
+def option_has_separate_keys(text: str | None) -> bool:
+    """Whether such a text, or none, stands for pairs whose keys are the messages'."""
+    if text is None:
+        return False
+    info = parse_schema_option("valueSchema", text)
+    if info.type is not SchemaType.KEY_VALUE:
+        return False
+    return key_value_encoding_of(info) is KeyValueEncodingType.SEPARATED

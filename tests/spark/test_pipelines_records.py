@@ -277,6 +277,23 @@ def test_the_newest_record_of_each_key_is_kept(
     assert [tuple(row) for row in rows] == [(each, f"n{each}", "me") for each in newest]
 
 
+def test_the_newest_pair_of_each_key_is_kept(
+    spark: SparkSession, cluster: Cluster, topic: str
+) -> None:
+    schema = schemas.KeyValueSchema(
+        schemas.AvroSchema[Any](schema_definition=KEY),
+        schemas.JsonSchema[Any](schema_definition=OLD),
+        KeyValueEncodingType.SEPARATED,
+    )
+    pairs = [KeyValue({"id": each % 3 * 100}, order(each)) for each in range(9)]
+    publish(cluster, topic, schema, *pairs, KeyValue({"id": 100}, None))
+    source = TopicRange(cluster=cluster, topic=topic)
+    to = target_of(cluster, f"{topic}-newest", "newest")
+    compact(spark, CompactSettings(source=source, topic=to))
+    found = [pair for pair, _ in stored(cluster, f"{topic}-newest", schema)]
+    assert sorted(found, key=lambda pair: pair.key["id"]) == [pairs[6], pairs[8]]
+
+
 # --- aggregate and report ------------------------------------------------------------------------
 
 

@@ -7,7 +7,11 @@ import pytest
 from pulsar_py import schema as schemas
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.schema import SchemaInfo, SchemaType
-from pulsar_py.spark.schema_option import parse_schema_option, schema_option
+from pulsar_py.spark.schema_option import (
+    option_has_separate_keys,
+    parse_schema_option,
+    schema_option,
+)
 
 PAIRS = schemas.KeyValueSchema(schemas.StringSchema(), schemas.Int64Schema()).schema_info()
 AVRO = SchemaInfo(SchemaType.AVRO, "R", b'{"type":"record","name":"R","fields":[]}', {"a": "1"})
@@ -37,3 +41,13 @@ def test_the_form_of_the_administration_is_taken() -> None:
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"valueSchema: .* is not"):
         parse_schema_option("valueSchema", text)
+
+
+def test_separate_keys_are_told() -> None:
+    separated = schemas.KeyValueSchema(
+        schemas.StringSchema(), schemas.Int64Schema(), schemas.KeyValueEncodingType.SEPARATED
+    ).schema_info()
+    assert option_has_separate_keys(schema_option(separated))
+    assert not option_has_separate_keys(schema_option(PAIRS))
+    assert not option_has_separate_keys(schema_option(AVRO))
+    assert not option_has_separate_keys(None)
