@@ -114,7 +114,7 @@ class AcknowledgmentsGroupingTracker:
 
     def acknowledge(self, entry: ReceivedEntry, batch_index: int) -> bool:
         """A message is done; whether its whole entry is."""
-        # Hot path: consume in `make bench-client`. In order: 0.05 us instead of 0.15.
+        # Hot path: consume in `make bench-client`. In order: 0.09 us instead of 0.17.
         if batch_index == entry.next_unacked and not self._is_batch_index_enabled:
             entry.next_unacked = batch_index + 1
             if batch_index + 1 < entry.unacked_end:
