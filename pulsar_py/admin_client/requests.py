@@ -46,13 +46,13 @@ class AdminSettings:
     """How to reach the administration."""
 
     url: str
-    token: str | None = None
-    user: str | None = None
+    token: str | None = field(default=None, repr=False)
+    user: str | None = field(default=None, repr=False)
     """`name:password` of basic authentication."""
     tls_trust_certs_file: Path | str | None = None
     allows_insecure_tls: bool = False
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def hosts(self) -> list[tuple[str, str]]:
         """Scheme and `host:port` of each host.

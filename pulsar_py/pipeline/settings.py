@@ -52,7 +52,7 @@ class Cluster:
     service_url: str
     admin_url: str | None = None
     # Further options of the connector, `pulsar.client.*` above all.
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def connector_options(self) -> dict[str, str]:
         """What the connector is told of it."""

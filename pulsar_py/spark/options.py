@@ -100,11 +100,11 @@ class ClientOptions:
 
     service_url: str
     admin_url: str | None
-    # Lower-cased names behind `pulsar.client.` and so on, as given.
-    client: Mapping[str, str] = field(default_factory=dict)
-    reader: Mapping[str, str] = field(default_factory=dict)
-    producer: Mapping[str, str] = field(default_factory=dict)
-    admin: Mapping[str, str] = field(default_factory=dict)
+    # Lower-cased names behind `pulsar.client.` and so on, as given. Tokens are among them.
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    reader: Mapping[str, str] = field(default_factory=dict, repr=False)
+    producer: Mapping[str, str] = field(default_factory=dict, repr=False)
+    admin: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,3 +59,8 @@ def test_nobody_answers() -> None:
 )
 def test_reasons(answer: bytes, reason: str) -> None:
     assert reason_of(answer) == reason
+
+
+def test_secrets_are_not_shown() -> None:
+    settings = AdminSettings(url="http://a", token="abcd", user="me:efgh", headers={"x": "ijkl"})
+    assert not any(secret in repr(settings) for secret in ("abcd", "efgh", "ijkl"))

@@ -139,3 +139,8 @@ def test_assignments() -> None:
 
 def test_names_in_sql() -> None:
     assert quoted("a`b") == "`a``b`"
+
+
+def test_options_of_clusters_are_not_shown() -> None:
+    cluster = Cluster(service_url="pulsar://a", options={"pulsar.client.authParams": "abcd"})
+    assert "abcd" not in repr(cluster)

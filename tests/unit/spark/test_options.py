@@ -145,3 +145,9 @@ def test_a_bad_write_names_the_option_and_the_value(options: dict[str, str], mes
 def test_without_a_service_url_nothing_is_tried() -> None:
     with pytest.raises(ConfigurationError, match=r"service\.url is missing"):
         ReadOptions.parse({"topic": "t"}, is_streaming=False)
+
+
+def test_settings_of_clients_are_not_shown() -> None:
+    client = write(topic="t", **{"pulsar.client.authParams": "token:abcd"}).client
+    assert client.client == {"authparams": "token:abcd"}
+    assert "abcd" not in repr(client)
