@@ -23,6 +23,7 @@ PRINTED = {
     "read_range.py": ["since then: 50", "are 150"],
     "records.py": ["'sensor', 'celsius'", "sensor-0 14.5", "sensor-1 15.0"],
     "key_values.py": ["item-0 54", "item-1 56", "item-2 58"],
+    "pipeline_export.py": ["100 rows exported", "0 rows since then", "page-0 34", "page-2 33"],
     "columns.py": ["['__entryId', '__publishTime'] 10", "'__producerName'", "b'"],
     "stream_to_parquet.py": ["100 rows in the lake", "130 rows in the lake"],
     "exactly_once.py": ["100 messages copied, 100 different"],
