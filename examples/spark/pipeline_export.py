@@ -20,13 +20,15 @@ admin_url = sys.argv[2] if len(sys.argv) > 2 else "http://localhost:8080"
 directory = Path(sys.argv[3] if len(sys.argv) > 3 else mkdtemp())
 spark = SparkSession.builder.master("local[2]").getOrCreate()
 
-visits = {"service.url": url, "topic": "spark-visits"}
+visits = {"service.url": url, "topic": "spark-page-views"}
 rows = spark.range(100).selectExpr("concat('page-', id % 3) AS page", "id AS visitor")
 rows.write.format("pulsar").mode("append").options(**visits).save()
 
 target = Target.parse(f"parquet:{directory / 'visits'}")
 settings = ExportSettings(
-    source=TopicRange(cluster=Cluster(service_url=url, admin_url=admin_url), topic="spark-visits"),
+    source=TopicRange(
+        cluster=Cluster(service_url=url, admin_url=admin_url), topic="spark-page-views"
+    ),
     lake=LakeSettings(target=target, partition_by=[PartitionColumn.parse("page")]),
     streaming=Streaming(checkpoint=default_checkpoint(target)),
 )
