@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeVar
@@ -330,8 +330,11 @@ class _Given:
         given = [name for name in names if values[name] is not None]
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
+            near = {each.lower(): each for each in names}
+            hints = [f"; {name!r} is no option{hint}" for name, hint in self._unknown(near)]
             raise ConfigurationError(
                 f"exactly one of topic, topics and topicsPattern is needed, found {found}"
+                + "".join(hints)
             )
         value = values[given[0]] or ""
         parts = tuple(part.strip() for part in value.split(",") if part.strip())
@@ -423,6 +426,12 @@ class _Given:
         self._known[name.lower()] = name
         if name.lower() in self._values:
             raise ConfigurationError(f"{name}: {self._values[name.lower()]!r}: {why}")
+
+    def _unknown(self, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Names nobody has asked for yet that are near one of these, each with the hint."""
+        for name in self._values:
+            if name not in self._known and (hint := _nearest(name, known)):
+                yield name, hint
 
     def refuse_unknown(self) -> None:
         """What nobody has asked for is a mistake."""

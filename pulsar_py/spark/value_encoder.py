@@ -120,13 +120,36 @@ def _fits(columns: Shape, topic_schema: SchemaInfo) -> bool:
             raise ConfigurationError(
                 f"column {name}: {kind}, where the topic's schema has {known[name]}"
             )
+    required = [
+        text["name"]
+        for text, child in zip(definition["fields"], shape.children, strict=True)
+        if not child.is_nullable and "default" not in text
+    ]
+    _refuse_unreadable(columns, known, required)
     if any(known.get(name) != kind for name, kind in written.items()):
         return False
-    if any(_has_members(each) for each in known.values()):
-        return False
-    return all(
-        text["name"] in written or child.is_nullable or "default" in text
-        for text, child in zip(definition["fields"], shape.children, strict=True)
+    return not any(_has_members(each) for each in known.values())
+
+
+def _refuse_unreadable(
+    columns: Shape, known: Mapping[str, pa.DataType], required: Sequence[str]
+) -> None:
+    """What neither side could read of the other, whatever a broker lets pass."""
+    written = [field.name for field in columns.arrow_type]
+    new = [
+        name
+        for name, child in zip(written, columns.children, strict=True)
+        if name not in known and not child.is_nullable
+    ]
+    missing = [name for name in required if name not in written]
+    if new:
+        why = f"{', '.join(new)}: not in the topic's schema, and never null: older messages lack it"
+    elif missing:
+        why = f"{', '.join(missing)}: required by the topic's schema, and not written"
+    else:
+        return
+    raise ConfigurationError(
+        f"columns {', '.join(written)} do not go with the topic's {', '.join(known)}: {why}"
     )
 
 

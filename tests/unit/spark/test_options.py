@@ -88,6 +88,11 @@ def test_different_schemas_mean_raw_values() -> None:
     assert read(undecodable="column").undecodable is UndecodableMode.COLUMN
 
 
+def test_a_misspelt_topic_is_pointed_at() -> None:
+    with pytest.raises(ConfigurationError, match="'topci' is no option, did you mean 'topic'"):
+        ReadOptions.parse({"service.url": "pulsar://h:6650", "topci": "t"}, is_streaming=False)
+
+
 def test_writing_to_one_topic_exactly_once() -> None:
     options = write(topic="t", deliveryGuarantee="exactly-once", sequenceOrder="columns:a, b")
     assert options.guarantee is DeliveryGuarantee.EXACTLY_ONCE

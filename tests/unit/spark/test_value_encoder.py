@@ -136,8 +136,8 @@ def test_the_topic_s_definition_is_taken_where_the_columns_fit_it() -> None:
     "fields",
     [
         [{"name": "id", "type": "int"}],
-        [ID, {"name": "required", "type": "int"}],
-        [{"name": "other", "type": "long"}],
+        [{"name": "id", "type": "int"}, {"name": "other", "type": "int", "default": 3}],
+        [{"name": "other", "type": ["null", "long"], "default": None}],
         [{"name": "id", "type": ["string", "long"]}],
     ],
 )
@@ -146,6 +146,24 @@ def test_a_definition_that_does_not_fit_is_left_to_the_broker(fields: Any) -> No
         pa.schema({"id": pa.int64(), "more": pa.int64()}), topic_with(*fields)
     ).schema_info
     assert json.loads(info.data)["name"] == "topLevelRecord"
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        (
+            [pa.field("foo", pa.int64(), nullable=False), pa.field("id", pa.int64())],
+            "columns foo, id do not go with the topic's id: foo: not in the topic's schema",
+        ),
+        (
+            [pa.field("foo", pa.int64()), pa.field("bar", pa.int64())],
+            "columns foo, bar do not go with the topic's id: id: required by the topic's schema",
+        ),
+    ],
+)
+def test_what_would_make_messages_unreadable_is_refused(schema: Any, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=text):
+        encoder_of(pa.schema(schema), topic_with(ID))
 
 
 def test_null_where_the_topic_has_none_is_an_error() -> None:
