@@ -53,7 +53,7 @@ from pulsar_py.pipeline.settings import (
 )
 from pulsar_py.pipeline.submit import submit_line, submit_note
 from pulsar_py.pipeline.tables import Target
-from pulsar_py.pipeline.watch import Watch
+from pulsar_py.pipeline.watch import StoppedError, Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,6 +107,8 @@ def _run_spark(
         def attempt() -> None:
             if not session:
                 session.append(open_session(settings))
+            if watch.stop.is_set():
+                raise StoppedError
             job(session[0], watch)
 
         try:

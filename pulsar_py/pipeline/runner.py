@@ -19,6 +19,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -71,20 +72,58 @@ class SessionSettings:
 
 
 def open_session(settings: SessionSettings) -> SparkSession:
-    """A session with the connector registered; starting Java takes some seconds."""
+    """A session with the connector registered; starting Java takes some seconds.
+
+    It is made in a thread of its own, because PySpark takes SIGINT for itself when it starts in the
+    main one: its handler raises KeyboardInterrupt in the middle of a call to Java.
+    """
     prepare_environment(os.environ, resolves=_own_name_resolves())
+    opened: Future[SparkSession] = Future()
+
+    def run() -> None:
+        try:
+            opened.set_result(_start_session(settings))
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            opened.set_exception(error)
+
+    threading.Thread(target=run, name="pulsar-py session", daemon=True).start()
+    session = opened.result()
+    _activate(session)
+    return session
+
+
+def _start_session(settings: SessionSettings) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - late on purpose
 
     from pulsar_py.spark.source import PulsarDataSource  # noqa: PLC0415 - needs pyspark
 
-    builder = SparkSession.builder.appName(settings.app_name)
+    conf = {**DEFAULT_CONF, **settings.conf, "spark.app.name": settings.app_name}
     if settings.master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:
-        builder = builder.master(settings.master or DEFAULT_MASTER)
-    for name, value in {**DEFAULT_CONF, **settings.conf}.items():
+        conf["spark.master"] = settings.master or DEFAULT_MASTER
+    _start_java(conf)
+    builder = SparkSession.builder
+    for name, value in conf.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.dataSource.register(PulsarDataSource)
     return session
+
+
+def _start_java(conf: Mapping[str, str]) -> None:
+    """Start Java out of the reach of the terminal's Ctrl-C, which is ours to obey.
+
+    PySpark has Java ignore it, but not the Python workers that Java starts. Java ends when its
+    standard input does, so it does not outlive this process.
+    """
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - late on purpose
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - the same
+
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
+        return  # it runs
+    prepared = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+    start: Any = launch_gateway  # has no types
+    gateway = start(prepared, {"start_new_session": True})
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - no public call takes one
 
 
 def prepare_environment(environ: MutableMapping[str, str], *, resolves: bool) -> None:
@@ -219,12 +258,15 @@ def _stop(query: StreamingQuery) -> None:
 
 @contextmanager
 def stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT mean the wish to stop; a second one ends the process as ever."""
+    """SIGTERM and SIGINT mean the wish to stop; a second one ends the process at once.
+
+    At once means by the system: an exception in the middle of a call to Java only makes more.
+    """
     before: dict[signal.Signals, Any] = {}  # Any: handlers, as `signal` has them
 
     def on_signal(number: int, _frame: object) -> None:
         stop.set()
-        signal.signal(number, before[signal.Signals(number)])
+        signal.signal(number, signal.SIG_DFL)
 
     for each in (signal.SIGTERM, signal.SIGINT):
         before[each] = signal.signal(each, on_signal)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -375,10 +376,11 @@ def subscribe(cluster: Cluster, topic: str, name: str) -> None:
 # --- the command ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_continuous_export_ends_on_a_signal(
-    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """In a process of its own, where Java is started again."""
+    """In a process of its own, where Java is started again; Ctrl-C goes to the whole group."""
     publish(cluster, topic, range(10))
     assert cluster.admin_url is not None
     arguments = ["export", "--topic", topic, "--to", f"parquet:{tmp_path / 'table'}"]
@@ -390,16 +392,21 @@ def test_a_continuous_export_ends_on_a_signal(
         [sys.executable, "-c", program, "pipeline", *arguments],
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     ) as process:
         assert process.stderr is not None
         events = []
+        others = []
         for line in process.stderr:
             if not line.startswith("{"):
-                continue  # Java's
+                others.append(line)  # Java's
+                continue
             events.append(json.loads(line)["event"])
             if events[-1] == "committed":
-                process.send_signal(signal.SIGTERM)
+                os.killpg(process.pid, number)
         assert process.wait() == 0
     assert events[0] == "started"
     assert events[-1] == "stopped"
+    assert events.count("stopped") == 1
+    assert not [line for line in others if "Traceback" in line or "Interrupt" in line], others
     assert spark.read.parquet(str(tmp_path / "table")).count() == 10
