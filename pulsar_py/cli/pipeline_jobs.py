@@ -27,9 +27,11 @@ from pulsar_py.cli.pipeline_options import (
     streaming_of,
     table_or_topic,
     target_of,
+    without_variables,
 )
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, PulsarError
+from pulsar_py.pipeline.jobs import Job
 from pulsar_py.pipeline.lags import HEADERS, lag_cells, lag_line
 from pulsar_py.pipeline.progress import reporter
 from pulsar_py.pipeline.runner import (
@@ -59,8 +61,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-Job = Callable[["SparkSession", Watch], object]
-
 MAX_RESTARTS = 3
 
 
@@ -77,8 +77,9 @@ def run(name: str, options: Options, arguments: Sequence[str]) -> int:
         if name == "lag":
             return _run_lag(options)
         conf = parse_assignments(options["conf"], "--conf")
-        job = JOBS[name](options)
-        if options["print_submit"]:
+        is_printed = options["print_submit"]
+        job = JOBS[name](without_variables(options) if is_printed else options)
+        if is_printed:
             master = options["master"] or "spark://HOST:7077"
             main_file = commands.__file__
             print(submit_line(main_file, arguments, master=master, conf=conf))  # noqa: T201 - the result
@@ -106,10 +107,11 @@ def _run_spark(
 
         def attempt() -> None:
             if not session:
+                job.check()
                 session.append(open_session(settings))
             if watch.stop.is_set():
                 raise StoppedError
-            job(session[0], watch)
+            job.work(session[0], watch)
 
         try:
             return run_with_restarts(
@@ -146,7 +148,12 @@ def export_job(options: Options) -> Job:
         where=options["where"],
         select=options["select"],
     )
-    return lambda session, watch: export(session, settings, watch)
+    return Job(
+        work=lambda session, watch: export(session, settings, watch),
+        source=settings.source,
+        is_streaming=True,
+        table=target,
+    )
 
 
 def copy_job(options: Options) -> Job:
@@ -163,7 +170,12 @@ def copy_job(options: Options) -> Job:
         where=options["where"],
         select=options["select"],
     )
-    return lambda session, watch: copy(session, settings, watch)
+    return Job(
+        work=lambda session, watch: copy(session, settings, watch),
+        source=settings.source,
+        is_streaming=settings.streaming is not None,
+        target=settings.target,
+    )
 
 
 def replay_job(options: Options) -> Job:
@@ -185,8 +197,12 @@ def replay_job(options: Options) -> Job:
         name=name,
         where=options["where"],
     )
-    settings.as_copy()  # refuses an empty range before Spark is started
-    return lambda session, watch: replay(session, settings, watch)
+    made = settings.as_copy()  # refuses an empty range
+    return Job(
+        work=lambda session, watch: replay(session, settings, watch),
+        source=made.source,
+        target=settings.target,
+    )
 
 
 def backfill_job(options: Options) -> Job:
@@ -207,7 +223,11 @@ def backfill_job(options: Options) -> Job:
         where=options["where"],
         select=options["select"],
     )
-    return lambda session, watch: backfill(session, settings, watch)
+    return Job(
+        work=lambda session, watch: backfill(session, settings, watch),
+        target=settings.target,
+        table=settings.source,
+    )
 
 
 def aggregate_job(options: Options) -> Job:
@@ -235,7 +255,13 @@ def aggregate_job(options: Options) -> Job:
         streaming=None if checkpoint is None else streaming_of(options, checkpoint),
         **table_or_topic(options),
     )
-    return lambda session, watch: aggregate(session, settings, watch)
+    return Job(
+        work=lambda session, watch: aggregate(session, settings, watch),
+        source=settings.source,
+        is_streaming=settings.streaming is not None,
+        target=settings.topic,
+        table=None if settings.lake is None else settings.lake.target,
+    )
 
 
 def compact_job(options: Options) -> Job:
@@ -247,7 +273,12 @@ def compact_job(options: Options) -> Job:
 
     source = range_of(options, options["topic"])
     settings = CompactSettings(source=source, **table_or_topic(options))
-    return lambda session, watch: compact(session, settings, watch)
+    return Job(
+        work=lambda session, watch: compact(session, settings, watch),
+        source=source,
+        target=settings.topic,
+        table=None if settings.lake is None else settings.lake.target,
+    )
 
 
 def report_job(options: Options) -> Job:
@@ -260,7 +291,10 @@ def report_job(options: Options) -> Job:
     source = range_of(options, options["topic"])
     admin = None if source.cluster.admin_url is None else admin_of(options, source.cluster)
     settings = ReportSettings(source=source, page=options["page"], admin=admin)
-    return lambda session, watch: report(session, settings, watch)
+    return Job(
+        work=lambda session, watch: report(session, settings, watch),
+        source=source,
+    )
 
 
 JOBS: Mapping[str, Callable[[Options], Job]] = {

@@ -83,6 +83,21 @@ def token_value(token: str | None) -> str | None:
         raise ConfigurationError(f"--token: {value}: {error.strerror}") from error
 
 
+def without_variables(options: Options) -> Options:
+    """The same without secrets that stand in variables, which may be set elsewhere only."""
+    tokens = {
+        name: None
+        for name in ("token", "to_token")
+        if (options.get(name) or "").startswith(ENVIRONMENT)
+    }
+    kept = tuple(
+        each
+        for each in options["connector_options"]
+        if not each.partition("=")[2].startswith(ENVIRONMENT)
+    )
+    return {**options, **tokens, "connector_options": kept}
+
+
 def redactor_of(options: Options) -> Redactor:
     """What takes the secrets of a command line out of texts."""
     given = [options.get("token"), options.get("to_token")]

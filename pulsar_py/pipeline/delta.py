@@ -30,7 +30,7 @@ try:
     import deltalake
     from deltalake import transaction as actions
 except ImportError as error:
-    raise ConfigurationError("delta tables need: pip install pulsar_py[lake]") from error
+    raise ConfigurationError("delta tables need: pip install 'pulsar_py[spark,lake]'") from error
 
 
 class DeltaLakeTable:

@@ -335,7 +335,7 @@ def run_with_restarts(
 
 _FINAL: Final = re.compile(
     r"\b(?:(?:Invalid)?Configuration|InvalidServiceUrl|InvalidTopicName|Authentication|Authorization"
-    r"|IncompatibleSchema|SchemaSerialization|SinkReplay|NotAllowed|TableSchema|DataLoss)Error\b"
+    r"|TopicNotFound|IncompatibleSchema|SchemaSerialization|SinkReplay|NotAllowed|TableSchema|DataLoss)Error\b"
     r"|\[(?:UNRESOLVED_|PARSE_|DATATYPE_MISMATCH|INVALID_|MISSING_|TABLE_OR_VIEW_NOT_FOUND)"
 )
 _ERROR_LINE: Final = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception)): (.+)$")

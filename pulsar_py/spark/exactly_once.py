@@ -297,7 +297,8 @@ def check_deduplication(statuses: Mapping[str, str | None]) -> None:
         if status != "Enabled":
             raise ConfigurationError(
                 f"deliveryGuarantee: 'exactly-once': deduplication of {topic} is"
-                f" {status or 'unknown'}; enable it for the topic, the namespace"
-                " (pulsar-admin namespaces set-deduplication) or the broker"
-                " (brokerDeduplicationEnabled)"
+                f" {status or 'unknown'}; enable it for the broker"
+                " (brokerDeduplicationEnabled=true) or for the namespace (POST"
+                f" /admin/v2/namespaces/{TopicName.parse(topic).namespace_name}/deduplication with"
+                " the body true), or take at-least-once (pipelines: --guarantee at-least-once)"
             )

@@ -29,10 +29,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pulsar_py.client import Client
-from pulsar_py.client.http_lookup import HttpLookup
-from pulsar_py.client.service_url import ServiceUrl
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.schema import SchemaInfo, SchemaType
+from pulsar_py.spark.checks import deduplication_of
 from pulsar_py.spark.contact import naming_options
 from pulsar_py.spark.exactly_once import (
     Origin,
@@ -215,20 +214,8 @@ async def _ask_cluster(
     # Makes a topic that is not there yet, and tells whether we and our schema are let in.
     await (await client.create_producer(partitions[0], **settings.arguments)).close()
     if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-        check_deduplication(await _deduplication(client, options, partitions))
+        check_deduplication(await deduplication_of(client, options, partitions))
     return partitions
-
-
-async def _deduplication(
-    client: Client, options: WriteOptions, partitions: Sequence[str]
-) -> Mapping[str, str | None]:
-    """What the broker says of each partition."""
-    assert options.client.admin_url is not None, "exactly once was refused without"
-    rest = HttpLookup(client.context, ServiceUrl.parse(options.client.admin_url))
-    try:
-        return {topic: (await rest.stats(topic)).get("deduplicationStatus") for topic in partitions}
-    finally:
-        await rest.close()
 
 
 # --- in tasks ------------------------------------------------------------------------------------

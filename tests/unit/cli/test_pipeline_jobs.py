@@ -16,7 +16,9 @@ def test_each_command_has_its_job() -> None:
 
 @pytest.mark.parametrize("name", list(NEEDED))
 def test_settings_are_made_without_spark(name: str) -> None:
-    assert callable(JOBS[name](options(name)))
+    job = JOBS[name](options(name))
+    assert callable(job.work)
+    assert job.source or job.target or job.table
 
 
 @pytest.mark.parametrize(
@@ -79,3 +81,10 @@ def test_errors_before_spark_show_no_secret(name: str, capsys: pytest.CaptureFix
     told = capsys.readouterr()
     assert "pulsar-py: " in told.err
     assert MARKER not in told.out + told.err
+
+
+def test_the_line_for_spark_submit_needs_no_variable(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--token", "env:NO_SUCH", "--option", "pulsar.client.authParams=env:NOR_THIS"]
+    arguments = ["copy", *NEEDED["copy"], *words, "--print-submit"]
+    assert run("copy", options("copy", *words, "--print-submit"), arguments) == 0
+    assert "--token env:NO_SUCH" in capsys.readouterr().out

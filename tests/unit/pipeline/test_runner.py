@@ -114,6 +114,8 @@ def test_signals_mean_the_wish_to_stop(number: signal.Signals) -> None:
     [
         (WORKER_ERROR, True),
         ("[UNRESOLVED_COLUMN.WITH_SUGGESTION] no such column", True),
+        ("pulsar_py.common.errors.TopicNotFoundError: nosuch: there is no such topic", True),
+        ("pulsar_py.common.errors.AuthorizationError: not you", True),
         ("pulsar_py.common.errors.ConnectError: refused", False),
         ("Task lost", False),
     ],

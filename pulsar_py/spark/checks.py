@@ -1,0 +1,98 @@
+"""What a cluster would refuse, asked without Spark and before it is started (edge).
+
+Starting Java takes seconds, and an error of a task comes behind its traceback. What can be known
+from options and the cluster alone is asked here: whether options are known, whether there are
+topics and whether we are let in, and whether a broker drops what is sent twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pulsar_py.client import Client
+from pulsar_py.client.http_lookup import HttpLookup
+from pulsar_py.client.service_url import ServiceUrl
+from pulsar_py.common.errors import TopicNotFoundError
+from pulsar_py.spark.catalog import TopicCatalog
+from pulsar_py.spark.contact import naming_options
+from pulsar_py.spark.exactly_once import check_deduplication, check_options
+from pulsar_py.spark.options import DeliveryGuarantee, ReadOptions, WriteOptions
+from pulsar_py.spark.runtime import runtime
+
+
+def check_read(options: Mapping[str, str], *, is_streaming: bool) -> None:
+    """Refuse a read that can't begin.
+
+    Raises:
+        ConfigurationError: An option is unknown, or has a wrong value.
+        TopicNotFoundError: There is no such topic, and the read would not wait for it.
+        ServiceError, ClientError: The cluster does not let us in, or is not there.
+    """
+    parsed = ReadOptions.parse({**options}, is_streaming=is_streaming)
+    if parsed.waits_for_topics:
+        return
+    shared = runtime()
+
+    async def ask() -> None:
+        async with shared.clients.client(parsed.client) as client:
+            catalog = TopicCatalog(client, parsed)
+            try:
+                await catalog.partitions()
+                # Without the REST API the question would make the topic.
+                if parsed.client.admin_url is None or not parsed.fail_on_data_loss:
+                    return
+                for name in parsed.topics.names:
+                    await _check_topic(client, catalog, name)
+            finally:
+                await catalog.close()
+
+    with naming_options(parsed.client):
+        shared.loop.call(ask())
+
+
+async def _check_topic(client: Client, catalog: TopicCatalog, name: str) -> None:
+    partitions = await client.get_topic_partitions(name)
+    try:
+        await catalog.layout(partitions[0])
+    except TopicNotFoundError as error:
+        raise TopicNotFoundError(f"{name}: there is no such topic") from error
+
+
+def check_write(options: Mapping[str, str]) -> None:
+    """Refuse a write that can't keep its guarantee; makes the topic if it is not there.
+
+    Raises:
+        ConfigurationError: An option is wrong, or deduplication is off.
+        ServiceError, ClientError: The cluster does not let us in, or is not there.
+    """
+    parsed = WriteOptions.parse({**options})
+    check_options(parsed)
+    topic = parsed.topic
+    if topic is None or parsed.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+        return
+    shared = runtime()
+
+    async def ask() -> None:
+        async with shared.clients.client(parsed.client) as client:
+            partitions = await client.get_topic_partitions(topic)
+            try:
+                statuses = await deduplication_of(client, parsed, partitions)
+            except TopicNotFoundError:
+                await (await client.create_producer(partitions[0])).close()
+                statuses = await deduplication_of(client, parsed, partitions)
+            check_deduplication(statuses)
+
+    with naming_options(parsed.client):
+        shared.loop.call(ask())
+
+
+async def deduplication_of(
+    client: Client, options: WriteOptions, partitions: Sequence[str]
+) -> Mapping[str, str | None]:
+    """What the broker says of each partition: `Enabled`, `Disabled`, ..."""
+    assert options.client.admin_url is not None, "exactly once was refused without"
+    rest = HttpLookup(client.context, ServiceUrl.parse(options.client.admin_url))
+    try:
+        return {topic: (await rest.stats(topic)).get("deduplicationStatus") for topic in partitions}
+    finally:
+        await rest.close()
