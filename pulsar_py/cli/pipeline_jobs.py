@@ -32,7 +32,7 @@ from pulsar_py.cli.pipeline_options import (
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.pipeline.jobs import Job
-from pulsar_py.pipeline.lags import HEADERS, lag_cells, lag_line
+from pulsar_py.pipeline.lags import HEADERS, Lag, lag_block, lag_cells, lag_line
 from pulsar_py.pipeline.progress import reporter
 from pulsar_py.pipeline.runner import (
     DEFAULT_MASTER,
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 
 MAX_RESTARTS = 3
+_MAX_WIDTH = 10_000
 
 
 def run(name: str, options: Options, arguments: Sequence[str]) -> int:
@@ -327,8 +328,20 @@ def _run_lag(options: Options) -> int:
     if options["output"] == "json":
         print(*lines, sep="\n")  # noqa: T201 - the result
         return EXIT_DONE
+    _show_lags(lags)
+    return EXIT_DONE
+
+
+def _show_lags(lags: Sequence[Lag]) -> None:
+    """As a table, however wide, unless a terminal is too narrow for it: nothing is cut off."""
     table = Table(*HEADERS)
     for each in lags:
         table.add_row(*lag_cells(each))
-    Console().print(table)
-    return EXIT_DONE
+    console = Console(soft_wrap=True, markup=False, highlight=False)
+    width = Console(width=_MAX_WIDTH).measure(table).maximum
+    if console.is_terminal and width > console.width:
+        for each in lags:
+            console.print(lag_block(each))
+        return
+    console.width = width
+    console.print(table)

@@ -136,6 +136,13 @@ def lag_cells(lag: Lag) -> Sequence[str]:
     )
 
 
+def lag_block(lag: Lag) -> str:
+    """A lag as two lines, for where a row of a table would not fit."""
+    topic, name, *rest = lag_cells(lag)
+    numbers = [f"{header} {cell}" for header, cell in zip(HEADERS[2:], rest, strict=True) if cell]
+    return f"{topic}  {name}\n    {', '.join(numbers)}"
+
+
 def duration_text(seconds: float | None) -> str:
     """`2d 3h`, `5m 10s`, `7s`; empty for None."""
     if seconds is None:

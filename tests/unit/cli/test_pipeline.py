@@ -85,6 +85,17 @@ async def test_lags_as_json_and_as_a_table(pulsar_broker: BrokerThread, tmp_path
     code, output = run("lag", "--admin-url", url, "--topic", "slow-topic")
     assert code == 0
     assert "slow" in output
+    long = "a-topic-with-a-name-that-is-too-long-for-eighty-columns-beside-numbers"
+    async with Client(pulsar_broker.service_url) as client:
+        await (await client.subscribe(long, "and-so-is-its-subscription")).close()
+    for environ in ({"COLUMNS": "80"}, {"COLUMNS": "80", "FORCE_COLOR": "1"}):
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in environ.items():
+                patch.setenv(name, value)
+            code, output = run("lag", "--admin-url", url, "--topic", long)
+        assert code == 0
+        assert f"public/default/{long}" in output, "nothing is cut off"
+        assert "and-so-is-its-subscription" in output
 
 
 def test_nobody_answers() -> None:

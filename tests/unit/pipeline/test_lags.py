@@ -15,6 +15,7 @@ from pulsar_py.pipeline.lags import (
     age_of,
     checkpoint_lag,
     duration_text,
+    lag_block,
     lag_cells,
     lag_line,
     subscription_lags,
@@ -92,3 +93,10 @@ def test_lengths_of_time(seconds: float | None, text: str) -> None:
 
 def test_clocks_that_differ_make_no_negative_age() -> None:
     assert (age_of(2000, 1000), age_of(1000, 3999)) == (0, 2)
+
+
+def test_two_lines_for_narrow_terminals() -> None:
+    assert lag_block(LAG) == (
+        "a/b/t  s\n    type Shared, backlog 100, bytes 5,000, age 1m 30s, in/s 5.0, out/s 15.0,"
+        " drained in 10s"
+    )
