@@ -218,7 +218,7 @@ class ConnectionHandler:
         seconds = self._context.config.operation_timeout_seconds
         tried = tried_text(seconds - left, seconds)
         raise ClientTimeoutError(
-            f"{self.description}: not open within {tried}, last: {error}"
+            f"{self.description}: not open after {tried}, last: {error}"
         ) from error
 
     async def grab_cnx(self) -> ClientCnx:

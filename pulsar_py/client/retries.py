@@ -133,7 +133,7 @@ async def repeat(
             if previous is not None and now >= deadline and isinstance(error, ClientTimeoutError):
                 # Cut short: what it had too little time for says nothing, what went before does.
                 raise ClientTimeoutError(
-                    f"{subject}: no success in {timeout_seconds:g} s, last: {previous}"
+                    f"{subject}: no answer in {timeout_seconds:g} s, last: {previous}"
                 ) from previous
             if now + delay >= deadline:
                 raise _over(error, subject, now - begin, timeout_seconds) from error
@@ -148,9 +148,9 @@ def _over(
     if isinstance(error, ServiceError | ClientTimeoutError):
         return error
     tried = tried_text(tried_seconds, timeout_seconds)
-    return ClientTimeoutError(f"{subject}: no success in {tried}, last: {error}")
+    return ClientTimeoutError(f"{subject}: no answer in {tried}, last: {error}")
 
 
 def tried_text(tried_seconds: float, timeout_seconds: float) -> str:
     """How long it was tried, where the next attempt would have come after the time-out."""
-    return f"{tried_seconds:.1f} s (the next attempt would come after the {timeout_seconds:g} s)"
+    return f"{tried_seconds:.1f} s, gave up (operation time-out {timeout_seconds:g} s)"
