@@ -168,8 +168,8 @@ def _backlog_label(backlog: Backlog, traffic: Traffic) -> str:
 
 
 def time_text(millis: int) -> str:
-    """`2026-01-31 10:15:30`."""
-    return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """`2026-01-31 10:15:30 UTC`."""
+    return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 _STYLE: Final = """

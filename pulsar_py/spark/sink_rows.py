@@ -138,8 +138,10 @@ class SinkColumns:
         values = tuple(name for name in rest if name.lower() not in known)
         if not values:
             raise ConfigurationError(f"no column has a value: {', '.join(schema.names)}")
-        if ignored := [name for name in rest if name.lower() in known]:
-            logger.warning("columns that only a broker sets", extra={"columns": ignored})
+        # Every read has the usual ones, so a copy has them without being asked.
+        usual = {name.lower() for name in METADATA_COLUMNS}
+        if ignored := [name for name in rest if name.lower() in known - usual]:
+            logger.warning("not sent, because only a broker sets them: %s", ", ".join(ignored))
         return cls(values=values, **roles)
 
     @property

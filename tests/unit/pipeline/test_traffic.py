@@ -96,3 +96,7 @@ def test_times_without_messages_are_shown() -> None:
 def test_there_are_not_too_many_columns(span_seconds: int) -> None:
     length = bucket_seconds(0, span_seconds * 1000)
     assert span_seconds / length <= MAX_BUCKETS
+
+
+def test_times_say_their_zone() -> None:
+    assert "1970-01-01 00:01:40 UTC" in page(TRAFFIC)

@@ -56,11 +56,13 @@ def test_the_option_topic_goes_before_the_column() -> None:
     assert SinkColumns.of(schema, write_options(topic="")).topic == "__topic"
 
 
-def test_what_only_a_broker_sets_is_left_out() -> None:
-    schema = pa.schema(
-        [("value", pa.binary()), ("__messageId", pa.binary()), ("__ledgerId", pa.int64())]
-    )
+def test_what_only_a_broker_sets_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    schema = pa.schema([("value", pa.binary()), ("__messageId", pa.binary())])
     assert SinkColumns.of(schema, write_options()).values == ("value",)
+    assert not caplog.messages, "each copy has it"
+    schema = schema.append(pa.field("__ledgerId", pa.int64()))
+    assert SinkColumns.of(schema, write_options()).values == ("value",)
+    assert caplog.messages == ["not sent, because only a broker sets them: __ledgerId"]
 
 
 @pytest.mark.parametrize(
