@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import pairwise
 from struct import Struct
 from typing import Final
 
@@ -212,14 +213,17 @@ def inflate(
 
 
 def check_batch_size(parsed: ParsedEntry, body_bytes: int, topic: str) -> Problem | None:
-    """Whether a batch's body can hold as many messages as its metadata say; before they count."""
+    """Whether a batch's body can hold the messages that its metadata tell of; before they count."""
     count = parsed.messages_count
-    is_compacted = bool(parsed.metadata.compacted_batch_indexes)
-    limit = _MAX_COMPACTED_BATCH if is_compacted else body_bytes // _MIN_MESSAGE_BYTES
-    if 0 < count <= limit:
-        return None
-    text = f"{count} messages do not fit a batch of {body_bytes} bytes"
-    return _undecodable(topic, parsed.key, text)
+    kept = list(parsed.metadata.compacted_batch_indexes)
+    limit = _MAX_COMPACTED_BATCH if kept else body_bytes // _MIN_MESSAGE_BYTES
+    if not 0 < count <= limit:
+        text = f"{count} messages do not fit a batch of {body_bytes} bytes"
+        return _undecodable(topic, parsed.key, text)
+    if any(after <= before for before, after in pairwise((-1, *kept, count))):
+        text = f"messages {kept[0]} to {kept[-1]} were kept of a batch of {count}, out of order"
+        return _undecodable(topic, parsed.key, text)
+    return None
 
 
 def messages_of(

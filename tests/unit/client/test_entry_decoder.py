@@ -100,6 +100,13 @@ def test_what_was_compacted_out_is_left_out() -> None:
     assert messages[0].entry.unacked_bits == 0b101
 
 
+@pytest.mark.parametrize("indexes", [[2_000_000_000], [3], [1, 1], [2, 0], [-1]])
+def test_indexes_that_a_compacted_batch_can_not_have_are_refused(indexes: list[int]) -> None:
+    data = batch([b""] * len(indexes), num_messages_in_batch=3, compacted_batch_indexes=indexes)
+    whole = parsed(data)
+    assert check_batch_size(whole, len(whole.payload), TOPIC) is not None
+
+
 def test_a_compacted_batch_lists_its_indexes() -> None:
     data = batch([b"b", b"e"], num_messages_in_batch=6, compacted_batch_indexes=[1, 4])
     messages = split(data)
