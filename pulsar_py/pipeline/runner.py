@@ -97,9 +97,10 @@ def _start_session(settings: SessionSettings) -> SparkSession:
 
     from pulsar_py.spark.source import PulsarDataSource  # noqa: PLC0415 - needs pyspark
 
-    conf = {**DEFAULT_CONF, **settings.conf, "spark.app.name": settings.app_name}
+    conf = {**DEFAULT_CONF, "spark.app.name": settings.app_name}
     if settings.master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:
         conf["spark.master"] = settings.master or DEFAULT_MASTER
+    conf |= settings.conf
     _start_java(conf)
     builder = SparkSession.builder
     for name, value in conf.items():
@@ -256,6 +257,9 @@ def _stop(query: StreamingQuery) -> None:
 # --- signals and restarts ------------------------------------------------------------------------
 
 
+_SHOW_CURSOR: Final = b"\x1b[?25h"
+
+
 @contextmanager
 def stop_on_signals(stop: threading.Event) -> Iterator[None]:
     """SIGTERM and SIGINT mean the wish to stop; a second one ends the process at once.
@@ -266,6 +270,8 @@ def stop_on_signals(stop: threading.Event) -> Iterator[None]:
 
     def on_signal(number: int, _frame: object) -> None:
         stop.set()
+        if sys.stderr.isatty():
+            os.write(sys.stderr.fileno(), _SHOW_CURSOR)  # bars hide it, and may not come to an end
         signal.signal(number, signal.SIG_DFL)
 
     for each in (signal.SIGTERM, signal.SIGINT):
