@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
 from pulsar_py.common.message_id import MessageId
@@ -35,6 +36,8 @@ __all__ = [
     "ReceivedEntry",
     "ReceivedMessageId",
     "ValueDecoder",
+    "key_bytes_of",
+    "text_of",
 ]
 
 EntryMetadata: TypeAlias = MessageMetadata
@@ -42,6 +45,23 @@ EntryMetadata: TypeAlias = MessageMetadata
 
 OwnMetadata: TypeAlias = MessageMetadata | SingleMessageMetadata
 """What has a message's key, properties and event time; in a batch a part of its own."""
+
+
+def text_of(field: str | bytes) -> str:
+    """A text of metadata as text; what is no UTF-8, which comes as bytes, has U+FFFD in places."""
+    return field if isinstance(field, str) else field.decode(errors="replace")
+
+
+def key_bytes_of(fields: OwnMetadata) -> bytes | None:
+    """The key as bytes, whatever they are; None if there is none."""
+    if not fields.HasField("partition_key") or fields.null_partition_key:
+        return None
+    key: str | bytes = fields.partition_key  # bytes where it is no UTF-8
+    if fields.partition_key_b64_encoded:
+        with suppress(ValueError):  # no Base64, whatever the flag says
+            return base64.b64decode(key, validate=True)
+    return key.encode() if isinstance(key, str) else key
+
 
 EntryKey = tuple[int, int]
 """Ledger and entry: how trackers name an entry. A plain tuple, because there is one an entry."""
@@ -249,11 +269,11 @@ class Message:
 
     def properties(self) -> dict[str, str]:
         """What the application attached."""
-        return {each.key: each.value for each in self._fields().properties}
+        return {text_of(each.key): text_of(each.value) for each in self._fields().properties}
 
     def has_property(self, name: str) -> bool:
         """Whether there is a property of that name."""
-        return any(each.key == name for each in self._fields().properties)
+        return any(text_of(each.key) == name for each in self._fields().properties)
 
     def has_key(self) -> bool:
         """Whether it has a partition key, be it empty."""
@@ -261,12 +281,15 @@ class Message:
         return fields.HasField("partition_key") and not fields.null_partition_key
 
     def partition_key(self) -> str:
-        """The key, "" if it has none; a key of bytes comes in Base64, as the wire has it."""
-        return self._fields().partition_key
+        """The key, "" if it has none; a key of bytes comes in Base64, as the wire has it.
+
+        `key_bytes` has those that are no UTF-8 as they came.
+        """
+        return text_of(self._fields().partition_key)
 
     def key(self) -> str | None:
         """The key, None if it has none."""
-        return self._fields().partition_key if self.has_key() else None
+        return self.partition_key() if self.has_key() else None
 
     def has_base64_encoded_key(self) -> bool:
         """Whether the key was given as bytes; `key_bytes` has them."""
@@ -274,12 +297,7 @@ class Message:
 
     def key_bytes(self) -> bytes | None:
         """The key as bytes, None if it has none."""
-        fields = self._fields()
-        if not self.has_key():
-            return None
-        if fields.partition_key_b64_encoded:
-            return base64.b64decode(fields.partition_key)
-        return fields.partition_key.encode()
+        return key_bytes_of(self._fields())
 
     def has_ordering_key(self) -> bool:
         """Whether it has an ordering key."""
@@ -315,7 +333,7 @@ class Message:
 
     def producer_name(self) -> str:
         """Who published it."""
-        return self.entry.metadata.producer_name
+        return text_of(self.entry.metadata.producer_name)
 
     def sequence_id(self) -> int:
         """The producer's sequence id."""
@@ -346,7 +364,7 @@ class Message:
 
     def replicated_from(self) -> str | None:
         """The cluster it came from, None if it was published in this one."""
-        return self.entry.metadata.replicated_from if self.is_replicated() else None
+        return text_of(self.entry.metadata.replicated_from) if self.is_replicated() else None
 
     def encryption_context(self) -> EncryptionContext | None:
         """How it was encrypted, None if it was not."""

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
 from pulsar_py.client.message import Message, ReceivedEntry
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.proto.PulsarApi_pb2 import (
     BrokerEntryMetadata,
     KeyValue,
+    MessageMetadata,
     SingleMessageMetadata,
 )
 from tests.unit.client.entries import TOPIC, entry, message, metadata
@@ -59,6 +62,26 @@ def test_keys_of_bytes_and_null_keys() -> None:
     assert found.has_base64_encoded_key()
     assert found.key_bytes() == b"\0\xff"
     assert plain(null_partition_key=True, partition_key="x").key() is None
+
+
+def test_texts_that_are_no_utf_8_can_be_read() -> None:
+    wire = b"\x32\x01\xff" + b"\x22\x06\x0a\x01k\x12\x01\xfe" + b"\x2a\x01\xff" + b"\x0a\x01\xff"
+    fields = MessageMetadata(sequence_id=1, publish_time=2)
+    fields.MergeFromString(wire)
+    odd = Message.of(b"", metadata=fields)
+    assert odd.key_bytes() == b"\xff"
+    assert odd.key() == odd.partition_key() == "\ufffd"
+    assert odd.properties() == {"k": "\ufffd"}
+    assert odd.has_property("k")
+    assert odd.producer_name() == odd.replicated_from() == "\ufffd"
+
+
+@pytest.mark.parametrize("wire", [b"\x32\x01A", b"\x32\x01\xff"])
+def test_a_key_that_is_said_to_be_base64_and_is_not_is_taken_as_it_is(wire: bytes) -> None:
+    fields = MessageMetadata(producer_name="p", sequence_id=1, publish_time=2)
+    fields.MergeFromString(wire)
+    fields.partition_key_b64_encoded = True
+    assert Message.of(b"", metadata=fields).key_bytes() == wire[2:]
 
 
 def test_a_null_value_has_no_value() -> None:
