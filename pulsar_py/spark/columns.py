@@ -5,12 +5,15 @@ the whole table. Arrays are made a column at a time for a run of messages, and w
 a whole entry is computed once. Timestamps are microseconds in UTC; a column that a message has
 nothing for is null.
 
+Anybody may write anything into metadata, and nothing of it keeps a topic from being read: times
+after the year 9999 are null, unsigned numbers above 2^63-1 are shown as Java does, keys are bytes,
+and texts that are no UTF-8 have U+FFFD in places.
+
 Source: spec sections 1.2 and 8.2.
 """
 
 from __future__ import annotations
 
-import base64
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +23,8 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from pulsar_py.client.message import Message, OwnMetadata
-from pulsar_py.common.message_id import MessageId
+from pulsar_py.client.message import Message, OwnMetadata, key_bytes_of, text_of
+from pulsar_py.common.message_id import MessageId, to_signed
 from pulsar_py.common.names import TopicName
 
 Array: TypeAlias = Any
@@ -30,6 +33,8 @@ Array: TypeAlias = Any
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 PROPERTIES: Final = pa.map_(pa.string(), pa.string())
 _MICROS_PER_MILLI: Final = 1000
+_LAST_MILLIS: Final = 253_402_300_799_999
+"""The end of the year 9999: neither SQL nor Python has a later time."""
 _PROBE: Final = 64
 
 
@@ -147,15 +152,7 @@ def _build_keys(rows: Rows) -> Array:
 
 
 def _keys_of(metadata: Sequence[OwnMetadata]) -> Array:
-    keys: list[bytes | None] = [
-        each.partition_key.encode() if each.HasField("partition_key") else None for each in metadata
-    ]
-    for row, each in enumerate(metadata):
-        if each.null_partition_key:
-            keys[row] = None
-        elif each.partition_key_b64_encoded:
-            keys[row] = base64.b64decode(each.partition_key)
-    return pa.array(keys, pa.binary())
+    return pa.array([key_bytes_of(each) for each in metadata], pa.binary())
 
 
 def _build_properties(rows: Rows) -> Array:
@@ -170,7 +167,11 @@ def _properties_of(metadata: Sequence[OwnMetadata]) -> Array:
         pairs.append(
             list({each.key: each.value for each in properties}.items()) if properties else []
         )
-    return pa.array(pairs, PROPERTIES)
+    try:
+        return pa.array(pairs, PROPERTIES)
+    except pa.ArrowInvalid:  # bytes among them, which are no UTF-8
+        texts = [{text_of(key): text_of(value) for key, value in row}.items() for row in pairs]
+        return pa.array([list(row) for row in texts], PROPERTIES)
 
 
 def _build_event_times(rows: Rows) -> Array:
@@ -178,8 +179,12 @@ def _build_event_times(rows: Rows) -> Array:
 
 
 def _event_times_of(metadata: Sequence[OwnMetadata]) -> Array:
-    micros = [each.event_time * _MICROS_PER_MILLI or None for each in metadata]
-    return pa.array(micros, TIMESTAMP)
+    return pa.array([_micros(each.event_time or None) for each in metadata], TIMESTAMP)
+
+
+def _micros(millis: int | None) -> int | None:
+    """A time as its column has it; null if it is out of range."""
+    return None if millis is None or millis > _LAST_MILLIS else millis * _MICROS_PER_MILLI
 
 
 def _build_message_ids(rows: Rows) -> Array:
@@ -231,9 +236,21 @@ def varint(number: int) -> bytes:
 _VARINT_STEP: Final = 0x80
 
 
-def _broker_micros(message: Message) -> int | None:
-    millis = message.broker_publish_time()
-    return None if millis is None else millis * _MICROS_PER_MILLI
+def _sequence_id(message: Message) -> int:
+    return _long(message.sequence_id())
+
+
+def _index(message: Message) -> int | None:
+    index = message.index()
+    return None if index is None else _long(index)
+
+
+def _long(number: int) -> int:
+    """Any sum of unsigned numbers, as Java would have it."""
+    return to_signed(number & _UNSIGNED_BITS)
+
+
+_UNSIGNED_BITS: Final = (1 << 64) - 1
 
 
 def _partition(message: Message) -> int | None:
@@ -264,7 +281,7 @@ COLUMNS: Final[Mapping[str, MetadataColumn]] = {
             "__publishTime",
             "TIMESTAMP",
             TIMESTAMP,
-            _of_entry(TIMESTAMP, lambda message: message.publish_timestamp() * _MICROS_PER_MILLI),
+            _of_entry(TIMESTAMP, lambda message: _micros(message.publish_timestamp())),
         ),
         MetadataColumn("__eventTime", "TIMESTAMP", TIMESTAMP, _build_event_times),
         MetadataColumn("__messageProperties", "MAP<STRING, STRING>", PROPERTIES, _build_properties),
@@ -282,9 +299,7 @@ COLUMNS: Final[Mapping[str, MetadataColumn]] = {
             _of_entry(pa.int64(), lambda message: message.entry.key[1]),
         ),
         MetadataColumn("__batchIndex", "INT", pa.int32(), _of_each(pa.int32(), _batch_index)),
-        MetadataColumn(
-            "__sequenceId", "BIGINT", pa.int64(), _of_each(pa.int64(), Message.sequence_id)
-        ),
+        MetadataColumn("__sequenceId", "BIGINT", pa.int64(), _of_each(pa.int64(), _sequence_id)),
         MetadataColumn(
             "__producerName", "STRING", pa.string(), _of_entry(pa.string(), Message.producer_name)
         ),
@@ -297,9 +312,12 @@ COLUMNS: Final[Mapping[str, MetadataColumn]] = {
             pa.binary(),
             _of_entry(pa.binary(), Message.schema_version),
         ),
-        MetadataColumn("__index", "BIGINT", pa.int64(), _of_each(pa.int64(), Message.index)),
+        MetadataColumn("__index", "BIGINT", pa.int64(), _of_each(pa.int64(), _index)),
         MetadataColumn(
-            "__brokerPublishTime", "TIMESTAMP", TIMESTAMP, _of_entry(TIMESTAMP, _broker_micros)
+            "__brokerPublishTime",
+            "TIMESTAMP",
+            TIMESTAMP,
+            _of_entry(TIMESTAMP, lambda message: _micros(message.broker_publish_time())),
         ),
         MetadataColumn(
             "__replicatedFrom",

@@ -11,6 +11,9 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     SingleMessageMetadata,
 )
 
+OWN_OF_BYTES = b"\x12\x01\xff" + b"\x0a\x06\x0a\x01k\x12\x01\xff"
+"""Of a batch's message: a key and a property that are no UTF-8."""
+
 TOPIC = "persistent://public/default/t-partition-3"
 
 
@@ -23,6 +26,13 @@ def plain(data: bytes, **fields: object) -> Message:
         else:
             setattr(metadata, name, value)
     return Message.of(data, key=(4, 5), topic=TOPIC, metadata=metadata)
+
+
+def of_bytes(wire: bytes) -> MessageMetadata:
+    """Metadata with more fields, as they stand on the wire."""
+    metadata = MessageMetadata(producer_name="p", sequence_id=7, publish_time=1000)
+    metadata.MergeFromString(wire)
+    return metadata
 
 
 def batch(payloads: list[bytes], **fields: object) -> list[Message]:

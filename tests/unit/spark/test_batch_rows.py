@@ -11,7 +11,7 @@ from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.proto.PulsarApi_pb2 import KeyValue, SingleMessageMetadata
 from pulsar_py.spark.batch_rows import BatchRows, WholeBatches, rows_of
 from pulsar_py.spark.columns import COLUMNS
-from tests.unit.spark.message_parts import received_batch
+from tests.unit.spark.message_parts import OWN_OF_BYTES, received_batch
 
 PAYLOADS = [b"%d" % index * 7 for index in range(300)]
 
@@ -31,6 +31,48 @@ def batches() -> list[ReceivedBatch]:
     ]
     keys = [SingleMessageMetadata(partition_key=f"{index}") for index in range(300)]
     return [*found, received_batch(PAYLOADS, keys)]
+
+
+def odd_batches() -> list[ReceivedBatch]:
+    """Metadata that nobody should write."""
+    odd = SingleMessageMetadata.FromString(OWN_OF_BYTES + b"\x18\x00")
+    shared = [SingleMessageMetadata(event_time=2**64 - 1, sequence_id=2**64 - 1)]
+    one_odd = [SingleMessageMetadata(partition_key=f"{index}") for index in range(299)]
+    found = [
+        received_batch(PAYLOADS, [_copy(odd) for _ in PAYLOADS]),
+        received_batch(PAYLOADS, [*one_odd, _copy(odd)]),
+        received_batch(PAYLOADS, [_copy(shared[0]) for _ in PAYLOADS]),
+    ]
+    for each in found:
+        each.entry.metadata.publish_time = 2**63
+        each.entry.metadata.sequence_id = 2**64 - 100
+        each.entry.broker_metadata.broker_timestamp = 2**64 - 1
+        each.entry.broker_metadata.index = 2**63 + 100
+    return found
+
+
+def _copy(single: SingleMessageMetadata) -> SingleMessageMetadata:
+    copy = SingleMessageMetadata()
+    copy.CopyFrom(single)
+    return copy
+
+
+@pytest.mark.parametrize("name", list(COLUMNS))
+def test_odd_columns_are_those_of_the_messages(name: str) -> None:
+    odd = odd_batches()
+    for whole in (*(WholeBatches([each]) for each in odd), WholeBatches([*odd, *batches()])):
+        array = COLUMNS[name].build(rows_of(whole))
+        array.validate(full=True)
+        assert array.to_pylist() == COLUMNS[name].build(rows_of(list(whole))).to_pylist()
+
+
+def test_odd_keys_and_properties_of_batches_are_shown() -> None:
+    whole = WholeBatches(odd_batches()[:1])
+    rows = rows_of(whole)
+    assert COLUMNS["__key"].build(rows).to_pylist() == [b"\xff"] * 300
+    expected = [[("k", "\ufffd")]] * 300
+    assert COLUMNS["__messageProperties"].build(rows).to_pylist() == expected
+    assert COLUMNS["__publishTime"].build(rows).null_count == 300
 
 
 def wholes() -> list[WholeBatches]:

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pulsar_py.client.message import Message
 from pulsar_py.common.message_id import MessageId
+from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata
 from pulsar_py.spark.columns import COLUMNS, Rows, varint
 from pulsar_py.spark.options import EXTRA_COLUMNS, METADATA_COLUMNS
-from tests.unit.spark.message_parts import TOPIC, batch, plain
+from tests.unit.spark.message_parts import TOPIC, batch, of_bytes, plain
 
 MESSAGES = [
     plain(b"abc", partition_key="k", properties={"a": "1"}, event_time=5, schema_version=b"\0\1"),
@@ -73,6 +75,51 @@ def test_keys_of_bytes_are_decoded_and_null_keys_are_null() -> None:
         plain(b"", partition_key=""),
     ]
     assert COLUMNS["__key"].build(Rows(messages)).to_pylist() == [b"\0\1\xff", None, b""]
+
+
+YEAR_9999 = 253_402_300_799_999
+
+
+@pytest.mark.parametrize("millis", [YEAR_9999 + 1, 1_700_000_000_000_000_000, 2**64 - 1])
+def test_times_after_the_year_9999_are_null(millis: int) -> None:
+    message = plain(b"", event_time=millis, publish_time=millis)
+    message.entry.broker_metadata = BrokerEntryMetadata(broker_timestamp=millis)
+    for name in ("__eventTime", "__publishTime", "__brokerPublishTime"):
+        assert COLUMNS[name].build(Rows([message])).to_pylist() == [None]
+
+
+def test_the_last_time_is_shown() -> None:
+    array = COLUMNS["__eventTime"].build(Rows([plain(b"", event_time=YEAR_9999)]))
+    assert array.to_pylist() == [datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)]
+
+
+def test_large_unsigned_numbers_are_those_that_java_shows() -> None:
+    message = plain(b"", sequence_id=2**64 - 1)
+    message.entry.broker_metadata = BrokerEntryMetadata(index=2**63)
+    assert COLUMNS["__sequenceId"].build(Rows([message])).to_pylist() == [-1]
+    assert COLUMNS["__index"].build(Rows([message])).to_pylist() == [-(2**63)]
+    beyond = batch([b"", b""])
+    beyond[0].entry.metadata.sequence_id = 2**64 - 1
+    assert COLUMNS["__sequenceId"].build(Rows(beyond)).to_pylist() == [-1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "wire", "value"),
+    [
+        ("__key", b"\x32\x02\xff\xfe", b"\xff\xfe"),
+        ("__key", b"\x32\x01\xff\x88\x01\x01", b"\xff"),
+        ("__key", b"\x32\x01A\x88\x01\x01", b"A"),
+        ("__orderingKey", b"\x92\x01\x01\xff", b"\xff"),
+        ("__messageProperties", b"\x22\x06\x0a\x01k\x12\x01\xff", [("k", "\ufffd")]),
+        ("__messageProperties", b"\x22\x06\x0a\x01\xff\x12\x01v", [("\ufffd", "v")]),
+        ("__producerName", b"\x0a\x01\xff", "\ufffd"),
+        ("__replicatedFrom", b"\x2a\x01\xff", "\ufffd"),
+    ],
+)
+def test_what_is_no_text_is_shown_all_the_same(name: str, wire: bytes, value: object) -> None:
+    message = Message.of(b"", metadata=of_bytes(wire))
+    array = COLUMNS[name].build(Rows([plain(b""), message]))
+    assert array.to_pylist()[1] == value
 
 
 def test_ids_of_a_large_batch_are_those_that_a_client_serializes() -> None:
