@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
+from pulsar_py.server.dispatch.sticky_key import StickyKeyDispatcher
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
 from pulsar_py.server.topics.consumer import Consumer
 from pulsar_py.server.topics.subscription import PersistentSubscription
@@ -31,6 +33,7 @@ steps = st.one_of(
     st.tuples(st.just("publish"), st.integers(0, 3)),
     st.tuples(st.just("publish batch"), st.integers(0, 3)),
     st.tuples(st.just("publish later"), st.integers(0, 3)),
+    st.tuples(st.just("publish chunk"), st.integers(0, 3)),
     st.tuples(st.just("join"), st.integers(0, 2)),
     st.tuples(st.just("leave"), st.integers(0, 2)),
     st.tuples(st.just("flow"), st.integers(0, 2)),
@@ -53,6 +56,7 @@ class World:
         self.everybody: list[Consumer] = []
         self.keys: list[int] = []  # of each entry
         self.sizes: list[int] = []  # messages in each entry
+        self.chunks = [0] * 4  # of each key, three a message
 
     async def do(self, action: str, number: int) -> None:
         consumer = self.consumers.get(number % 3)
@@ -67,11 +71,22 @@ class World:
 
     async def publish(self, action: str, key: int) -> None:
         later = self.topic.clock.wall_time_millis() + 2500
+        chunk: dict[str, Any] = {}  # Any: fields of MessageMetadata
+        if action == "publish chunk":
+            count = self.chunks[key]
+            self.chunks[key] += 1
+            chunk = {
+                "uuid": f"k{key}-{count // 3}",
+                "chunk_id": count % 3,
+                "num_chunks_from_msg": 3,
+                "total_chunk_msg_size": 3,
+            }
         await self.topic.publish(
             message(
                 partition_key=f"k{key}",
                 batch=3 if action == "publish batch" else None,
                 deliver_at_time=later if action == "publish later" else 0,
+                **chunk,
             )
         )
         self.keys.append(key)
@@ -116,6 +131,8 @@ class World:
         if isinstance(dispatcher, MultipleConsumersDispatcher):
             assert dispatcher.unacked_messages == owed
             dispatcher.redelivery.check()
+        if isinstance(dispatcher, StickyKeyDispatcher):
+            dispatcher.chunk_holders.check()
         held = [position for each in self.consumers.values() for position in each.pending_acks]
         assert len(held) == len(set(held)), "an entry is held by two"
         if self.kind is KEY_SHARED and self.meta is None:

@@ -224,6 +224,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     def on_mark_delete_moved(self, position: Position) -> None:
         """Entries up to here were expired, skipped or cleared: nobody owes them any more."""
         self.redelivery.discard_up_to(position)
+        self._chunks.forget_up_to(position)
         for consumer in list(self.consumers):
             taken = consumer.pending_acks.take_up_to(position)
             messages_count = sum(count for _, count, _ in taken)
@@ -396,7 +397,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         for position in positions:
             if position not in found:
                 self.redelivery.discard(position)
-                self._chunks.forget_position(position)
+                self._on_gone(position)
         lowest = self.redelivery.lowest
         if self._keeps_order and lowest is not None and lowest < floor:
             return  # It came in while these were read, and goes first.
@@ -404,7 +405,12 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         accepted = {(entry.ledger_id, entry.entry_id) for entry in filtered.entries}
         for key in found - accepted:
             self.redelivery.discard(key)
+            self._on_gone(key)
         self._distribute(filtered, is_replay=True)
+
+    def _on_gone(self, position: PositionKey) -> None:
+        """An entry that waited turned out to be acknowledged or gone."""
+        self._chunks.forget_position(position)
 
     _keeps_order = False  # Key_Shared does.
 

@@ -17,7 +17,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.server.dispatch.chunks import ChunkHolders
 from pulsar_py.server.dispatch.dispatcher import DispatchConsumer, DispatchHost
 from pulsar_py.server.dispatch.draining_hashes import DrainingHashes
 from pulsar_py.server.dispatch.filtering import FilteredEntries, summary_of
@@ -91,6 +93,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         self._keeps_order = not self.meta.allow_out_of_order_delivery
         self._drains = self._keeps_order and not self.meta.is_sticky
         self.draining: DrainingHashes[DispatchConsumer] = DrainingHashes()
+        self.chunk_holders: ChunkHolders[DispatchConsumer] = ChunkHolders()
 
     def mismatch(self, key_shared_meta: KeySharedMeta | None) -> str | None:
         """All consumers agree on mode and order."""
@@ -124,6 +127,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
     def _on_consumer_left(self, consumer: DispatchConsumer) -> None:
         """Give its slots to others; what it held comes before newer entries of the same hash."""
         self.selector.remove(consumer)
+        self.chunk_holders.forget_consumer(consumer)
         self.draining.on_consumer_removed(consumer)
         self._reassign()
 
@@ -135,6 +139,20 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         if self._drains and self.draining.on_released(consumer, sticky_hash):
             self._on_unblocked()
 
+    def _settle(self, holder: DispatchConsumer, position: PositionKey) -> int:
+        messages_count = super()._settle(holder, position)
+        if self.chunk_holders and self.chunk_holders.forget(position):
+            self._on_unblocked()  # Chunks that waited for this holder may go to the slot's owner.
+        return messages_count
+
+    def on_mark_delete_moved(self, position: Position) -> None:
+        """Entries up to here were expired, skipped or cleared: nobody owes them any more."""
+        self.chunk_holders.forget_up_to(position)
+        super().on_mark_delete_moved(position)
+
+    def _on_gone(self, position: PositionKey) -> None:
+        self.chunk_holders.forget(position)
+
     def _on_unblocked(self) -> None:
         """Entries of a hash that drained may go; several hashes share one read."""
         self._may_replay = True
@@ -143,6 +161,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
     def _forget_state(self) -> None:
         super()._forget_state()
         self.draining.clear()
+        self.chunk_holders.clear()
 
     # Reading.
 
@@ -151,7 +170,19 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         allowances = _Allowances()
         takers = {each for each in self.redelivery.hashes if self._taker(each, allowances)}
         takers.add(0)
-        return self.redelivery.select(limit, lambda _, sticky_hash: sticky_hash in takers)
+
+        def accepts(position: PositionKey, sticky_hash: int) -> bool:
+            holder = self._former_owner(self.chunk_holders.uuid_of(position), sticky_hash)
+            return sticky_hash in takers if holder is None else allowances.of(holder) > 0
+
+        if not self.chunk_holders:
+            return self.redelivery.select(limit, lambda _, sticky_hash: sticky_hash in takers)
+        return self.redelivery.select(limit, accepts)
+
+    def _former_owner(self, uuid: str | None, sticky_hash: int) -> DispatchConsumer | None:
+        """Who has to get a chunk because it holds others, and does not own their slot any more."""
+        holder = self.chunk_holders.holder(uuid)
+        return None if holder is self.selector.select(sticky_hash) else holder
 
     def _taker(self, sticky_hash: int, allowances: _Allowances) -> DispatchConsumer | None:
         """The consumer that can be sent an entry of a hash now."""
@@ -182,13 +213,22 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         )
         held_back: set[int] = set()  # Hashes of which an entry of this round has to wait.
         for entry in filtered.entries:
-            sticky_hash = self.selector.slot_of(sticky_key(summary_of(entry)))
+            summary = summary_of(entry)
+            sticky_hash = self.selector.slot_of(sticky_key(summary))
+            former_owner = None
+            if filtered.has_chunks:
+                former_owner = self._former_owner(summary.uuid, sticky_hash)
             consumer = None
-            if not self._waits(sticky_hash, held_back, is_replay=is_replay):
+            if former_owner is not None:
+                consumer = self._taker_of_chunk(
+                    former_owner, sticky_hash, allowances, is_replay=is_replay
+                )
+            elif not self._waits(sticky_hash, held_back, is_replay=is_replay):
                 consumer = self._taker(sticky_hash, allowances)
             if consumer is None:
                 held_back.add(sticky_hash)
                 self.redelivery.add((entry.ledger_id, entry.entry_id), sticky_hash)
+                self.chunk_holders.on_waiting((entry.ledger_id, entry.entry_id), summary.uuid)
                 continue
             entries, hashes = groups[consumer]
             entries.append(entry)
@@ -196,6 +236,30 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
             allowances.take(consumer, filtered.messages_of(entry))
         for consumer, (entries, hashes) in groups.items():
             self._send(consumer, entries, filtered, is_replay=is_replay, sticky_hashes=hashes)
+            if filtered.has_chunks:
+                self._on_chunks_sent(consumer, entries)
+
+    def _taker_of_chunk(
+        self,
+        former_owner: DispatchConsumer,
+        sticky_hash: int,
+        allowances: _Allowances,
+        *,
+        is_replay: bool,
+    ) -> DispatchConsumer | None:
+        """The former owner, if it can be sent a chunk now; those that wait go before new ones."""
+        if allowances.of(former_owner) <= 0:
+            return None
+        if not is_replay and self.redelivery.has_hash(sticky_hash):
+            self._may_replay = True
+            return None
+        return former_owner
+
+    def _on_chunks_sent(self, consumer: DispatchConsumer, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            position = (entry.ledger_id, entry.entry_id)
+            if position in consumer.pending_acks:
+                self.chunk_holders.on_sent(position, summary_of(entry).uuid, consumer)
 
     def _waits(self, sticky_hash: int, held_back: set[int], *, is_replay: bool) -> bool:
         """Whether an older entry of the hash has to go first."""

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from pulsar_py.server.dispatch import chunks
-from pulsar_py.server.dispatch.chunks import ChunkAffinity
+from pulsar_py.server.dispatch.chunks import ChunkAffinity, ChunkHolders
+from pulsar_py.server.dispatch.pending_acks import PositionKey
 from pulsar_py.wire.entry_summary import EntrySummary, summarize_entry
 from tests.dispatch_parts import message
 
@@ -66,3 +67,66 @@ def test_parked_chunks_fill_up() -> None:
         assert not affinity.is_full
         affinity.park((1, index), "a")
     assert affinity.is_full
+
+
+class Holder:
+    def __init__(self, *positions: PositionKey) -> None:
+        self.pending_acks = set(positions)
+
+
+def test_a_message_is_held_by_who_has_a_chunk_of_it_unacknowledged() -> None:
+    holders: ChunkHolders[Holder] = ChunkHolders()
+    consumer = Holder((1, 0))
+    holders.on_sent((1, 0), "u", consumer)
+    holders.on_waiting((1, 1), "u")
+    holders.on_waiting((1, 2), None)
+    assert holders.holder("u") is consumer
+    assert (holders.uuid_of((1, 1)), holders.uuid_of((1, 2))) == ("u", None)
+    consumer.pending_acks.clear()
+    assert holders.holder("u") is None
+    assert holders.holder("v") is None
+    assert holders.holder(None) is None
+    holders.check()
+
+
+def test_chunks_are_known_until_they_are_done_with() -> None:
+    holders: ChunkHolders[Holder] = ChunkHolders()
+    consumer = Holder((1, 0), (1, 1))
+    holders.on_sent((1, 0), "u", consumer)
+    holders.on_sent((1, 1), "u", consumer)
+    holders.on_sent((1, 2), None, consumer)
+    assert len(holders) == 2
+    assert holders.forget((1, 0))
+    assert not holders.forget((1, 1))
+    assert not holders.forget((1, 2))
+    assert not holders
+    holders.check()
+
+
+def test_chunks_up_to_a_position_are_forgotten() -> None:
+    holders: ChunkHolders[Holder] = ChunkHolders()
+    for entry_id in range(3):
+        holders.on_waiting((1, entry_id), f"u{entry_id}")
+    holders.forget_up_to((1, 1))
+    assert [holders.uuid_of((1, entry_id)) for entry_id in range(3)] == [None, None, "u2"]
+    holders.clear()
+    assert not holders
+    holders.check()
+
+
+def test_messages_of_a_consumer_that_left_are_held_by_nobody() -> None:
+    holders: ChunkHolders[Holder] = ChunkHolders()
+    consumer = Holder((1, 0))
+    holders.on_sent((1, 0), "u", consumer)
+    holders.forget_consumer(consumer)
+    assert holders.holder("u") is None
+    assert holders.uuid_of((1, 0)) == "u"
+
+
+def test_parked_chunks_up_to_a_position_are_forgotten() -> None:
+    affinity: ChunkAffinity[str] = ChunkAffinity()
+    affinity.park((1, 1), "a")
+    affinity.park((1, 2), "a")
+    affinity.forget_up_to((1, 1))
+    assert affinity.parked_for((1, 1)) is None
+    assert affinity.parked_for((1, 2)) == "a"

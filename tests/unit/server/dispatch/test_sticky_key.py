@@ -199,3 +199,181 @@ async def test_a_mode_or_order_that_differs_is_told(topic: Topic) -> None:
         mode
     )
     assert dispatcher.mismatch(KeySharedMeta(allow_out_of_order_delivery=True)) is not None
+
+
+def chunk(uuid: str, chunk_id: int, count: int = 2, key: str = "k1") -> bytes:
+    """Of a message whose key moves to c2 when that joins."""
+    return message(
+        partition_key=key,
+        uuid=uuid,
+        chunk_id=chunk_id,
+        num_chunks_from_msg=count,
+        total_chunk_msg_size=count,
+    )
+
+
+def check_chunks(consumer: Consumer) -> None:
+    dispatcher = consumer.subscription.dispatcher
+    assert isinstance(dispatcher, StickyKeyDispatcher)
+    dispatcher.chunk_holders.check()
+    dispatcher.redelivery.check()
+
+
+async def test_a_begun_message_ends_where_it_began_while_its_key_drains(topic: Topic) -> None:
+    c1 = await join(topic, 1)
+    await topic.publish(chunk("u", 0))
+    await settle()
+    c2 = await join(topic, 2)
+    await topic.publish(chunk("u", 1), *keyed("k1"))
+    await settle()
+    assert (received(c1), received(c2)) == ([0, 1], [])
+    ack(c1, 0, 1)
+    await asyncio.sleep(1)
+    assert (received(c1), received(c2)) == ([0, 1], [2])
+    ack(c2, 2, ledger_id=1)
+    dispatcher = c1.subscription.dispatcher
+    assert isinstance(dispatcher, StickyKeyDispatcher)
+    assert not dispatcher.chunk_holders
+
+
+async def test_a_begun_message_passes_what_waits_for_the_new_owner(topic: Topic) -> None:
+    c1 = await join(topic, 1)
+    await topic.publish(chunk("u", 0, 3), chunk("v", 0))
+    await settle()
+    c2 = await join(topic, 2)
+    await topic.publish(*keyed("k1"), chunk("w", 0), chunk("u", 1, 3), chunk("w", 1), chunk("v", 1))
+    await settle()
+    assert (received(c1), received(c2)) == ([0, 1, 4, 6], [])
+    await topic.publish(chunk("u", 2, 3))
+    await settle()
+    assert received(c1) == [0, 1, 4, 6, 7]
+    ack(c1, 1, 6, 0, 4)
+    await asyncio.sleep(1)
+    assert received(c2) == []
+    ack(c1, 7)
+    await asyncio.sleep(1)
+    assert received(c2) == [2, 3, 5]
+    check_chunks(c1)
+
+
+async def test_chunks_wait_for_permits_of_their_holder_in_order(topic: Topic) -> None:
+    c1 = await join(topic, 1, permits=2)
+    await topic.publish(chunk("u", 0, 4), chunk("u", 1, 4), chunk("u", 2, 4))
+    await settle()
+    c2 = await join(topic, 2)
+    await topic.publish(chunk("u", 3, 4), *keyed("k1", "k2"))
+    await settle()
+    assert (received(c1), received(c2)) == ([0, 1], [5])
+    c1.flow(1)
+    await settle()
+    assert received(c1) == [0, 1, 2]
+    c1.flow(1)
+    await settle()
+    assert received(c1) == [0, 1, 2, 3]
+    check_chunks(c1)
+
+
+async def test_a_chunk_that_was_read_late_does_not_pass_one_that_waits(topic: Topic) -> None:
+    c1 = await join(topic, 1, permits=1)
+    await topic.publish(chunk("u", 0, 3))
+    await settle()
+    await join(topic, 2)
+    await topic.publish(chunk("u", 1, 3))
+    await settle()
+    topic.set(max_read_batch_entries=1)
+    await topic.publish(chunk("u", 2, 3))
+    c1.flow(5)
+    await settle()
+    assert received(c1) == [0, 1, 2]
+
+
+async def test_what_is_left_of_a_message_goes_on_when_its_begin_is_acknowledged(
+    topic: Topic,
+) -> None:
+    c1 = await join(topic, 1, permits=1)
+    await topic.publish(chunk("u", 0))
+    await settle()
+    c2 = await join(topic, 2)
+    await topic.publish(chunk("u", 1), *keyed("k1"))
+    await settle()
+    assert received(c2) == []
+    ack(c1, 0)
+    await asyncio.sleep(1)
+    assert (received(c1), received(c2)) == ([0], [1, 2])
+
+
+async def test_all_chunks_of_a_consumer_that_leaves_go_to_the_new_owner(topic: Topic) -> None:
+    c1 = await join(topic, 1)
+    await topic.publish(chunk("u", 0, 3))
+    await settle()
+    c2 = await join(topic, 2)
+    await topic.publish(chunk("u", 1, 3), *keyed("k1"))
+    await settle()
+    assert received(c1) == [0, 1]
+    c1.close()
+    await settle()
+    await topic.publish(chunk("u", 2, 3))
+    await settle()
+    assert received(c2) == [0, 1, 2, 3]
+    check_chunks(c2)
+
+
+async def test_a_message_sent_again_stays_together_when_its_key_moves_meanwhile(
+    topic: Topic,
+) -> None:
+    c1 = await join(topic, 1)
+    await topic.publish(chunk("u", 0), chunk("u", 1))
+    c3 = await join(topic, 3, permits=1)
+    await settle()
+    assert received(c1) == [0, 1]
+    c1.close()
+    await settle()
+    assert received(c3) == [0]
+    c1 = await join(topic, 1)
+    c2 = await join(topic, 2)
+    await settle()
+    assert (received(c1), received(c2)) == ([], [])
+    c3.flow(1)
+    await settle()
+    assert received(c3) == [0, 1]
+
+
+async def test_a_chunk_that_is_given_back_comes_again_to_who_holds_the_others(
+    topic: Topic,
+) -> None:
+    c1 = await join(topic, 1)
+    await topic.publish(chunk("u", 0), chunk("u", 1))
+    await settle()
+    c2 = await join(topic, 2)
+    redeliver(c1, 1)
+    await settle()
+    assert (received(c1), received(c2)) == ([0, 1, 1], [])
+    redeliver(c1)
+    await asyncio.sleep(1)
+    assert (received(c1), received(c2)) == ([0, 1, 1], [0, 1])
+
+
+async def test_out_of_order_a_begun_message_stays_and_its_key_moves(topic: Topic) -> None:
+    meta = KeySharedMeta(allow_out_of_order_delivery=True)
+    c1 = await join(topic, 1, permits=1, key_shared=meta)
+    await topic.publish(chunk("u", 0))
+    await settle()
+    c2 = await join(topic, 2, key_shared=meta)
+    await topic.publish(chunk("u", 1), *keyed("k1"))
+    await settle()
+    assert (received(c1), received(c2)) == ([0], [2])
+    c1.flow(1)
+    await settle()
+    assert received(c1) == [0, 1]
+
+
+async def test_expired_chunks_are_forgotten(topic: Topic) -> None:
+    c1 = await join(topic, 1)
+    positions = await topic.publish(chunk("u", 0), chunk("u", 1))
+    await settle()
+    dispatcher = c1.subscription.dispatcher
+    assert isinstance(dispatcher, StickyKeyDispatcher)
+    assert len(dispatcher.chunk_holders) == 2
+    dispatcher.on_mark_delete_moved(positions[1])
+    assert not dispatcher.chunk_holders
+    check_chunks(c1)
