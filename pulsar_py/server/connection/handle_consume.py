@@ -20,7 +20,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.message_id import position_of
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.position import Position
+from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from pulsar_py.server.topics.topic import Topic
 
 _UNSIGNED = 1 << 64
+
+_MAX_MARKERS_PASSED = 1_000
+"""Markers at a topic's end that are passed over to find its last message."""
 
 
 def handle_subscribe(cnx: ServerCnx, command: CommandSubscribe) -> None:
@@ -213,8 +216,7 @@ async def _get_last_message_id(
     cnx: ServerCnx, command: CommandGetLastMessageId, consumer: Consumer, topic: Topic
 ) -> None:
     try:
-        position = topic.last_message_position()
-        batch_index = await _last_batch_index(topic, position)
+        position, batch_index = await _last_message(topic)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         cnx.send_error(command.request_id, error)
         return
@@ -233,16 +235,28 @@ async def _get_last_message_id(
     )
 
 
-async def _last_batch_index(topic: Topic, position: Position) -> int:
-    """The index of the last message in the last entry, -1 where that is no batch."""
-    if position.entry_id < 0 or not isinstance(topic, PersistentTopic):
-        return -1
-    entry = await topic.ledger.read_entry(position)
-    try:
-        metadata = parse_metadata(entry.data)
-    except RemoteProtocolError as error:
-        raise ServiceMetadataError(f"the last message can't be read: {error}") from error
-    return metadata.num_messages_in_batch - 1 if metadata.HasField("num_messages_in_batch") else -1
+async def _last_message(topic: Topic) -> tuple[Position, int]:
+    """Where the last entry for consumers stands, and its last message in it, -1 if it is no batch.
+
+    Markers are for brokers: who waited for one would wait for ever. They are passed over, one by
+    one, up to a limit.
+    """
+    position = topic.last_message_position()
+    if not isinstance(topic, PersistentTopic):
+        return position, -1
+    for _ in range(_MAX_MARKERS_PASSED):
+        if position.entry_id < 0 or not topic.ledger.contains(position):
+            return EARLIEST, -1
+        entry = await topic.ledger.read_entry(position)
+        try:
+            metadata = parse_metadata(entry.data)
+        except RemoteProtocolError as error:
+            raise ServiceMetadataError(f"the last message can't be read: {error}") from error
+        if not metadata.HasField("marker_type"):
+            is_batch = metadata.HasField("num_messages_in_batch")
+            return position, metadata.num_messages_in_batch - 1 if is_batch else -1
+        position = topic.ledger.previous_position(position)
+    return position, -1
 
 
 def handle_consumer_stats(cnx: ServerCnx, command: CommandConsumerStats) -> None:

@@ -20,6 +20,11 @@ from pulsar_py.client.key_shared_policy import ConsumerKeySharedPolicy, KeyHashR
 from pulsar_py.client.message import Message
 from pulsar_py.common.errors import AlreadyClosedError, ConsumerAssignError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID, MessageId
+from pulsar_py.common.names import TopicName
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.standalone import Broker
+from pulsar_py.wire.payload import encode_entry
 from tests.integration.client.consuming import (
     TOPIC,
     broker,
@@ -159,6 +164,29 @@ async def test_the_last_message(client: Client) -> None:
         assert await consumer.has_message_available()
         await receive(consumer, 1, is_acknowledged=True)
     assert not await consumer.has_message_available()
+
+
+async def append_markers(broker: Broker, count: int) -> None:
+    """What brokers write for themselves; never delivered."""
+    topic = await broker.service.topics.get_or_load(TopicName.parse(TOPIC), create_if_missing=False)
+    assert isinstance(topic, PersistentTopic)
+    metadata = MessageMetadata(producer_name="b", sequence_id=0, publish_time=1, marker_type=10)
+    for _ in range(count):
+        await topic.ledger.append_and_wait(encode_entry(metadata, b""))
+
+
+async def test_markers_are_not_the_last_message(broker: Broker, client: Client) -> None:
+    reader = await open_reader(client, EARLIEST_MESSAGE_ID)
+    await append_markers(broker, 1)
+    assert (await reader.get_last_message_id()).entry_id == -1
+    assert not await reader.has_message_available()
+    sent = await publish_batch(client, numbered(2))
+    await append_markers(broker, 3)
+    assert await reader.get_last_message_id() == sent[-1]
+    for _ in range(2):
+        assert await reader.has_message_available()
+        await receive(reader, 1)
+    assert not await reader.has_message_available()
 
 
 async def test_messages_available_after_a_start(client: Client) -> None:
