@@ -38,6 +38,7 @@ from pulsar_py.common.errors import (
     PulsarError,
 )
 from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.position import Position
 
 if TYPE_CHECKING:
     from pulsar_py.client.client_context import ClientContext
@@ -224,14 +225,30 @@ class Consumer:
         return self._take()
 
     async def receive_run(
-        self, timeout_millis: int, *, messages_limit: int, bytes_limit: int
+        self,
+        timeout_millis: int,
+        *,
+        messages_limit: int,
+        bytes_limit: int,
+        until: EntryKey | None = None,
     ) -> Sequence[Message]:
         """Messages that are here, about so many; waits for some. For other parts of the library.
 
-        Nothing if none came in time. With `keeps_batches` a large batch comes alone, as a
-        `ReceivedBatch`. Raises as `receive`.
+        Nothing if none came in time, or if there are none and the entry `until` was passed. With
+        `keeps_batches` a large batch comes alone, as a `ReceivedBatch`. Raises as `receive`.
         """
-        return await self._receiver.receive_run(timeout_millis / 1000, messages_limit, bytes_limit)
+        return await self._receiver.receive_run(
+            timeout_millis / 1000, messages_limit, bytes_limit, until
+        )
+
+    @property
+    def passed_key(self) -> EntryKey:
+        """The last entry that came and of which nothing waits here, nor of any before it.
+
+        Handed out, or left out because nothing of it is wanted; (-1, -1) if none came since the
+        broker was connected. For other parts of the library.
+        """
+        return self._receiver.queue.passed_key
 
     async def receive_for_listener(self) -> Message:
         """The next message for the listener; for parts of this package only."""
@@ -466,6 +483,15 @@ class Consumer:
         """
         self._check_open()
         return await self._positions.get_last_message_id()
+
+    async def ends(self) -> tuple[Position, Position]:
+        """The topic's last entry, and how far the subscription is acknowledged.
+
+        The latter has passed what the broker gives to nobody. Raises as `get_last_message_id`; for
+        other parts of the library.
+        """
+        self._check_open()
+        return await self._positions.ends()
 
     async def has_message_available(self) -> bool:
         """Whether there is a message after the last one that was received.

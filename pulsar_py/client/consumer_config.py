@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
     from pulsar_py.client.crypto_keys import CryptoKeyReader
     from pulsar_py.client.dead_letter import DeadLetterPolicy
+    from pulsar_py.client.incoming_queue import ProblemListener
     from pulsar_py.client.message import Message
     from pulsar_py.schema.schema import Schema
 
@@ -147,6 +148,9 @@ class ConsumerConfig:
     """What a compressed entry may inflate to; None: the broker's largest message."""
     chunk_listener: ChunkListener | None = None
     """For readers of ranges, which may begin within a chunked message; no option of `Client`."""
+    problem_listener: ProblemListener | None = None
+    """For readers that leave nothing out in silence: told of each entry that can't be used, with
+    the reason; no option of `Client`."""
     keeps_batches: bool = False
     """For those who call `Consumer.receive_run` alone: it gives large batches as a whole; no option
     of `Client`."""

@@ -153,6 +153,7 @@ class ConsumerSession:
             decoder=self._schema.decoder,
             is_version_missing=self._schema.is_version_missing,
             keeps_batches=config.keeps_batches,
+            problem_listener=config.problem_listener,
         )
         self.receiver = Receiver(
             queue,

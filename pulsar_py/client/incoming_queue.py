@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pulsar_py.client.ack_grouping import AcknowledgmentsTracker
 from pulsar_py.client.chunk_assembly import Chunk, ChunkAssembly, ChunkOutcome
@@ -40,14 +40,17 @@ from pulsar_py.client.start_position import StartPosition
 from pulsar_py.common.ack_set import full_bits, to_bits
 from pulsar_py.common.errors import CryptoError
 from pulsar_py.common.message_id import to_signed
-from pulsar_py.common.position import MAX_LONG
+from pulsar_py.common.position import EARLIEST, MAX_LONG
 from pulsar_py.proto.PulsarApi_pb2 import CommandAck, CommandMessage
 from pulsar_py.wire.payload import EntryBytes
 
 if TYPE_CHECKING:
     from pulsar_py.client.message_crypto import EncryptionContext, MessageDecryptor
 
-__all__ = ["Effects", "IncomingQueue", "Needs", "entry_messages_count"]
+__all__ = ["Effects", "IncomingQueue", "Needs", "ProblemListener", "entry_messages_count"]
+
+ProblemListener: TypeAlias = Callable[[EntryKey, str], None]
+"""Told of each entry that is left out because it can't be used: which, and why."""
 
 
 @dataclass(slots=True)
@@ -95,10 +98,12 @@ class IncomingQueue:
         decoder: ValueDecoder | None = None,
         is_version_missing: Callable[[bytes], bool] | None = None,
         keeps_batches: bool = False,
+        problem_listener: ProblemListener | None = None,
     ) -> None:
         """`is_version_missing` tells whether a schema version has to be fetched before.
 
-        With `keeps_batches` a whole batch that can be one goes to `batches`.
+        With `keeps_batches` a whole batch that can be one goes to `batches`. `problem_listener` is
+        told of each entry that can't be used.
         """
         self._topic = topic
         self._tracker = tracker
@@ -109,10 +114,13 @@ class IncomingQueue:
         self._decoder = decoder
         self._is_version_missing = is_version_missing
         self._keeps_batches = keeps_batches
+        self._problem_listener = problem_listener
         # Messages to hand out next; hot paths take from it by themselves.
         self.ready: deque[Message] = deque()
         # The same for whole batches; one of the two is empty.
         self.batches: deque[ReceivedBatch] = deque()
+        # The last entry that was decoded since the last `clear`.
+        self._decoded_key: EntryKey = EARLIEST
         # What came after them.
         self._entries: deque[tuple[CommandMessage, EntryBytes]] = deque()
         # None while there is nothing to do; whoever calls `fill` looks, and takes it.
@@ -159,6 +167,7 @@ class IncomingQueue:
         self._chunks.clear()
         self.needs = None
         self.is_preparing = False
+        self._decoded_key = EARLIEST
         return count
 
     @property
@@ -189,8 +198,10 @@ class IncomingQueue:
                 self._single(parsed, bytes(data[parsed.payload_start :]), None, ())
             elif (needs := self._needs_of(parsed)) is not None:
                 self.needs = needs
+                continue
             else:
                 self._decode(parsed, now, wall_time_millis)
+            self._decoded_key = key
         return True
 
     def _needs_of(self, parsed: ParsedEntry) -> Needs | None:
@@ -215,6 +226,19 @@ class IncomingQueue:
             parsed, self.needs = self.needs.parsed, None
             self.is_preparing = False
             self._decode(parsed, now, wall_time_millis)
+            self._decoded_key = parsed.key
+
+    @property
+    def passed_key(self) -> EntryKey:
+        """The last entry that came since `clear` and has nothing here, nor has any before it.
+
+        It may be one that does not exist, before the first entry that has something here.
+        """
+        if not self.ready and not self.batches:
+            return self._decoded_key
+        first = self.ready[0] if self.ready else self.batches[0]
+        ledger_id, entry_id = first.entry.key
+        return (ledger_id, entry_id - 1)
 
     def head_key(self) -> EntryKey | None:
         """The entry of the first message here, None if there is nothing."""
@@ -228,7 +252,12 @@ class IncomingQueue:
 
     def _report(self, key: EntryKey, problem: Problem) -> None:
         self._effects.problems.append((key, problem))
+        self._tell_problem(key, problem.text)
         self._effects.dropped_count += max(problem.messages_count, 1)
+
+    def _tell_problem(self, key: EntryKey, text: str) -> None:
+        if self._problem_listener is not None:
+            self._problem_listener(key, text)
 
     def _decode(self, parsed: ParsedEntry, now: float, wall_time_millis: int) -> None:
         metadata = parsed.metadata
@@ -267,18 +296,19 @@ class IncomingQueue:
         from pulsar_py.client.message_crypto import EncryptionContext  # noqa: PLC0415 - late
 
         key = parsed.key
+        text = f"{self._topic}: entry {key[0]}:{key[1]}: {error}"
         match self._crypto_failure_action:
             case ConsumerCryptoFailureAction.CONSUME:
                 context = EncryptionContext.of(parsed.metadata, is_decryption_failed=True)
                 return parsed.payload, context
             case ConsumerCryptoFailureAction.DISCARD:
-                text = f"{self._topic}: entry {key[0]}:{key[1]}: {error}"
                 self._report(
                     key, Problem(CommandAck.DecryptionError, text, self._permits_of(parsed))
                 )
             case _:
                 # Held: neither delivered nor acknowledged, and its permits stay with it.
                 self._effects.to_redeliver.append(key)
+                self._tell_problem(key, text)
         return None, None
 
     def _permits_of(self, parsed: ParsedEntry) -> int:
@@ -314,6 +344,7 @@ class IncomingQueue:
             text = f"{self._topic}: entry {parsed.key[0]}:{parsed.key[1]}: {outcome.problem}"
             problem = Problem(CommandAck.UncompressedSizeCorruption, text)
             self._effects.problems += [(key, problem) for key in outcome.chunk_ids]
+            self._tell_problem(parsed.key, text)
         if outcome.payload is not None:
             self._effects.dropped_count -= 1  # the last chunk's permit is the message's
             self._open(parsed, outcome.payload, context, outcome.chunk_ids)

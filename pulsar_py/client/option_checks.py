@@ -281,6 +281,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "Callable[[Reader, Message], Awaitable[None] | None] | None": _FUNCTION.or_none(),
     "MessageRouterFunction | None": _FUNCTION.or_none(),
     "ChunkListener | None": _FUNCTION.or_none(),
+    "ProblemListener | None": _FUNCTION.or_none(),
 }
 """By a field's annotation, as it is written; a test finds what is missing."""
 

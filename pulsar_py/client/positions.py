@@ -22,7 +22,8 @@ from pulsar_py.client.redeliveries import Redeliveries
 from pulsar_py.client.retries import repeat
 from pulsar_py.client.start_position import StartPosition, before
 from pulsar_py.common.errors import ServiceError, ServiceNotReadyError, TooManyRequestsError
-from pulsar_py.common.message_id import LATEST_MESSAGE_ID, MessageId
+from pulsar_py.common.message_id import LATEST_MESSAGE_ID, MessageId, position_of
+from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandGetLastMessageIdResponse
 from pulsar_py.wire import client_commands
 
@@ -195,6 +196,14 @@ class Positions:
         last = MessageId.from_data((await self._last()).last_message_id)
         last.partition_index = self._partition_index
         return last
+
+    async def ends(self) -> tuple[Position, Position]:
+        """The topic's last entry and the subscription's mark-delete position; raises as above."""
+        response = await self._last()
+        acknowledged = EARLIEST
+        if response.HasField("consumer_mark_delete_position"):
+            acknowledged = position_of(response.consumer_mark_delete_position)
+        return position_of(response.last_message_id), acknowledged
 
     async def _last(self) -> CommandGetLastMessageIdResponse:
         answer = await self._request(

@@ -29,7 +29,7 @@ from pulsar_py.client.incoming_queue import (
     Needs,
     entry_messages_count,
 )
-from pulsar_py.client.message import Message
+from pulsar_py.client.message import EntryKey, Message
 from pulsar_py.client.redeliveries import Redeliveries
 from pulsar_py.client.statistics import ConsumerCounters
 from pulsar_py.client.wakeups import Wakeups
@@ -310,12 +310,21 @@ class Receiver:
         return run
 
     async def receive_run(
-        self, timeout_seconds: float, messages_limit: int, bytes_limit: int
+        self,
+        timeout_seconds: float,
+        messages_limit: int,
+        bytes_limit: int,
+        until: EntryKey | None = None,
     ) -> Sequence[Message]:
-        """As `take_run`, but waits until there is something; nothing if the time passed."""
+        """As `take_run`, but waits until there is something.
+
+        Nothing if the time passed, or if the entry `until` came and has nothing left here.
+        """
         try:
             async with asyncio.timeout(timeout_seconds) as limit:
                 while not (run := self.take_run(messages_limit, bytes_limit)):
+                    if until is not None and self.queue.passed_key >= until:
+                        break
                     await self._wait()
                 return run
         except TimeoutError:

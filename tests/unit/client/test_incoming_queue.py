@@ -6,6 +6,7 @@ from pulsar_py.client.ack_grouping import AcknowledgmentsGroupingTracker
 from pulsar_py.client.chunk_assembly import ChunkAssembly
 from pulsar_py.client.enums import ConsumerCryptoFailureAction
 from pulsar_py.client.incoming_queue import Effects, IncomingQueue, entry_messages_count
+from pulsar_py.client.message import EntryKey
 from pulsar_py.client.received_batch import MIN_WHOLE_BATCH
 from pulsar_py.client.start_position import StartPosition
 from pulsar_py.common.errors import CryptoError
@@ -96,6 +97,46 @@ def test_what_stands_before_the_start_is_left_out_and_done() -> None:
     queue.push(command((1, 1)), batch([b"b", b"c"]))
     assert drain(queue) == [b"c"]
     assert queue.take_effects() == Effects(dropped_count=2, to_acknowledge=[(1, 0)])
+
+
+def test_an_entry_is_passed_once_nothing_of_it_is_left() -> None:
+    queue = make()
+    assert queue.passed_key == (-1, -1)
+    queue.push(command((1, 4)), batch([b"a", b"b"]))
+    queue.push(command((1, 5)), single(b"x")[:-1])
+    assert queue.passed_key == (-1, -1)
+    queue.fill(0, 0)
+    assert queue.passed_key == (1, 3)
+    queue.ready.popleft()
+    assert queue.passed_key == (1, 3)
+    queue.ready.popleft()
+    assert queue.passed_key == (1, 4)
+    assert not queue.fill(0, 0)
+    assert queue.passed_key == (1, 5)
+    queue.clear()
+    assert queue.passed_key == (-1, -1)
+
+
+def test_what_waits_for_its_key_is_not_passed() -> None:
+    queue = make(decryptor=Decryptor())
+    queue.push(command((1, 4)), encrypted(b"a"))
+    assert not queue.fill(0, 0)
+    assert queue.passed_key == (-1, -1)
+    queue.prepared(0, 0)
+    assert queue.passed_key == (1, 4)
+
+
+def test_a_listener_is_told_of_what_can_t_be_used() -> None:
+    told: list[tuple[EntryKey, str]] = []
+    queue = make(decryptor=Decryptor(), problem_listener=lambda *each: told.append(each))
+    queue.push(command((1, 0)), single(b"x")[:-1])
+    queue.push(command((1, 1)), batch([b"a"] * 5, num_messages_in_batch=9))
+    queue.push(command((1, 2)), encrypted(b"a"))
+    assert drain(queue) == []
+    queue.prepared(0, 0)
+    assert [key for key, _ in told] == [(1, 0), (1, 1), (1, 2)]
+    for (_, entry_id), text in told:
+        assert text.startswith(f"{TOPIC}: entry 1:{entry_id}: ")
 
 
 def test_what_is_damaged_is_reported_and_the_next_one_comes() -> None:
