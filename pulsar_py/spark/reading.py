@@ -17,7 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pulsar_py.spark.options import ReadOptions
+from pulsar_py.spark.options import ReadOptions, UndecodableMode
 from pulsar_py.spark.plans import PlannedPiece
 from pulsar_py.spark.read_ahead import ReadAhead
 from pulsar_py.spark.rows import RowBuilder, ValueColumns
@@ -88,6 +88,7 @@ async def _open_runs(
             client,
             poll_timeout_millis=options.poll_timeout_millis,
             fail_on_data_loss=options.fail_on_data_loss,
+            drops_unusable=options.undecodable is UndecodableMode.DROP,
             is_compacted=options.is_compacted,
             subscription_prefix=options.subscription_prefix or "spark-pulsar",
         )

@@ -9,7 +9,7 @@ then.
 
 Values are decoded a batch at a time. What can't be decoded follows `undecodable`: it fails the
 read, is left out and counted, or becomes a row whose value is null and whose bytes stand in
-`__undecodable`.
+`__undecodable`. A message whose own metadata can't be parsed has nothing to make such a row of.
 
 Source: spec sections 5.1, 6 and 8.3.
 """
@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
+from google.protobuf.message import DecodeError
 
 from pulsar_py.client.message import Message
 from pulsar_py.client.received_batch import ReceivedBatch
@@ -149,6 +150,21 @@ class RowBuilder:
             yield whole.slice(first, step)
 
     def _build(self, messages: Sequence[Message]) -> pa.RecordBatch | None:
+        dropped_count = self.dropped_count
+        try:
+            return self._build_readable(messages)
+        except DecodeError:
+            errors = _metadata_errors(messages)
+            if not errors:
+                raise
+            if self._undecodable is not UndecodableMode.DROP:
+                # Without metadata there is nothing to make a row of.
+                raise _named(messages, errors) from None
+            self.dropped_count = dropped_count + len(errors)
+            readable = [each for row, each in enumerate(messages) if row not in errors]
+            return self._build_readable(readable) if readable else None
+
+    def _build_readable(self, messages: Sequence[Message]) -> pa.RecordBatch | None:
         arrays: dict[str, Array] = {}
         errors: Mapping[int, SchemaSerializationError] = {}
         if self._wanted_values:
@@ -182,6 +198,17 @@ class RowBuilder:
         return pa.RecordBatch.from_arrays(
             [arrays[name] for name in self._names], schema=self.schema
         )
+
+
+def _metadata_errors(messages: Sequence[Message]) -> dict[int, SchemaSerializationError]:
+    """The messages of batches whose own metadata can't be parsed, by number."""
+    errors: dict[int, SchemaSerializationError] = {}
+    for row, message in enumerate(messages):
+        try:
+            _ = message.single
+        except DecodeError as error:
+            errors[row] = SchemaSerializationError(str(error))
+    return errors
 
 
 def _named(

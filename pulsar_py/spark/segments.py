@@ -3,8 +3,14 @@
 `BrokerEntrySource` reads a piece with one consumer that lives in the broker's memory only, started
 at the piece's first entry. The client itself goes on after a reconnect behind what it has handed
 out, so nothing is read twice and nothing is left out. Reading ends with the entry before the
-piece's end; an entry that is gone or is no message to anyone (a marker) is passed over. Where no
-message comes for `pollTimeoutMs` and the broker says that there are some, entries are missing.
+piece's end; an entry that is gone or has no message for anyone (a marker, a batch compacted out) is
+passed over. Where no message comes for `pollTimeoutMs` and the broker says that there are
+some, entries are missing. That the last entries of a piece have nothing to give is known from the
+client, which got them and left them out, or from the broker, which counts what it gives to nobody
+as acknowledged: so once nothing comes, what came is acknowledged in this subscription of one's own.
+
+An entry that came and can't be used (a wrong checksum, sizes that contradict each other, no key to
+decrypt it) is an error as a value that can't be decoded is, unless those are dropped.
 
 A chunked message belongs to the piece that has its last chunk. Where its first one lies before the
 piece, it is looked for from its publish time on, which all chunks of a message share, and not
@@ -20,7 +26,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from pulsar_py.client import Client
@@ -28,9 +34,10 @@ from pulsar_py.client.chunk_assembly import ChunkListener
 from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.enums import SubscriptionMode
+from pulsar_py.client.incoming_queue import ProblemListener
 from pulsar_py.client.message import EntryKey, EntryMetadata, Message
 from pulsar_py.client.received_batch import ReceivedBatch
-from pulsar_py.common.errors import ClientTimeoutError
+from pulsar_py.common.errors import ClientTimeoutError, SchemaSerializationError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.spark.planning import Piece
@@ -124,6 +131,30 @@ class ChunksOfPiece:
         return torn
 
 
+class ProblemsOfPiece:
+    """Entries of a piece that came and can't be used (pure).
+
+    Invariant: each is told once, however often it comes.
+    """
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+        self._keys: set[EntryKey] = set()
+        # Why the first one can't be used; None while all can.
+        self.first_text: str | None = None
+
+    def on_problem(self, key: EntryKey, text: str) -> None:  # a ProblemListener
+        """Take in an entry that can't be used."""
+        if self._piece.start <= key < self._piece.end:
+            self._keys.add(key)
+            self.first_text = self.first_text or text
+
+    @property
+    def entries_count(self) -> int:
+        """How many there are."""
+        return len(self._keys)
+
+
 class BrokerEntrySource:
     """Reads pieces through brokers."""
 
@@ -133,6 +164,7 @@ class BrokerEntrySource:
         *,
         poll_timeout_millis: int,
         fail_on_data_loss: bool,
+        drops_unusable: bool = False,
         is_compacted: bool = False,
         subscription_prefix: str = "spark-pulsar",
         queue_bytes: int = 4 << 20,
@@ -144,6 +176,8 @@ class BrokerEntrySource:
             client: Shared; stays open.
             poll_timeout_millis: How long to wait for a message that should be there.
             fail_on_data_loss: Whether missing entries are an error; a warning otherwise.
+            drops_unusable: Whether entries that can't be used are left out with a warning; an error
+                otherwise.
             is_compacted: Read only the newest message of each key, where the broker has it.
             subscription_prefix: What the broker's statistics show while a piece is read.
             queue_bytes: What may wait unread.
@@ -152,6 +186,7 @@ class BrokerEntrySource:
         self._client = client
         self._poll_timeout_millis = poll_timeout_millis
         self._fail_on_data_loss = fail_on_data_loss
+        self._drops_unusable = drops_unusable
         self._is_compacted = is_compacted
         self._subscription_prefix = subscription_prefix
         self._queue_bytes = queue_bytes
@@ -163,19 +198,45 @@ class BrokerEntrySource:
         Raises:
             ClientTimeoutError: Messages are missing, and that is an error; topic and positions are
                 in the text.
+            SchemaSerializationError: An entry can't be used, and that is an error; topic and entry
+                are in the text.
             ServiceError, ClientError: The topic can't be read.
         """
+        problems = ProblemsOfPiece(piece)
+        async with aclosing(self._read(piece, problems)) as runs:
+            async for run in runs:
+                yield run
+        if problems.first_text is not None:
+            logger.warning(
+                "entries can't be used",
+                extra={
+                    "topic": piece.topic,
+                    "dropped": problems.entries_count,
+                    "detail": problems.first_text,
+                },
+            )
+
+    def _check(self, problems: ProblemsOfPiece) -> None:
+        if problems.first_text is not None and not self._drops_unusable:
+            raise SchemaSerializationError(
+                f"{problems.first_text}; undecodable=drop reads on without it"
+            )
+
+    async def _read(self, piece: Piece, problems: ProblemsOfPiece) -> AsyncGenerator[Run, None]:
         # Hot path: batch read in `make bench-spark`.
         size = QueueSize(self._queue_bytes)
         position = piece.start
         chunks = ChunksOfPiece(piece.end)
         while position < piece.end:
             async with self._consumer(
-                piece.topic, position, size.opened(), chunks.on_chunk
+                piece.topic, position, size.opened(), chunks.on_chunk, problems.on_problem
             ) as consumer:
                 is_left = False
                 while position < piece.end and not is_left:
-                    messages = await self._next_run(consumer, piece, position, chunks)
+                    messages = await self._next_run(consumer, piece, position)
+                    # Now: what waits may be thrown away and sent again while others run.
+                    passed = consumer.passed_key
+                    self._check(problems)
                     within = _before(messages, piece.end)
                     for torn in chunks.take_torn():
                         found = await self._look_back(piece.topic, torn)
@@ -187,7 +248,7 @@ class BrokerEntrySource:
                         return
                     position = Position(last.entry.key[0], last.entry.key[1] + 1)
                     # A run may end within a batch, whose rest this consumer still has.
-                    if last.batch_index + 1 < last.entry.batch_size:
+                    if passed < last.entry.key:
                         position = Position(*last.entry.key)
                     elif size.observe(messages):
                         # What came for a larger queue would come before a smaller one holds.
@@ -195,19 +256,18 @@ class BrokerEntrySource:
                         if not is_left:
                             consumer.resize_receiver_queue(size.opened())
 
-    async def _next_run(
-        self, consumer: Consumer, piece: Piece, position: Position, chunks: ChunksOfPiece
-    ) -> Run:
+    async def _next_run(self, consumer: Consumer, piece: Piece, position: Position) -> Run:
         """Messages, at least one; none if there are no more before the piece's end."""
         waited_millis = 0
+        last_key = (piece.end.ledger_id, piece.end.entry_id - 1)
         while True:
-            run = await _take_run(consumer)
-            if run:
+            run = await _take_run(consumer, last_key)
+            passed = consumer.passed_key
+            if run or passed >= last_key:
                 return run
             waited_millis += _WAIT_MILLIS
-            if not await self._is_more_to_come(
-                consumer, piece, max(position, chunks.next_position)
-            ):
+            next_position = max(position, Position(passed[0], passed[1] + 1))
+            if not await self._is_more_to_come(consumer, piece, next_position):
                 return ()
             if waited_millis >= self._poll_timeout_millis:
                 self._report_loss(
@@ -225,7 +285,9 @@ class BrokerEntrySource:
         """The message whose last chunk is known; nothing if its first ones are gone."""
         chunks = ChunksOfPiece(EARLIEST)
         seen_count = waited_millis = 0
-        async with self._consumer(topic, EARLIEST, _LOOK_BACK_QUEUE, chunks.on_chunk) as consumer:
+        async with self._consumer(
+            topic, EARLIEST, _LOOK_BACK_QUEUE, chunks.on_chunk, None
+        ) as consumer:
             await consumer.seek(torn.publish_millis)
             while seen_count < LOOK_BACK_MESSAGES and waited_millis < self._poll_timeout_millis:
                 messages = await _take_run(consumer)
@@ -248,12 +310,21 @@ class BrokerEntrySource:
 
     async def _is_more_to_come(self, consumer: Consumer, piece: Piece, position: Position) -> bool:
         """Whether the topic has a message between `position` and the piece's end."""
-        last = (await consumer.get_last_message_id()).position
-        return position <= min(last, Position(piece.end.ledger_id, piece.end.entry_id - 1))
+        if (passed := consumer.passed_key) > EARLIEST:
+            await consumer.acknowledge_cumulative(MessageId(*passed))
+        last, acknowledged = await consumer.ends()
+        last = min(last, Position(piece.end.ledger_id, piece.end.entry_id - 1))
+        after = Position(acknowledged.ledger_id, acknowledged.entry_id + 1)
+        return max(position, after) <= last
 
     @asynccontextmanager
     async def _consumer(
-        self, topic: str, start: Position, queue_messages: int, on_chunk: ChunkListener
+        self,
+        topic: str,
+        start: Position,
+        queue_messages: int,
+        on_chunk: ChunkListener,
+        on_problem: ProblemListener | None,
     ) -> AsyncIterator[Consumer]:
         config = ConsumerConfig(
             subscription_mode=SubscriptionMode.NonDurable,
@@ -265,6 +336,8 @@ class BrokerEntrySource:
             max_pending_chunked_message=0,
             expire_time_of_incomplete_chunked_message_ms=0,
             chunk_listener=on_chunk,
+            problem_listener=on_problem,
+            ack_grouping_time_ms=0,
             keeps_batches=True,
         )
         context = self._client.context
@@ -277,10 +350,13 @@ class BrokerEntrySource:
             await consumer.close()
 
 
-async def _take_run(consumer: Consumer) -> Run:
-    """The next messages, up to the size of a run; none if none came for a while."""
+async def _take_run(consumer: Consumer, until: EntryKey | None = None) -> Run:
+    """The next messages, up to the size of a run.
+
+    None if none came for a while, or the entry `until` was passed.
+    """
     return await consumer.receive_run(
-        _WAIT_MILLIS, messages_limit=RUN_MESSAGES, bytes_limit=RUN_BYTES
+        _WAIT_MILLIS, messages_limit=RUN_MESSAGES, bytes_limit=RUN_BYTES, until=until
     )
 
 

@@ -12,7 +12,7 @@ from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.spark.options import UndecodableMode
 from pulsar_py.spark.rows import UNDECODABLE_COLUMN, BuiltValues, RowBuilder
-from tests.unit.spark.message_parts import TOPIC, plain, received_batch
+from tests.unit.spark.message_parts import TOPIC, batch, plain, received_batch
 
 
 class Numbers:
@@ -30,6 +30,13 @@ class Numbers:
                 values.append(None)
                 errors[row] = SchemaSerializationError(str(error))
         return BuiltValues({name: pa.array(values, pa.int64()) for name in wanted}, errors)
+
+
+class Texts(Numbers):
+    """The same, without a look at metadata."""
+
+    def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
+        return super().build([plain(message.data()) for message in messages], wanted)
 
 
 def rows_of(builder: RowBuilder, messages: Sequence[Message]) -> list[pa.RecordBatch]:
@@ -83,6 +90,29 @@ def test_what_can_t_be_decoded_gets_a_column() -> None:
     )
     (batch,) = rows_of(builder, [plain(b"1"), plain(b"x"), plain(b"2")])
     assert batch.to_pydict() == {"value": [1, None, 2], UNDECODABLE_COLUMN: [None, b"x", None]}
+
+
+def unparsable() -> list[Message]:
+    """The second one's own metadata are no protobuf."""
+    good, broken = batch([b"1", b"2"])
+    return [plain(b"no number"), good, Message(broken.entry, 1, b"\x18\x01\x40\x80", b"2")]
+
+
+@pytest.mark.parametrize("mode", [UndecodableMode.FAIL, UndecodableMode.COLUMN])
+def test_metadata_that_can_t_be_parsed_fail_with_topic_and_message_id(
+    mode: UndecodableMode,
+) -> None:
+    builder = RowBuilder(["__sequenceId"], Numbers(), batch_bytes=100, undecodable=mode)
+    with pytest.raises(SchemaSerializationError, match=rf"{TOPIC}: message 6:9:3:1: "):
+        rows_of(builder, unparsable())
+
+
+def test_messages_whose_metadata_can_t_be_parsed_are_dropped_and_counted_once() -> None:
+    mode = UndecodableMode.DROP
+    builder = RowBuilder(["value", "__sequenceId"], Texts(), batch_bytes=100, undecodable=mode)
+    (rows,) = rows_of(builder, unparsable())
+    assert rows.to_pydict() == {"value": [1], "__sequenceId": [20]}
+    assert builder.dropped_count == 2
 
 
 def test_a_batch_of_which_nothing_is_left_is_none() -> None:

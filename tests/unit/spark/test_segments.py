@@ -11,11 +11,11 @@ from pulsar_py import Broker
 from pulsar_py.client import Client, CompressionType
 from pulsar_py.client.message import Message
 from pulsar_py.client.received_batch import ReceivedBatch
-from pulsar_py.common.errors import ClientTimeoutError
+from pulsar_py.common.errors import ClientTimeoutError, SchemaSerializationError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsar_py.spark.planning import Piece
 from pulsar_py.spark.segments import (
     BrokerEntrySource,
@@ -23,6 +23,7 @@ from pulsar_py.spark.segments import (
     QueueSize,
     TornMessage,
 )
+from tests.unit.client.entries import batch, single
 from tests.unit.spark.message_parts import plain
 
 TOPIC = "persistent://public/default/pieces"
@@ -107,6 +108,75 @@ async def test_a_reconnect_goes_on_behind_the_last_batch(broker: Broker, client:
         if len(values) == 200:
             await broker.service.topics.unload(name)
     assert values == list(range(900))
+
+
+OUT = SingleMessageMetadata(compacted_out=True)
+AT_END = {
+    "last compacted out": (batch([b"1", b""], singles=[SingleMessageMetadata(), OUT]), [b"1"]),
+    "all compacted out": (batch([b"", b""], singles=[OUT, OUT]), []),
+    "last index gone": (
+        batch([b"1"], num_messages_in_batch=3, compacted_batch_indexes=[0]),
+        [b"1"],
+    ),
+    "marker": (single(b"", marker_type=1), []),
+}
+UNUSABLE = {
+    "counts": batch([b"a"] * 5, num_messages_in_batch=6),
+    "compression": single(b"x", compression=2, uncompressed_size=999_000_000),
+    "checksum": single(b"abc")[:-1],
+}
+
+
+async def append(broker: Broker, data: bytes) -> None:
+    """An entry as no producer of ours would send it."""
+    topic = await broker.service.topics.get_or_load(TopicName.parse(TOPIC), create_if_missing=False)
+    await topic.ledger.append_and_wait(data)
+
+
+@pytest.mark.parametrize("name", list(AT_END))
+@pytest.mark.parametrize("before", [0, 1])
+async def test_a_piece_that_ends_with_nothing_to_give_does_not_wait(
+    broker: Broker, client: Client, name: str, before: int
+) -> None:
+    (first,) = await publish(client, 1)
+    data, expected = AT_END[name]
+    await append(broker, data)
+    start = Position(first.ledger_id, first.entry_id + 1 - before)
+    end = Position(first.ledger_id, first.entry_id + 2)
+    async with asyncio.timeout(20):
+        messages = await read(source(client, poll_timeout_millis=60_000), start, end)
+    assert [each.data() for each in messages] == [b"0"] * before + expected
+
+
+@pytest.mark.parametrize("name", list(UNUSABLE))
+@pytest.mark.parametrize("behind", [0, 1])
+async def test_what_can_t_be_used_is_an_error_wherever_it_stands(
+    broker: Broker, client: Client, name: str, behind: int
+) -> None:
+    (first,) = await publish(client, 1)
+    await append(broker, UNUSABLE[name])
+    await publish(client, behind)
+    odd = Position(first.ledger_id, first.entry_id + 1)
+    end = Position(first.ledger_id, first.entry_id + 2 + behind)
+    with pytest.raises(
+        SchemaSerializationError, match=rf"{TOPIC}: entry {odd}: .*undecodable=drop"
+    ):
+        await read(source(client), first, end)
+    assert [each.data() for each in await read(source(client), first, odd)] == [b"0"]
+
+
+async def test_what_can_t_be_used_may_be_left_out_with_a_warning(
+    broker: Broker, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    (first,) = await publish(client, 1)
+    await append(broker, UNUSABLE["counts"])
+    await append(broker, UNUSABLE["checksum"])
+    await publish(client, 1)
+    dropping = source(client, drops_unusable=True)
+    messages = await read(dropping, first, Position(first.ledger_id, first.entry_id + 4))
+    assert [each.data() for each in messages] == [b"0", b"0"]
+    (record,) = [each for each in caplog.records if each.message == "entries can't be used"]
+    assert vars(record)["dropped"] == 2
 
 
 async def test_an_end_that_does_not_exist_yet_ends_with_the_topic(client: Client) -> None:
