@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _UNSIGNED = 1 << 64
 
-_MAX_MARKERS_PASSED = 1_000
+_MAX_MARKERS_PASSED = 10_000
 """Markers at a topic's end that are passed over to find its last message."""
 
 
