@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import random
 import sys
@@ -165,7 +166,7 @@ class Soak:
     async def _play(self) -> None:
         producers = [await self._start(plan) for plan in PLANS]
         view = await self._clients["consuming-1"].create_table_view(PREFIX + "keyed")
-        await self._or_failed(asyncio.sleep(self.minutes * 60))
+        await self._or_failed(self._pass_time())
         self.is_stopping = True
         await self._or_failed(self._all_of(producers))
         self.world.proxy.calm()
@@ -176,6 +177,13 @@ class Soak:
         await self._tasks.drain()
         if self.error is not None:
             raise self.error
+
+    async def _pass_time(self) -> None:
+        seconds = self.minutes * 60
+        while seconds > 0:
+            await asyncio.sleep(min(seconds, 60))
+            seconds -= 60
+            gc.collect()
 
     async def _start(self, plan: StreamPlan) -> asyncio.Task[Any]:
         stream = Stream(plan.name, plan.keys, plan.payload_bytes)
@@ -425,11 +433,22 @@ def run_soak(seed: int, minutes: float) -> Outcome:
 
     print(f"client soak, seed {seed}, {minutes:g} minutes")
     try:
-        with _silence():
+        with _silence(), _steady_collector():
             return run_simulated(main(), latency_seconds=LATENCY_SECONDS)
     except Exception as error:
         again = f"python -m tests.simulation.client_soak --seed {seed} --minutes {minutes:g}"
         raise SoakError(f"seed {seed}: {error!r}; again: {again}") from error
+
+
+@contextmanager
+def _steady_collector() -> Iterator[None]:
+    """Cycles go at set times: what is only weakly held would else change a seed's course."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @contextmanager
