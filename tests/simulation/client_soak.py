@@ -300,6 +300,8 @@ class Soak:
                     negative_ack_redelivery_delay_ms=2_000,
                     # Beyond it the oldest is dropped, and is back only after a reconnect.
                     max_pending_chunked_message=0,
+                    # An outage may keep a chunk longer; what expires is given up for good.
+                    expire_time_of_incomplete_chunked_message_ms=0,
                 )
             except PulsarError as error:  # the network kept it for too long
                 self.model.log.note(self.world.now(), "not subscribed", subscription.name, error)
