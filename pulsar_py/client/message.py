@@ -12,9 +12,7 @@ Source: Message in the official Python client; MessageImpl and BatchMessageAcker
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
 from pulsar_py.common.message_id import MessageId
@@ -24,6 +22,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     MessageMetadata,
     SingleMessageMetadata,
 )
+from pulsar_py.wire.entry_summary import decode_partition_key
 
 if TYPE_CHECKING:
     from pulsar_py.client.message_crypto import EncryptionContext
@@ -56,11 +55,7 @@ def key_bytes_of(fields: OwnMetadata) -> bytes | None:
     """The key as bytes, whatever they are; None if there is none."""
     if not fields.HasField("partition_key") or fields.null_partition_key:
         return None
-    key: str | bytes = fields.partition_key  # bytes where it is no UTF-8
-    if fields.partition_key_b64_encoded:
-        with suppress(ValueError):  # no Base64, whatever the flag says
-            return base64.b64decode(key, validate=True)
-    return key.encode() if isinstance(key, str) else key
+    return decode_partition_key(fields.partition_key, is_base64=fields.partition_key_b64_encoded)
 
 
 EntryKey = tuple[int, int]

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.entry_run import make_entries
 
 # A bytes object's header, an Entry with its fields, and two slots in lists (CPython 3.11, 64 bit).
 ENTRY_OVERHEAD_BYTES = 33 + 64 + 16 + 32
@@ -60,11 +61,7 @@ class _Group:
         """The group's entries, made once."""
         entries = self.entries
         if entries is None:
-            ledger_id = self.ledger_id
-            entries = self.entries = [
-                Entry(ledger_id, entry_id, data)
-                for entry_id, data in enumerate(self.datas, self.first)
-            ]
+            entries = self.entries = make_entries(self.ledger_id, self.first, self.datas)
             self.datas = ()
         return entries
 

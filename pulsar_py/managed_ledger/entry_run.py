@@ -6,10 +6,15 @@ that; the `Entry` objects are made when somebody looks at one, and then once for
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 from pulsar_py.managed_ledger.entry import Entry
+
+
+def make_entries(ledger_id: int, first_entry_id: int, datas: Iterable[bytes]) -> list[Entry]:
+    """The entries whose bytes are `datas`, with ids from `first_entry_id` without gaps."""
+    return [Entry(ledger_id, entry_id, data) for entry_id, data in enumerate(datas, first_entry_id)]
 
 
 class EntryRun(Sequence[Entry]):
@@ -46,14 +51,10 @@ class EntryRun(Sequence[Entry]):
     def _made(self) -> Sequence[Entry]:
         entries = self._entries
         if entries is None:
-            ledger_id, summary = self.ledger_id, self.summary
-            entries = self._entries = [
-                Entry(ledger_id, entry_id, data)
-                for entry_id, data in enumerate(self.datas, self.first_entry_id)
-            ]
-            if summary is not None:
+            entries = self._entries = make_entries(self.ledger_id, self.first_entry_id, self.datas)
+            if self.summary is not None:
                 for entry in entries:
-                    entry.summary = summary
+                    entry.summary = self.summary
         return entries
 
     def __len__(self) -> int:
