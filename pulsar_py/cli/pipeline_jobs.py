@@ -25,12 +25,13 @@ from pulsar_py.cli.pipeline_options import (
     range_of,
     redactor_of,
     streaming_of,
+    streaming_or_batch,
     table_or_topic,
     target_of,
     without_variables,
 )
 from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.errors import ConfigurationError, PulsarError
+from pulsar_py.common.errors import PulsarError
 from pulsar_py.pipeline.jobs import Job
 from pulsar_py.pipeline.lags import HEADERS, Lag, lag_block, lag_cells, lag_line
 from pulsar_py.pipeline.progress import reporter
@@ -161,13 +162,11 @@ def copy_job(options: Options) -> Job:
     """`copy`."""
     from pulsar_py.pipeline.copy import CopySettings, copy  # noqa: PLC0415 - late on purpose
 
-    checkpoint = options["checkpoint"]
-    if checkpoint is None and not options["is_once"]:
-        raise ConfigurationError("--continuous needs --checkpoint")
+    streaming = streaming_or_batch(options)
     settings = CopySettings(
         source=range_of(options, options["source"]),
         target=target_of(options, options["target"], name=options["name"]),
-        streaming=None if checkpoint is None else streaming_of(options, checkpoint),
+        streaming=streaming,
         where=options["where"],
         select=options["select"],
     )
@@ -239,9 +238,7 @@ def aggregate_job(options: Options) -> Job:
         aliased,
     )
 
-    checkpoint = options["checkpoint"]
-    if checkpoint is None and not options["is_once"]:
-        raise ConfigurationError("--continuous needs --checkpoint")
+    streaming = streaming_or_batch(options)
     aliased(options["keys"])
     slide = options["slide"]
     settings = AggregateSettings(
@@ -253,7 +250,7 @@ def aggregate_job(options: Options) -> Job:
         time_column=options["time_column"],
         watermark_seconds=parse_duration(options["watermark"]),
         where=options["where"],
-        streaming=None if checkpoint is None else streaming_of(options, checkpoint),
+        streaming=streaming,
         **table_or_topic(options),
     )
     return Job(

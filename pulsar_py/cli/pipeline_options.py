@@ -169,6 +169,16 @@ def streaming_of(options: Options, checkpoint: str) -> Streaming:
     )
 
 
+def streaming_or_batch(options: Options) -> Streaming | None:
+    """How a stream runs; None without a checkpoint: then it is a batch."""
+    checkpoint = options["checkpoint"]
+    if checkpoint is not None:
+        return streaming_of(options, checkpoint)
+    if not options["is_once"]:
+        raise ConfigurationError("--continuous needs --checkpoint")
+    return None
+
+
 def lake_of(options: Options, target: Target) -> LakeSettings:
     """Which table is written."""
     from pulsar_py.pipeline.lake import LakeSettings  # noqa: PLC0415 - loads pyarrow

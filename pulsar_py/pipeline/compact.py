@@ -17,13 +17,12 @@ from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, open_table
 from pulsar_py.pipeline.runner import run_job
 from pulsar_py.pipeline.settings import POSITION_COLUMNS, TopicRange, TopicTarget, quoted
 from pulsar_py.pipeline.tables import Transaction
-from pulsar_py.pipeline.topics import TOMBSTONE, like, read_batch, with_columns, write_batch
+from pulsar_py.pipeline.topics import KEY, TOMBSTONE, like, read_batch, with_columns, write_batch
 from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-KEY: Final = "__key"
 APPLICATION: Final = "compact"
 
 

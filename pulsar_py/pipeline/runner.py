@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pulsar_py.common.backoff import Backoff
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import PulsarError
+from pulsar_py.pipeline.secrets import SENSITIVE_NAMES
 from pulsar_py.pipeline.watch import StoppedError, Watch
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ STOP_SECONDS: Final = 30.0
 HEALTHY_SECONDS: Final = 300.0
 """An attempt that lived so long begins the count of restarts anew."""
 
-_SECRETS: Final = "(?i)url|authparams|secret|passw|token|credential|access.?key|private.?key"
+_SECRETS: Final = f"(?i)url|{SENSITIVE_NAMES}"
 DEFAULT_CONF: Final[Mapping[str, str]] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.session.timeZone": "UTC",

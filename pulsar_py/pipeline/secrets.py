@@ -21,9 +21,11 @@ MASK: Final = "***"
 ENVIRONMENT: Final = "env:"
 FILE: Final = "file:"
 
-_SECRET_NAME: Final = re.compile(
-    r"authparams|token|secret|passw|credential|private.?key|access.?key|session.?key", re.IGNORECASE
+SENSITIVE_NAMES: Final = (
+    "authparams|token|secret|passw|credential|private.?key|access.?key|session.?key"
 )
+"""What names of secret settings have in them, in either case; a pattern for Java too."""
+_SECRET_NAME: Final = re.compile(SENSITIVE_NAMES, re.IGNORECASE)
 _USER_IN_URL: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _TOKENS: Final = frozenset({"--token", "--to-token"})
 _ASSIGNED: Final = frozenset({"--option", "--conf"})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted, topic_option
+from pulsar_py.spark.options import METADATA_COLUMNS
 from pulsar_py.spark.pair_columns import KEY as PAIR
 from pulsar_py.spark.pair_columns import says_separate_keys
 from pulsar_py.spark.schema_copy import topic_schema_option
@@ -115,8 +116,7 @@ def triggered(writer: DataStreamWriter, streaming: Streaming) -> DataStreamWrite
 
 def with_columns(source: TopicRange, *names: str) -> TopicRange:
     """The same range with further metadata columns, after the usual six."""
-    usual = ("__key", "__topic", "__messageId", "__publishTime", "__eventTime")
-    columns = (*usual, "__messageProperties") if not source.columns else tuple(source.columns)
+    columns = tuple(source.columns) or METADATA_COLUMNS
     if columns == ("all",):
         return source
     return replace(source, columns=(*columns, *(name for name in names if name not in columns)))
