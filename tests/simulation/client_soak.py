@@ -18,13 +18,16 @@ import logging
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pulsar_py.client.client import Client
+from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.enums import BatchingType, ConsumerType, InitialPosition
+from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.table_view import TableView
 from pulsar_py.common.errors import ProducerQueueFullError, PulsarError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
@@ -44,6 +47,8 @@ from tests.simulation.client_model import (
     Subscription,
 )
 from tests.simulation.client_world import LATENCY_SECONDS, World
+
+Opened = TypeVar("Opened")
 
 SEND_TIMEOUT_SECONDS = 30.0
 SLACK_SECONDS = 1.0
@@ -165,7 +170,8 @@ class Soak:
 
     async def _play(self) -> None:
         producers = [await self._start(plan) for plan in PLANS]
-        view = await self._clients["consuming-1"].create_table_view(PREFIX + "keyed")
+        first = self._clients["consuming-1"]
+        view = await self._opened("view", lambda: first.create_table_view(PREFIX + "keyed"))
         await self._or_failed(self._pass_time())
         self.is_stopping = True
         await self._or_failed(self._all_of(producers))
@@ -177,6 +183,15 @@ class Soak:
         await self._tasks.drain()
         if self.error is not None:
             raise self.error
+
+    async def _opened(self, what: str, open_it: Callable[[], Awaitable[Opened]]) -> Opened:
+        """What `open_it` opens, however often the network keeps it for too long."""
+        while True:
+            try:
+                return await open_it()
+            except PulsarError as error:
+                self.model.log.note(self.world.now(), "not opened", what, error)
+                await asyncio.sleep(1)
 
     async def _pass_time(self) -> None:
         seconds = self.minutes * 60
@@ -232,11 +247,15 @@ class Soak:
 
     async def _produce(self, plan: StreamPlan, stream: Stream) -> None:
         chance = self.world.chance(f"produce {plan.name}")
-        producer = await self._clients["producing"].create_producer(
-            plan.topic,
-            producer_name=f"producer-{plan.name}",
-            send_timeout_millis=int(SEND_TIMEOUT_SECONDS * 1000),
-            **plan.options,
+        client = self._clients["producing"]
+        producer = await self._opened(
+            plan.name,
+            lambda: client.create_producer(
+                plan.topic,
+                producer_name=f"producer-{plan.name}",
+                send_timeout_millis=int(SEND_TIMEOUT_SECONDS * 1000),
+                **plan.options,
+            ),
         )
         outcomes: list[asyncio.Task[Any]] = []
         while not self.is_stopping:
@@ -288,25 +307,22 @@ class Soak:
         """Consume, and now and then leave and come back."""
         chance = self.world.chance(f"consume {subscription.name} {number}")
         client = self._clients[f"consuming-{number % 2 + 1}"]
+
+        def subscribe() -> Awaitable[Consumer | MultiTopicsConsumer]:
+            return client.subscribe(
+                plan.topic,
+                how.name,
+                consumer_type=how.type,
+                consumer_name=f"{subscription.name}-{number}",
+                initial_position=InitialPosition.Earliest,
+                receiver_queue_size=chance.choice((1, 10, 200)),
+                negative_ack_redelivery_delay_ms=2_000,
+                # Beyond it the oldest is dropped, and is back only after a reconnect.
+                max_pending_chunked_message=0,
+            )
+
         while not self.is_done:
-            try:
-                consumer = await client.subscribe(
-                    plan.topic,
-                    how.name,
-                    consumer_type=how.type,
-                    consumer_name=f"{subscription.name}-{number}",
-                    initial_position=InitialPosition.Earliest,
-                    receiver_queue_size=chance.choice((1, 10, 200)),
-                    negative_ack_redelivery_delay_ms=2_000,
-                    # Beyond it the oldest is dropped, and is back only after a reconnect.
-                    max_pending_chunked_message=0,
-                    # An outage may keep a chunk longer; what expires is given up for good.
-                    expire_time_of_incomplete_chunked_message_ms=0,
-                )
-            except PulsarError as error:  # the network kept it for too long
-                self.model.log.note(self.world.now(), "not subscribed", subscription.name, error)
-                await asyncio.sleep(1)
-                continue
+            consumer = await self._opened(subscription.name, subscribe)
             leaves_at = self.world.now() + chance.expovariate(1 / 120)
             async with consumer:
                 await self._receive(consumer, how, subscription, chance, leaves_at)
@@ -342,7 +358,10 @@ class Soak:
                 await asyncio.sleep(chance.uniform(0, 0.5))
 
     async def _read(self, plan: StreamPlan, stream: Stream) -> None:
-        reader = await self._clients["consuming-2"].create_reader(plan.topic, MessageId.earliest)
+        client = self._clients["consuming-2"]
+        reader = await self._opened(
+            "reader", lambda: client.create_reader(plan.topic, MessageId.earliest)
+        )
         newest = 0
         async with reader:
             while not self.is_done:
@@ -388,7 +407,7 @@ class Soak:
                         found[f"{part} {each.name}"] = count
         return found
 
-    def _check_view(self, view: Any) -> None:
+    def _check_view(self, view: TableView) -> None:
         keyed = next(each for each in self.model.subscriptions if each.name == "keyed/key-shared")
         for key, newest in keyed.newest_of_key.items():
             value = view.get(key)
