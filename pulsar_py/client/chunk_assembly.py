@@ -8,13 +8,14 @@ may lie in between. What does not fit is one of these:
     chunk 0 again, same entry                          a redelivery: begin anew
     chunk 0 again from another entry                   the producer began anew: acknowledge the old
     a gap, or no buffer                                the rest is lost: drop the buffer and ask for
-                                                       the chunk again, or acknowledge it once it is
-                                                       older than the expiry
+                                                       the chunk again
 
 Buffers are limited in number (the oldest gives way) and in age, and a buffer in what it may hold:
 no more than its metadata announced. What gives way is acknowledged or asked for again, as
-configured; what has waited too long is acknowledged, since its rest will not come (the first chunks
-of a duplicate are stored, its last one is not). Pure; `now` comes in.
+configured. What has waited too long, in a buffer or without one, is acknowledged, since its rest
+will not come: the first chunks of a duplicate are stored, its last one is not. Only time in which
+the rest could have come counts (`IncomingQueue.expire_chunks`), and not how long ago a chunk was
+published. Pure; `now` comes in.
 
 Source: processMessageChunk in ConsumerImpl of Pulsar's Java client; section 5 of `spec/wire.md`.
 """
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, TypeAlias
 
 from pulsar_py.client.message import EntryKey
@@ -97,6 +99,9 @@ class ChunkAssembly:
         self._listener = listener
         # By the uuid; in the order in which they were opened.
         self._buffers: dict[str, _Buffer] = {}
+        # Chunks without a buffer, and since when: those here, and those that should come again.
+        self._orphans: dict[EntryKey, float] = {}
+        self._former_orphans: dict[EntryKey, float] = {}
 
     def __len__(self) -> int:
         return len(self._buffers)
@@ -106,7 +111,7 @@ class ChunkAssembly:
         """What all buffers hold."""
         return sum(each.received_bytes for each in self._buffers.values())
 
-    def add(self, chunk: Chunk, now: float, wall_time_millis: int) -> ChunkOutcome:
+    def add(self, chunk: Chunk, now: float) -> ChunkOutcome:
         """Take one chunk; where the chunks are not as announced, their buffer is gone."""
         outcome = ChunkOutcome()
         uuid, chunk_id = chunk.metadata.uuid, chunk.metadata.chunk_id
@@ -118,8 +123,9 @@ class ChunkAssembly:
             if buffer is None:
                 return outcome
         if buffer is None or chunk_id != len(buffer.pieces):
-            self._refuse(chunk, buffer, wall_time_millis, outcome)
+            self._refuse(chunk, buffer, now, outcome)
             return outcome
+        self._orphans.pop(chunk.key, None)
         buffer.pieces.append(chunk.payload)
         buffer.keys.append(chunk.key)
         buffer.received_bytes += len(chunk.payload)
@@ -143,7 +149,7 @@ class ChunkAssembly:
         self._buffers[metadata.uuid] = _Buffer(metadata, now)
 
     def _refuse(
-        self, chunk: Chunk, buffer: _Buffer | None, wall_time_millis: int, outcome: ChunkOutcome
+        self, chunk: Chunk, buffer: _Buffer | None, now: float, outcome: ChunkOutcome
     ) -> None:
         """A chunk that is not the next one."""
         metadata = chunk.metadata
@@ -153,11 +159,8 @@ class ChunkAssembly:
             return
         if buffer is not None:
             self._drop(metadata.uuid, outcome)
-        age_seconds = (wall_time_millis - metadata.publish_time) / 1000
-        if self._expire_seconds and age_seconds > self._expire_seconds:
-            outcome.to_acknowledge.append(chunk.key)
-        else:
-            outcome.to_redeliver.append(chunk.key)
+        self._orphans.setdefault(chunk.key, self._former_orphans.pop(chunk.key, now))
+        outcome.to_redeliver.append(chunk.key)
 
     def _drop(self, uuid: str, outcome: ChunkOutcome) -> None:
         keys = self._buffers.pop(uuid).keys
@@ -167,21 +170,38 @@ class ChunkAssembly:
             outcome.to_redeliver += keys
 
     def next_expiry(self) -> float | None:
-        """When the oldest buffer expires, None if none ever does."""
-        if not self._expire_seconds or not self._buffers:
+        """When the oldest buffer, or chunk without one, expires; None if none ever does."""
+        if not self._expire_seconds:
             return None
-        return next(iter(self._buffers.values())).opened_at + self._expire_seconds
+        since = [each.opened_at for each in islice(self._buffers.values(), 1)]
+        since += islice(self._orphans.values(), 1)
+        return min(since) + self._expire_seconds if since else None
 
     def expire(self, now: float) -> ChunkOutcome:
         """Acknowledge what is too old (removeExpireIncompleteChunkedMessages)."""
         outcome = ChunkOutcome()
-        while (expiry := self.next_expiry()) is not None and expiry <= now:
-            outcome.to_acknowledge += self._buffers.pop(next(iter(self._buffers))).keys
+        if not self._expire_seconds:
+            return outcome
+        for uuid, buffer in [*self._buffers.items()]:
+            if buffer.opened_at + self._expire_seconds <= now:
+                outcome.to_acknowledge += buffer.keys
+                del self._buffers[uuid]
+        for key, since in [*self._orphans.items()]:
+            if since + self._expire_seconds <= now:
+                outcome.to_acknowledge.append(key)
+                del self._orphans[key]
         return outcome
+
+    def wait_anew(self, now: float) -> None:
+        """Nothing could come for a while: the time until the expiry begins now."""
+        for buffer in self._buffers.values():
+            buffer.opened_at = now
+        self._orphans = dict.fromkeys(self._orphans, now)
 
     def clear(self) -> None:
         """Forget all buffers: their chunks come again."""
         self._buffers.clear()
+        self._former_orphans, self._orphans = self._orphans, {}
 
 
 def _size_problem(uuid: str, buffer: _Buffer) -> str | None:

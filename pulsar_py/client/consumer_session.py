@@ -185,7 +185,7 @@ class ConsumerSession:
         )
 
     def _expire_chunks(self, now: float) -> float | None:
-        return self.receiver.expire_chunks(now)
+        return self.receiver.expire_chunks(now, is_active=self.is_active)
 
     # --- what is done with messages before the application has them ------------------------------
 

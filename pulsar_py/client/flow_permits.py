@@ -73,6 +73,12 @@ class FlowPermits:
         self._broker_has += missing
         return missing
 
+    def are_out(self, messages_count: int) -> bool:
+        """Whether the broker may send something; `messages_count` came and were not taken."""
+        if self.is_on_demand:
+            return self._broker_has > 0
+        return self._queue_size - self.to_give - messages_count > 0
+
     def pause(self) -> None:
         """Give out none until `resume`."""
         self._is_paused = True

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pulsar_py.client.ack_grouping import AcknowledgmentsTracker
 from pulsar_py.client.chunk_assembly import Chunk, ChunkAssembly, ChunkOutcome
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from pulsar_py.client.message_crypto import EncryptionContext, MessageDecryptor
 
 __all__ = ["Effects", "IncomingQueue", "Needs", "ProblemListener", "entry_messages_count"]
+
+CHUNK_CHECK_SECONDS: Final = 1.0
+"""How soon to look again whether entries that came before an expiry are decoded."""
 
 ProblemListener: TypeAlias = Callable[[EntryKey, str], None]
 """Told of each entry that is left out because it can't be used: which, and why."""
@@ -119,6 +122,10 @@ class IncomingQueue:
         self.ready: deque[Message] = deque()
         # The same for whole batches; one of the two is empty.
         self.batches: deque[ReceivedBatch] = deque()
+        # The expiry of chunks that is due: since when, and what has to be decoded before.
+        self._expiry: tuple[float, tuple[CommandMessage, EntryBytes] | None] | None = None
+        # Whether the broker could send nothing when chunks should have expired.
+        self._was_cut_off = False
         # The last entry that was decoded since the last `clear`.
         self._decoded_key: EntryKey = EARLIEST
         # What came after them.
@@ -165,6 +172,8 @@ class IncomingQueue:
         self.batches.clear()
         self._entries.clear()
         self._chunks.clear()
+        self._expiry = None
+        self._was_cut_off = False
         self.needs = None
         self.is_preparing = False
         self._decoded_key = EARLIEST
@@ -181,7 +190,7 @@ class IncomingQueue:
         effects, self.effects = self.effects, None
         return effects
 
-    def fill(self, now: float, wall_time_millis: int) -> bool:
+    def fill(self, now: float) -> bool:
         """Decode until there is a message; False if there is none, or one needs something."""
         # Hot path: consume in `make bench-client`, unbatched.
         while not self.ready and not self.batches:
@@ -200,7 +209,7 @@ class IncomingQueue:
                 self.needs = needs
                 continue
             else:
-                self._decode(parsed, now, wall_time_millis)
+                self._decode(parsed, now)
             self._decoded_key = key
         return True
 
@@ -220,12 +229,12 @@ class IncomingQueue:
             return None
         return Needs(parsed, version, is_key_needed)
 
-    def prepared(self, now: float, wall_time_millis: int) -> None:
+    def prepared(self, now: float) -> None:
         """What `needs` named is there, or can't be had: decode the entry with what there is."""
         if self.needs is not None:
             parsed, self.needs = self.needs.parsed, None
             self.is_preparing = False
-            self._decode(parsed, now, wall_time_millis)
+            self._decode(parsed, now)
             self._decoded_key = parsed.key
 
     @property
@@ -259,7 +268,7 @@ class IncomingQueue:
         if self._problem_listener is not None:
             self._problem_listener(key, text)
 
-    def _decode(self, parsed: ParsedEntry, now: float, wall_time_millis: int) -> None:
+    def _decode(self, parsed: ParsedEntry, now: float) -> None:
         metadata = parsed.metadata
         self.permits_used += self._permits_of(parsed)
         context = None
@@ -274,7 +283,7 @@ class IncomingQueue:
         if metadata.num_chunks_from_msg > 1:
             if payload is None:
                 payload = parsed.payload
-            self._take_chunk(parsed, payload, context, now, wall_time_millis)
+            self._take_chunk(parsed, payload, context, now)
         else:
             self._open(parsed, payload, context, ())
 
@@ -331,14 +340,13 @@ class IncomingQueue:
         payload: bytes,
         context: EncryptionContext | None,
         now: float,
-        wall_time_millis: int,
     ) -> None:
         self._effects.dropped_count += 1
         self._effects.has_chunks = True
         if not self._tracker.still_waiting(parsed.key, 1):
             return
         chunk = Chunk(parsed.key, parsed.metadata, payload)
-        outcome = self._chunks.add(chunk, now, wall_time_millis)
+        outcome = self._chunks.add(chunk, now)
         self._effects.take_outcome(outcome)
         if outcome.problem is not None:
             text = f"{self._topic}: entry {parsed.key[0]}:{parsed.key[1]}: {outcome.problem}"
@@ -470,9 +478,26 @@ class IncomingQueue:
         """Messages that were taken and not handed out after all; they come next again."""
         self.ready.extendleft(reversed(messages))
 
-    def expire_chunks(self, now: float) -> float | None:
-        """Drop incomplete messages that are too old; when to look again."""
-        self._effects.take_outcome(self._chunks.expire(now))
+    def expire_chunks(self, now: float, *, can_come: bool) -> float | None:
+        """Give up incomplete messages whose rest had its time to come; when to look again.
+
+        `can_come` tells whether the broker could send it. What came and was not decoded yet may be
+        the rest, too: it is waited for.
+        """
+        expires_at = self._chunks.next_expiry()
+        if expires_at is None or (expires_at > now and self._expiry is None):
+            return expires_at
+        if not can_come or self._was_cut_off:
+            self._was_cut_off = not can_come
+            self._chunks.wait_anew(now)
+            return self._chunks.next_expiry()
+        if self._expiry is None:
+            self._expiry = (now, self._entries[-1] if self._entries else None)
+        due, last_entry = self._expiry
+        if self.needs is not None or any(each is last_entry for each in self._entries):
+            return now + CHUNK_CHECK_SECONDS
+        self._expiry = None
+        self._effects.take_outcome(self._chunks.expire(due))
         return self._chunks.next_expiry()
 
     def next_chunk_expiry(self) -> float | None:

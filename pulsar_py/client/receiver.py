@@ -155,6 +155,10 @@ class Receiver:
         """Messages that took permits were thrown away."""
         self._send_flow(self.permits.taken(messages_count))
 
+    def _count_here(self) -> int:
+        """Messages that took permits and were neither handed out nor dropped."""
+        return self.queue.messages_count() + sum(len(each.messages) for each in self._collectors)
+
     def clear(self) -> None:
         """Throw away what waits, and give its permits back: it will be delivered again."""
         count = self.queue.clear()
@@ -212,7 +216,7 @@ class Receiver:
         if self.closed_error is not None:
             raise self.closed_error
         queue, clock = self.queue, self._clock
-        is_filled = queue.fill(clock.monotonic_seconds(), clock.wall_time_millis())
+        is_filled = queue.fill(clock.monotonic_seconds())
         if queue.effects is not None:
             self._apply_effects()
         if self.permits.is_on_demand:
@@ -227,7 +231,7 @@ class Receiver:
         await self._prepare(needs)
         if self.queue.needs is needs:
             clock = self._clock
-            self.queue.prepared(clock.monotonic_seconds(), clock.wall_time_millis())
+            self.queue.prepared(clock.monotonic_seconds())
             self._apply_effects()
             self.wake()
 
@@ -275,9 +279,14 @@ class Receiver:
                 extra={"subject": self._subject, "ledger_id": key[0], "entry_id": key[1]},
             )
 
-    def expire_chunks(self, now: float) -> float | None:
-        """Drop incomplete messages that are too old; when to come again."""
-        expires_at = self.queue.expire_chunks(now)
+    def expire_chunks(self, now: float, *, is_active: bool) -> float | None:
+        """Give up incomplete messages that are too old; when to come again.
+
+        Not while the broker can't send their rest: without a connection or permits, and where it
+        is another consumer's turn.
+        """
+        can_come = is_active and self._cnx is not None and self.permits.are_out(self._count_here())
+        expires_at = self.queue.expire_chunks(now, can_come=can_come)
         self._apply_effects()
         return expires_at
 

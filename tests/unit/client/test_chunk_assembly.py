@@ -15,7 +15,7 @@ def piece(
 
 
 def add(assembly: ChunkAssembly, chunk: Chunk, now: float = 0) -> ChunkOutcome:
-    return assembly.add(chunk, now, 1000)
+    return assembly.add(chunk, now)
 
 
 def test_pieces_in_order_make_a_message() -> None:
@@ -79,11 +79,43 @@ def test_a_gap_drops_the_buffer() -> None:
     assert len(assembly) == 0
 
 
-def test_a_piece_without_beginning_comes_again_until_it_is_old() -> None:
+def test_a_piece_without_beginning_is_asked_for_again_and_expires() -> None:
     assembly = ChunkAssembly(expire_seconds=60)
-    chunk = piece(1, (1, 1))  # published at 1000 ms
-    assert assembly.add(chunk, 0, 61_000).to_redeliver == [(1, 1)]
-    assert assembly.add(chunk, 0, 61_001).to_acknowledge == [(1, 1)]
+    assert add(assembly, piece(1, (1, 1)), now=10) == ChunkOutcome(to_redeliver=[(1, 1)])
+    assert add(assembly, piece(1, (1, 1)), now=40) == ChunkOutcome(to_redeliver=[(1, 1)])
+    assert assembly.next_expiry() == 70
+    assert assembly.expire(69.9) == ChunkOutcome()
+    assert assembly.expire(70) == ChunkOutcome(to_acknowledge=[(1, 1)])
+    assert assembly.next_expiry() is None
+
+
+def test_a_piece_whose_beginning_came_after_all_does_not_expire() -> None:
+    assembly = ChunkAssembly(expire_seconds=60)
+    add(assembly, piece(1, (1, 1)), now=0)
+    add(assembly, piece(0, (1, 0)), now=50)
+    add(assembly, piece(1, (1, 1)), now=51)
+    assert assembly.expire(60) == ChunkOutcome()
+    assert add(assembly, piece(2, (1, 2)), now=61).payload == b"aaabbc"
+
+
+def test_a_piece_without_beginning_expires_though_it_comes_again_and_again() -> None:
+    assembly = ChunkAssembly(expire_seconds=60)
+    add(assembly, piece(1, (1, 1)), now=0)
+    assembly.clear()  # as when everything is asked for again
+    assert assembly.next_expiry() is None, "while it is not here nothing is decided"
+    add(assembly, piece(1, (1, 1)), now=50)
+    assert assembly.next_expiry() == 60
+    assert assembly.expire(60) == ChunkOutcome(to_acknowledge=[(1, 1)])
+
+
+def test_time_in_which_nothing_could_come_does_not_count() -> None:
+    assembly = ChunkAssembly(expire_seconds=60)
+    add(assembly, piece(0, (1, 0)), now=0)
+    add(assembly, piece(1, (2, 0), uuid="other"), now=5)
+    assembly.wait_anew(50)
+    assert assembly.next_expiry() == 110
+    assert assembly.expire(109) == ChunkOutcome()
+    assert assembly.expire(110) == ChunkOutcome(to_acknowledge=[(1, 0), (2, 0)])
 
 
 def test_the_oldest_gives_way() -> None:
@@ -146,3 +178,13 @@ def test_a_listener_gets_what_has_no_beginning() -> None:
     add(assembly, piece(1, (1, 2)))
     assert add(assembly, piece(2, (1, 3))).payload == b"aaabbc"
     assert heard == [((1, 0), 2, False), ((1, 1), 0, True), ((1, 2), 1, True), ((1, 3), 2, True)]
+
+
+def test_what_is_due_expires_whatever_the_clock_says() -> None:
+    for now in (0.1, 2.7, 1234.567, 361.4820001):
+        assembly = ChunkAssembly(expire_seconds=60.1)
+        add(assembly, piece(0, (1, 0)), now=now)
+        add(assembly, piece(1, (2, 0), uuid="other"), now=now)
+        due = assembly.next_expiry()
+        assert due is not None
+        assert assembly.expire(due).to_acknowledge == [(1, 0), (2, 0)]

@@ -24,6 +24,22 @@ def test_a_new_connection_begins_with_all() -> None:
     assert permits.to_give == 0
 
 
+def test_whether_the_broker_may_send() -> None:
+    permits = FlowPermits(4)
+    assert permits.opened(0) == 4
+    assert permits.are_out(3)
+    assert not permits.are_out(4), "all of them came"
+    assert not permits.are_out(9), "a batch was not divided"
+    assert permits.taken(1) == 0
+    assert not permits.are_out(3), "one is to be given back"
+    assert permits.taken(1) == 2
+    assert permits.are_out(2)
+    on_demand = FlowPermits(0)
+    assert not on_demand.are_out(0)
+    assert on_demand.opened(1) == 1
+    assert on_demand.are_out(0)
+
+
 def test_a_pause_holds_back() -> None:
     permits = FlowPermits(4, is_paused=True)
     assert permits.opened(0) == 0

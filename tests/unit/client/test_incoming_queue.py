@@ -37,7 +37,7 @@ def make(**options: object) -> IncomingQueue:
 
 def drain(queue: IncomingQueue) -> list[bytes]:
     found = []
-    while queue.fill(0, 1000) and queue.ready:
+    while queue.fill(0) and queue.ready:
         found.append(queue.ready.popleft().data())
     return found
 
@@ -54,7 +54,7 @@ def test_entries_are_decoded_one_by_one() -> None:
     queue.push(command((1, 1)), single(b"c"))
     assert queue.messages_count() == 3
     assert queue.head_key() == (1, 0)
-    assert queue.fill(0, 0)
+    assert queue.fill(0)
     assert len(queue.ready) == 2
     assert drain(queue) == [b"a", b"b", b"c"]
     assert queue.take_effects() is None
@@ -65,7 +65,7 @@ def test_entries_are_decoded_one_by_one() -> None:
 def test_messages_have_what_the_command_says() -> None:
     queue = make(partition_index=3)
     queue.push(command((1, 0), redelivery_count=2), single())
-    queue.fill(0, 0)
+    queue.fill(0)
     found = queue.ready[0]
     assert found.redelivery_count() == 2
     assert found.message_id() == MessageId(1, 0, partition_index=3)
@@ -105,13 +105,13 @@ def test_an_entry_is_passed_once_nothing_of_it_is_left() -> None:
     queue.push(command((1, 4)), batch([b"a", b"b"]))
     queue.push(command((1, 5)), single(b"x")[:-1])
     assert queue.passed_key == (-1, -1)
-    queue.fill(0, 0)
+    queue.fill(0)
     assert queue.passed_key == (1, 3)
     queue.ready.popleft()
     assert queue.passed_key == (1, 3)
     queue.ready.popleft()
     assert queue.passed_key == (1, 4)
-    assert not queue.fill(0, 0)
+    assert not queue.fill(0)
     assert queue.passed_key == (1, 5)
     queue.clear()
     assert queue.passed_key == (-1, -1)
@@ -120,9 +120,9 @@ def test_an_entry_is_passed_once_nothing_of_it_is_left() -> None:
 def test_what_waits_for_its_key_is_not_passed() -> None:
     queue = make(decryptor=Decryptor())
     queue.push(command((1, 4)), encrypted(b"a"))
-    assert not queue.fill(0, 0)
+    assert not queue.fill(0)
     assert queue.passed_key == (-1, -1)
-    queue.prepared(0, 0)
+    queue.prepared(0)
     assert queue.passed_key == (1, 4)
 
 
@@ -133,7 +133,7 @@ def test_a_listener_is_told_of_what_can_t_be_used() -> None:
     queue.push(command((1, 1)), batch([b"a"] * 5, num_messages_in_batch=9))
     queue.push(command((1, 2)), encrypted(b"a"))
     assert drain(queue) == []
-    queue.prepared(0, 0)
+    queue.prepared(0)
     assert [key for key, _ in told] == [(1, 0), (1, 1), (1, 2)]
     for (_, entry_id), text in told:
         assert text.startswith(f"{TOPIC}: entry 1:{entry_id}: ")
@@ -163,7 +163,7 @@ def test_chunks_make_one_message_and_give_their_permits_back() -> None:
     queue = make()
     for chunk_id, piece in enumerate((b"aa", b"bb", b"c")):
         queue.push(command((1, chunk_id)), chunk(chunk_id, piece, count=3, total=5))
-    assert queue.fill(0, 0)
+    assert queue.fill(0)
     found = queue.ready.popleft()
     assert found.data() == b"aabbc"
     assert found.entry.chunk_ids == ((1, 0), (1, 1), (1, 2))
@@ -185,13 +185,55 @@ def test_chunks_that_lie_are_all_reported() -> None:
 def test_chunks_expire() -> None:
     queue = make()
     queue.push(command((1, 0)), chunk(0, b"aa", count=2, total=5))
-    assert not queue.fill(0, 0)
+    assert not queue.fill(0)
     queue.take_effects()
     assert queue.next_chunk_expiry() == 60
-    assert queue.expire_chunks(60) is None
+    assert expired(queue, 59) == (60, [])
+    assert expired(queue, 60) == (None, [(1, 0)])
+
+
+def expired(queue: IncomingQueue, now: float, *, can_come: bool = True) -> tuple[object, object]:
+    """When to look again, and what was given up."""
+    look_at = queue.expire_chunks(now, can_come=can_come)
     effects = queue.take_effects()
-    assert effects is not None
-    assert effects.to_acknowledge == [(1, 0)]
+    return look_at, [] if effects is None else effects.to_acknowledge
+
+
+def test_chunks_wait_for_the_entries_that_are_here() -> None:
+    queue = make()
+    queue.push(command((1, 0)), chunk(0, b"aa", count=2, total=4))
+    assert not queue.fill(0)
+    queue.take_effects()
+    queue.push(command((1, 1)), single(b"other"))
+    queue.push(command((1, 2)), chunk(1, b"bb", count=2, total=4))
+    assert expired(queue, 60) == (61, [])
+    assert queue.fill(60.5), "the application took the one before"
+    queue.ready.clear()
+    assert expired(queue, 61) == (62, [])
+    assert queue.fill(61.5)
+    assert queue.ready[0].data() == b"aabb"
+
+
+def test_chunks_wait_for_no_entry_that_came_after_their_time() -> None:
+    queue = make()
+    queue.push(command((1, 0)), chunk(0, b"aa", count=2, total=4))
+    assert not queue.fill(0)
+    queue.take_effects()
+    queue.push(command((1, 1)), single(b"a"))
+    assert expired(queue, 60) == (61, [])
+    queue.push(command((1, 2)), single(b"b"))
+    assert queue.fill(60.5)
+    assert expired(queue, 61) == (None, [(1, 0)])
+
+
+def test_chunks_do_not_expire_while_the_rest_cannot_come() -> None:
+    queue = make()
+    queue.push(command((1, 0)), chunk(0, b"aa", count=2, total=4))
+    assert not queue.fill(0)
+    queue.take_effects()
+    assert expired(queue, 60, can_come=False) == (120, [])
+    assert expired(queue, 120) == (180, []), "it may have begun to come only just now"
+    assert expired(queue, 180) == (None, [(1, 0)])
 
 
 def test_an_encrypted_entry_waits_for_its_key() -> None:
@@ -199,13 +241,13 @@ def test_an_encrypted_entry_waits_for_its_key() -> None:
     queue = make(decryptor=decryptor)
     queue.push(command((1, 0)), encrypted(b"secret"))
     queue.push(command((1, 1)), single(b"plain"))
-    assert not queue.fill(0, 0)
+    assert not queue.fill(0)
     assert queue.needs is not None
     assert queue.needs.is_key_needed
     assert queue.head_key() == (1, 0)
     assert queue.messages_count() == 2
     decryptor.known.add(b"wrapped")
-    queue.prepared(0, 0)
+    queue.prepared(0)
     assert queue.ready[0].encryption_context() is not None
     assert drain(queue) == [b"secret", b"plain"]
 
@@ -214,11 +256,11 @@ def test_an_entry_waits_for_the_schema_of_its_version() -> None:
     known: set[bytes] = set()
     queue = make(is_version_missing=lambda version: version not in known)
     queue.push(command(), single(b"x", schema_version=b"v"))
-    assert not queue.fill(0, 0)
+    assert not queue.fill(0)
     assert queue.needs is not None
     assert queue.needs.schema_version == b"v"
     known.add(b"v")
-    queue.prepared(0, 0)
+    queue.prepared(0)
     assert drain(queue) == [b"x"]
     queue.push(command(), single(b"y", schema_version=b"v"))
     assert drain(queue) == [b"y"]
@@ -232,7 +274,7 @@ def test_what_cannot_be_decrypted(decryptor: Decryptor | None) -> None:
         queue.push(command((1, 1)), single(b"plain"))
         found = drain(queue)
         if queue.needs is not None:
-            queue.prepared(0, 0)
+            queue.prepared(0)
             found += drain(queue)
         return found, queue.take_effects()
 
@@ -254,7 +296,7 @@ def test_clear_says_how_many_messages_there_were() -> None:
     queue.push(command((1, 0)), batch([b"a", b"b"]))
     queue.push(command((1, 1), ack_set=[0b10]), batch([b"a", b"b"]))
     queue.push(command((1, 2)), b"rubbish")
-    queue.fill(0, 0)
+    queue.fill(0)
     assert queue.clear() == 4
     assert queue.is_empty
     assert entry_messages_count(command(), single()) == 1
@@ -263,7 +305,7 @@ def test_clear_says_how_many_messages_there_were() -> None:
 def test_messages_that_are_put_back_come_next() -> None:
     queue = make()
     queue.push(command((1, 0)), batch([b"a", b"b", b"c"]))
-    queue.fill(0, 0)
+    queue.fill(0)
     taken = [queue.ready.popleft(), queue.ready.popleft()]
     queue.put_back(taken)
     assert drain(queue) == [b"a", b"b", b"c"]
@@ -275,7 +317,7 @@ def test_large_batches_are_kept_whole_where_somebody_wants_them() -> None:
     queue.push(command((1, 0)), batch(payloads))
     queue.push(command((1, 1)), batch([b"a", b"b"]))
     queue.push(command((1, 2)), batch(payloads))
-    assert queue.fill(0, 0)
+    assert queue.fill(0)
     assert not queue.ready
     assert queue.head_key() == (1, 0)
     assert queue.messages_count() == 2 * MIN_WHOLE_BATCH + 2
@@ -292,6 +334,6 @@ def test_batches_of_which_not_all_is_wanted_are_not_kept_whole() -> None:
     queue = make(keeps_batches=True)
     queue.start = StartPosition(MessageId(1, 0, batch_index=2))
     queue.push(command((1, 0)), batch([b"x"] * MIN_WHOLE_BATCH))
-    assert queue.fill(0, 0)
+    assert queue.fill(0)
     assert len(queue.ready) == MIN_WHOLE_BATCH - 3
     assert not queue.batches

@@ -9,7 +9,8 @@ from pulsar_py.client.enums import ConsumerCryptoFailureAction, ConsumerType
 from pulsar_py.client.message import Message
 from pulsar_py.client.received_batch import MIN_WHOLE_BATCH
 from pulsar_py.common.errors import AlreadyClosedError, ClientTimeoutError
-from pulsar_py.proto.PulsarApi_pb2 import CommandAck, EncryptionKeys
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandAck, EncryptionKeys
+from pulsar_py.wire import commands
 from tests.scripted_broker import ScriptedBroker, simulated
 from tests.unit.client.consumer_parts import (
     acks,
@@ -205,6 +206,57 @@ async def test_incomplete_chunks_expire(broker: ScriptedBroker) -> None:
         assert sum(permits(broker)) == 3, "each chunk but the last gives its permit back"
         deliver(broker, (1, 1))
         assert (await receiving).data() == b"1:1"
+
+
+@simulated
+async def test_incomplete_chunks_outlast_an_outage(broker: ScriptedBroker) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, receiver_queue_size=2)
+        receiving = spawn(consumer.receive())
+        deliver(broker, (1, 0), chunk(0, b"aa", count=2, total=4))
+        await asyncio.sleep(1)
+        subscribed = broker.script.pop(BaseCommand.SUBSCRIBE)
+        broker.end.cut()
+        await asyncio.sleep(200)
+        broker.script[BaseCommand.SUBSCRIBE] = subscribed
+        await asyncio.sleep(70)
+        assert acks(broker) == [], "all of it is delivered again"
+        for chunk_id, payload in enumerate((b"aa", b"bb")):
+            deliver(broker, (1, chunk_id), chunk(chunk_id, payload, count=2, total=4))
+        assert (await receiving).data() == b"aabb"
+
+
+@simulated
+async def test_incomplete_chunks_do_not_expire_without_permits(broker: ScriptedBroker) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, receiver_queue_size=1)
+        receiving = spawn(consumer.receive())
+        deliver(broker, (1, 0), chunk(0, b"aa", count=2, total=4))
+        deliver(broker, (1, 1), batch([b"x", b"y", b"z"]))
+        assert (await receiving).data() == b"x"
+        await asyncio.sleep(500)
+        assert acks(broker) == []
+        assert (await consumer.receive()).data() == b"y"
+        assert (await consumer.receive()).data() == b"z"
+        deliver(broker, (1, 2), chunk(1, b"bb", count=2, total=4))
+        assert (await consumer.receive()).data() == b"aabb"
+
+
+@simulated
+async def test_incomplete_chunks_do_not_expire_out_of_turn(broker: ScriptedBroker) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(
+            client, receiver_queue_size=2, consumer_type=ConsumerType.Failover
+        )
+        broker.end.push(commands.active_consumer_change(0, is_active=True))
+        receiving = spawn(consumer.receive())
+        deliver(broker, (1, 0), chunk(0, b"aa", count=2, total=4))
+        await asyncio.sleep(1)
+        assert consumer.is_active
+        broker.end.push(commands.active_consumer_change(0, is_active=False))
+        await asyncio.sleep(500)
+        assert acks(broker) == []
+        receiving.cancel()
 
 
 @simulated
