@@ -31,7 +31,8 @@ from itertools import accumulate
 
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
-from pulsar_py.storage.journal_format import big_endian, from_big_endian, split
+from pulsar_py.storage.journal_format import big_endian, from_big_endian
+from pulsar_py.storage.packed_entries import PackedEntries
 
 Buffer = bytes | bytearray | memoryview
 
@@ -53,7 +54,7 @@ class Run:
 
     ledger_id: int
     first_entry_id: int
-    entries: list[bytes]
+    entries: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def decode_run(
     lengths = from_big_endian(data[start + RUN_HEADER_BYTES : at])
     if at + sum(lengths) != end:
         raise CorruptDataError(f"{path}: offset {offset}: the run's lengths don't add up")
-    return Run(ledger_id, first_entry_id, split(data, at, lengths))
+    return Run(ledger_id, first_entry_id, PackedEntries(data, at, lengths))
 
 
 def run_length(data: Buffer, at: int) -> tuple[RunHeader, int] | None:

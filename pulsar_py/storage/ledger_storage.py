@@ -313,7 +313,7 @@ class LedgerStorage:
 
     async def load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
-    ) -> tuple[list[bytes], int]:
+    ) -> tuple[Sequence[bytes], int]:
         """Entries of which one is `entry_id`, and its place; read-ahead goes to the read cache.
 
         Raises:

@@ -1,7 +1,8 @@
-"""The read cache: runs of entries read from entry logs, bounded in bytes; pure.
+"""The read cache: stretches of entry logs, bounded in bytes; pure.
 
-A run is found by any entry in it. The least recently used run goes first; a cursor that reads on
-finds the runs that were read ahead for it. Counts what the runs hold in memory, not their payload.
+A stretch is what one read of a log brought: runs of one ledger, of which each is found by any entry
+in it. They share memory, so the least recently used stretch goes as a whole; a cursor that reads on
+finds the runs that were read ahead for it. Counts what they hold in memory, not their payload.
 
 A run may carry a mark: the first one who finds it is reported, with the entry at which what is here
 ends, so that what follows can be fetched before it is asked for.
@@ -11,29 +12,45 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Callable
-
-from pulsar_py.storage.ledgers import entries_cost
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 RUN_OVERHEAD_BYTES = 512
+ENTRY_OVERHEAD_BYTES = 12
+"""Of the length of an entry and the place at which it ends."""
 
 OnMark = Callable[[int, int], None]
 """Called with a ledger's id and the entry behind what was read ahead."""
 
 
+RunKey: TypeAlias = tuple[int, int]
+"""A ledger's id and a first entry id."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stretch:
+    """Runs that came together."""
+
+    cost_bytes: int
+    keys: list[RunKey]
+
+
 class ReadCache:
-    """Decoded runs by ledger and first entry id."""
+    """Checked runs by ledger and first entry id."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        # Oldest first; the key is (ledger id, first entry id).
-        self._runs: OrderedDict[tuple[int, int], tuple[list[bytes], int]] = OrderedDict()
+        # The key is (ledger id, first entry id).
+        self._runs: dict[RunKey, tuple[Sequence[bytes], _Stretch]] = {}
+        # Least recently used first.
+        self._stretches: OrderedDict[_Stretch, None] = OrderedDict()
         # First entry ids of each ledger's runs, ascending.
         self._firsts: dict[int, list[int]] = {}
         # By the key of a run that is here: the entry to report when it is found.
-        self._marks: dict[tuple[int, int], int] = {}
+        self._marks: dict[RunKey, int] = {}
         # Of those, the ones that stand for a stretch that nobody has asked for.
-        self._unread: set[tuple[int, int]] = set()
+        self._unread: set[RunKey] = set()
         self.size_bytes = 0
         self.on_mark: OnMark | None = None
 
@@ -42,17 +59,27 @@ class ReadCache:
         """Stretches that were fetched ahead, are here, and were not found by anybody."""
         return len(self._unread)
 
-    def put(self, ledger_id: int, first_entry_id: int, entries: list[bytes]) -> None:
-        """Keep a run; a run bigger than the whole cache is not kept."""
-        key = (ledger_id, first_entry_id)
-        cost = entries_cost(entries) + RUN_OVERHEAD_BYTES
-        if key in self._runs or cost > self._limit_bytes:
+    def put(
+        self, ledger_id: int, runs: Sequence[tuple[int, Sequence[bytes]]], size_bytes: int
+    ) -> None:
+        """Keep the runs of a stretch, by first entry ids: those that are not here.
+
+        `size_bytes` is what their entries hold; what is bigger than the whole cache is not kept.
+        """
+        new = [(first, run) for first, run in runs if (ledger_id, first) not in self._runs]
+        cost = size_bytes + sum(
+            RUN_OVERHEAD_BYTES + ENTRY_OVERHEAD_BYTES * len(run) for _, run in new
+        )
+        if not new or cost > self._limit_bytes:
             return
-        self._runs[key] = (entries, cost)
-        insort(self._firsts.setdefault(ledger_id, []), first_entry_id)
+        stretch = _Stretch(cost, [(ledger_id, first) for first, _ in new])
+        self._stretches[stretch] = None
+        for first, run in new:
+            self._runs[ledger_id, first] = (run, stretch)
+            insort(self._firsts.setdefault(ledger_id, []), first)
         self.size_bytes += cost
         while self.size_bytes > self._limit_bytes:
-            self._forget(next(iter(self._runs)))
+            self._forget(next(iter(self._stretches)))
 
     def mark(
         self, ledger_id: int, first_entry_id: int, next_entry_id: int, *, is_unread: bool = False
@@ -68,18 +95,19 @@ class ReadCache:
         """Whether an entry is here; does not count as a use."""
         return self._key_of(ledger_id, entry_id) is not None
 
-    def find(self, ledger_id: int, entry_id: int) -> tuple[list[bytes], int] | None:
+    def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[bytes], int] | None:
         """Entries of which one is `entry_id`, and its place among them."""
         key = self._key_of(ledger_id, entry_id)
         if key is None:
             return None
-        self._runs.move_to_end(key)
+        run, stretch = self._runs[key]
+        self._stretches.move_to_end(stretch)
         if key in self._marks:
             next_entry_id = self._marks.pop(key)
             self._unread.discard(key)
             if self.on_mark is not None:
                 self.on_mark(ledger_id, next_entry_id)
-        return self._runs[key][0], entry_id - key[1]
+        return run, entry_id - key[1]
 
     def _key_of(self, ledger_id: int, entry_id: int) -> tuple[int, int] | None:
         """Of the run that holds an entry."""
@@ -94,16 +122,18 @@ class ReadCache:
 
     def forget_ledger(self, ledger_id: int) -> None:
         """Drop a deleted ledger's runs."""
-        for first_entry_id in list(self._firsts.get(ledger_id, ())):
-            self._forget((ledger_id, first_entry_id))
+        while firsts := self._firsts.get(ledger_id):
+            self._forget(self._runs[ledger_id, firsts[0]][1])
 
-    def _forget(self, key: tuple[int, int]) -> None:
-        ledger_id, first_entry_id = key
-        _, cost = self._runs.pop(key)
-        self.size_bytes -= cost
-        self._marks.pop(key, None)
-        self._unread.discard(key)
-        firsts = self._firsts[ledger_id]
-        del firsts[bisect_right(firsts, first_entry_id) - 1]
-        if not firsts:
-            del self._firsts[ledger_id]
+    def _forget(self, stretch: _Stretch) -> None:
+        del self._stretches[stretch]
+        self.size_bytes -= stretch.cost_bytes
+        for key in stretch.keys:
+            del self._runs[key]
+            self._marks.pop(key, None)
+            self._unread.discard(key)
+            ledger_id, first_entry_id = key
+            firsts = self._firsts[ledger_id]
+            del firsts[bisect_right(firsts, first_entry_id) - 1]
+            if not firsts:
+                del self._firsts[ledger_id]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.common.tasks import TaskOwner
@@ -58,7 +59,7 @@ class RunReader:
 
     async def load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
-    ) -> tuple[list[bytes], int]:
+    ) -> tuple[Sequence[bytes], int]:
         """Entries of which one is `entry_id`, and its place; the rest of the stretch is cached.
 
         # Hot path: benchmarks/micro_storage.py, catch-up
@@ -79,7 +80,7 @@ class RunReader:
 
     async def _load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
-    ) -> tuple[list[FoundRun], list[bytes]]:
+    ) -> tuple[list[FoundRun], Sequence[bytes]]:
         """A stretch, and the entries of its first run."""
         path = ""
         for _ in range(READ_ATTEMPTS_COUNT):
@@ -96,9 +97,10 @@ class RunReader:
             return runs, self._decode(ledger_id, runs, data)
         raise CorruptDataError(f"{path}: missing; it has entry {entry_id} of ledger {ledger_id}")
 
-    def _decode(self, ledger_id: int, runs: list[FoundRun], data: bytes) -> list[bytes]:
+    def _decode(self, ledger_id: int, runs: list[FoundRun], data: bytes) -> Sequence[bytes]:
+        """Check the runs of a stretch and cache them; the entries of the first."""
         start = runs[0][1].offset
-        chosen: list[bytes] = []
+        checked: list[tuple[int, Sequence[bytes]]] = []
         for first_entry_id, location in runs:
             at = location.offset - start
             path = log_path(location.log_id)
@@ -108,9 +110,9 @@ class RunReader:
                     f"{path}: offset {location.offset}: a run of ledger {run.ledger_id} "
                     f"where the index has ledger {ledger_id}"
                 )
-            self._cache.put(ledger_id, first_entry_id, run.entries)
-            chosen = chosen or run.entries
-        return chosen
+            checked.append((first_entry_id, run.entries))
+        self._cache.put(ledger_id, checked, len(data))
+        return checked[0][1]
 
     def _fetch_ahead(self, ledger_id: int, entry_id: int) -> None:
         """Somebody reads in order and will soon want `entry_id`: fetch it, if there is room."""

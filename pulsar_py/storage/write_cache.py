@@ -13,6 +13,7 @@ current generation's follow the sealed one's.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 
 from pulsar_py.common.errors import DiskFullError, StorageError
@@ -174,7 +175,7 @@ class WriteCache:
         self.sealed = None
         return sealed
 
-    def find(self, ledger_id: int, entry_id: int) -> tuple[list[bytes], int] | None:
+    def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[bytes], int] | None:
         """Entries of which one is `entry_id`, and its place among them."""
         for generation in (self.current, self.sealed):
             if generation is not None and (cached := generation.ledgers.get(ledger_id)):
@@ -184,7 +185,7 @@ class WriteCache:
         return None
 
 
-def cut(entries: list[bytes], place: int, count: int, max_bytes: int) -> list[bytes]:
+def cut(entries: Sequence[bytes], place: int, count: int, max_bytes: int) -> list[bytes]:
     """Up to `count` entries from `place`: at least one, then while `max_bytes` allow."""
     end = min(place + count, len(entries))
     chosen: list[bytes] = []
@@ -194,7 +195,7 @@ def cut(entries: list[bytes], place: int, count: int, max_bytes: int) -> list[by
         piece_bytes = sum(map(len, piece))
         if piece_bytes > max_bytes:
             fitting = bisect_right(list(accumulate(map(len, piece))), max_bytes)
-            return chosen + piece[: fitting if chosen else max(fitting, 1)]
+            return [*chosen, *piece[: fitting if chosen else max(fitting, 1)]]
         chosen += piece
         max_bytes -= piece_bytes
         place += len(piece)

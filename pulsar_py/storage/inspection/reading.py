@@ -24,6 +24,7 @@ from pulsar_py.storage.ledger_store import (
     LedgerStore,
     LedgerWriter,
 )
+from pulsar_py.storage.write_cache import cut
 
 
 class SurveyedStore(LedgerStore):
@@ -109,20 +110,12 @@ class _Reader(LedgerReader):
         if first_entry_id > self.last_add_confirmed:
             raise EntryNotFoundError(f"ledger {self.ledger_id} has no entry {first_entry_id}")
         start, entries = await self._piece(first_entry_id)
-        wanted = entries[first_entry_id - start : last_entry_id + 1 - start]
-        taken = wanted[:1]
-        room = max_bytes - len(wanted[0])
-        for entry in wanted[1:]:
-            room -= len(entry)
-            if room < 0:
-                break
-            taken.append(entry)
-        return taken
+        return cut(entries, first_entry_id - start, last_entry_id - first_entry_id + 1, max_bytes)
 
     async def close(self) -> None:
         pass
 
-    async def _piece(self, entry_id: int) -> tuple[int, list[bytes]]:
+    async def _piece(self, entry_id: int) -> tuple[int, Sequence[bytes]]:
         """The run or section that holds an entry, and its first id."""
         ledger = self._ledger
         for first, location in ledger.runs.items():

@@ -40,7 +40,7 @@ async def test_runs_stand_where_their_locations_say() -> None:
     readers = EntryLogReaders(disk, 2)
     data = await readers.read(4, second.offset, second.length)
     assert (first.log_id, first.offset, second.count) == (4, LOG_HEADER_BYTES, 2)
-    assert decode_run(data, "p", second.offset).entries == [b"b", b"c"]
+    assert [*decode_run(data, "p", second.offset).entries] == [b"b", b"c"]
     assert writer.end == second.offset + second.length == len(await disk.read_whole(log_path(4)))
     await readers.close()
 

@@ -22,7 +22,7 @@ def run() -> bytes:
 def test_a_run_is_read_back() -> None:
     decoded = decode_run(run(), "p", 0)
 
-    assert (decoded.ledger_id, decoded.first_entry_id, decoded.entries) == (9, 100, ENTRIES)
+    assert (decoded.ledger_id, decoded.first_entry_id, [*decoded.entries]) == (9, 100, ENTRIES)
 
 
 def test_a_run_is_read_from_the_middle_of_what_was_read() -> None:
@@ -30,7 +30,7 @@ def test_a_run_is_read_from_the_middle_of_what_was_read() -> None:
 
     decoded = decode_run(data, "p", 0, start=6, length=len(run()))
 
-    assert (decoded.ledger_id, decoded.entries) == (9, ENTRIES)
+    assert (decoded.ledger_id, [*decoded.entries]) == (9, ENTRIES)
     for start, length in ((6, len(run()) - 1), (5, len(run())), (6 + 6 + len(run()) - 5, 99)):
         with pytest.raises(CorruptDataError, match="p: offset 7: "):
             decode_run(data, "p", 7, start=start, length=length)

@@ -7,10 +7,15 @@ def run(size: int = 1000, count: int = 10) -> list[bytes]:
     return [bytes(size)] * count
 
 
+def put(cache: ReadCache, first: int, entries: list[bytes], *, ledger_id: int = 1) -> None:
+    """A stretch of one run."""
+    cache.put(ledger_id, [(first, entries)], sum(map(len, entries)))
+
+
 def test_a_run_is_found_by_any_entry_in_it() -> None:
     cache = ReadCache(100_000)
     entries = run()
-    cache.put(1, 10, entries)
+    put(cache, 10, entries)
 
     assert cache.find(1, 10) == (entries, 0)
     assert cache.find(1, 19) == (entries, 9)
@@ -22,9 +27,9 @@ def test_a_run_is_found_by_any_entry_in_it() -> None:
 def test_the_least_recently_used_run_goes_first() -> None:
     cache = ReadCache(35_000)
     for first in (0, 10, 20):
-        cache.put(1, first, run())
+        put(cache, first, run())
     cache.find(1, 0)
-    cache.put(1, 30, run())
+    put(cache, 30, run())
 
     assert [cache.find(1, first) is not None for first in (0, 10, 20, 30)] == [
         True,
@@ -37,26 +42,51 @@ def test_the_least_recently_used_run_goes_first() -> None:
 
 def test_tiny_entries_count_what_they_hold() -> None:
     cache = ReadCache(10_000)
-    cache.put(1, 0, [b""] * 100)
+    put(cache, 0, [b""] * 100)
 
-    assert cache.size_bytes > 6_000
+    assert cache.size_bytes > 1_500
+
+
+def test_a_stretch_goes_as_a_whole() -> None:
+    cache = ReadCache(45_000)
+    cache.put(1, [(0, run()), (10, run())], 20_000)
+    cache.put(1, [(20, run()), (30, run())], 20_000)
+    cache.find(1, 0)
+    put(cache, 40, run())
+
+    assert [cache.find(1, first) is not None for first in range(0, 50, 10)] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_of_a_stretch_only_what_is_new_is_taken() -> None:
+    cache = ReadCache(100_000)
+    put(cache, 10, run())
+    cache.put(1, [(0, run()), (10, run())], 20_000)
+    cache.forget_ledger(1)
+    assert cache.size_bytes == 0
+    assert not cache.has(1, 10)
 
 
 def test_what_is_too_big_is_not_kept_and_nothing_twice() -> None:
     cache = ReadCache(5_000)
-    cache.put(1, 0, run())
+    put(cache, 0, run())
     assert cache.find(1, 0) is None
-    cache.put(1, 0, run(10))
+    put(cache, 0, run(10))
     size = cache.size_bytes
-    cache.put(1, 0, run(10))
+    put(cache, 0, run(10))
     assert cache.size_bytes == size
 
 
 def test_a_forgotten_ledger_leaves_nothing() -> None:
     cache = ReadCache(100_000)
     for first in range(0, 50, 10):
-        cache.put(1, first, run())
-    cache.put(2, 0, run())
+        put(cache, first, run())
+    put(cache, 0, run(), ledger_id=2)
     other = cache.size_bytes // 6
 
     cache.forget_ledger(1)
@@ -69,7 +99,7 @@ def test_a_forgotten_ledger_leaves_nothing() -> None:
 def test_the_first_who_finds_a_marked_run_is_reported() -> None:
     cache, reported = ReadCache(100_000), []
     cache.on_mark = lambda *news: reported.append(news)
-    cache.put(1, 0, run())
+    put(cache, 0, run())
     cache.mark(1, 0, 40, is_unread=True)
     cache.mark(1, 99, 40, is_unread=True)
 
@@ -83,9 +113,9 @@ def test_the_first_who_finds_a_marked_run_is_reported() -> None:
 
 def test_a_mark_goes_with_its_run() -> None:
     cache = ReadCache(11_500)
-    cache.put(1, 0, run())
+    put(cache, 0, run())
     cache.mark(1, 0, 40, is_unread=True)
-    cache.put(1, 10, run())
+    put(cache, 10, run())
 
     assert cache.unread_count == 0
     assert cache.find(1, 0) is None

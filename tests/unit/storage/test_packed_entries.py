@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+import pytest
+
+from pulsar_py.storage.packed_entries import PackedEntries
+
+SAME = [b"%03d" % number for number in range(10)]
+DIFFERENT = [b"", b"a", b"bb", b"", b"cccc", b"d"]
+
+
+def packed(entries: Sequence[bytes]) -> PackedEntries:
+    return PackedEntries(b"head" + b"".join(entries) + b"tail", 4, array("I", map(len, entries)))
+
+
+@pytest.mark.parametrize("entries", [SAME, DIFFERENT, [b""] * 3, [b"one"], []])
+def test_it_is_a_sequence_of_its_entries(entries: list[bytes]) -> None:
+    found = packed(entries)
+    places = [None, *range(-len(entries) - 1, len(entries) + 2)]
+
+    assert len(found) == len(entries)
+    assert [*found] == entries
+    assert [found[place] for place in range(-len(entries), len(entries))] == entries * 2
+    for start in places:
+        for stop in places:
+            for step in (None, 2, -1):
+                assert found[start:stop:step] == entries[start:stop:step]
+
+
+@pytest.mark.parametrize("place", [10, -11])
+def test_a_place_outside_is_refused(place: int) -> None:
+    with pytest.raises(IndexError):
+        packed(SAME)[place]
