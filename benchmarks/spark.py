@@ -5,9 +5,10 @@
 One broker (`pulsar-py standalone`) holds topics of 1 KB messages, every one different, in batches
 of up to 1,000. Sessions of `local[1]` and `local[2]` take turns, each in a process of its own, and
 within each the loads do: the connector's rows into Spark's noop sink, the same rows from Parquet
-files by Spark's own reader, the same messages as tuples, and topic to Parquet. What counts are
-ratios within one run. CPU is that of the JVM, all its Python workers and, apart, of the broker.
-Before them, a topic of 1 MB messages is read, for the memory of the largest Python worker.
+files by Spark's own reader, the same messages as tuples, and both topic and Parquet files into
+Parquet files. What counts are ratios within one run. CPU is that of the JVM, all its Python workers
+and, apart, of the broker. Before them, a topic of 1 MB messages is read, for the memory of the
+largest Python worker.
 """
 
 from __future__ import annotations
@@ -232,6 +233,12 @@ class Session:
             path = f"{parquet}-{number}"
             self._measure("topic to parquet", job.rows, lambda: frame.write.parquet(path))  # noqa: B023 - called at once
             self._drain("parquet", job.rows, self._spark.read.parquet(path))
+            stored = self._spark.read.parquet(path)
+            self._measure(
+                "parquet to parquet",
+                job.rows,
+                lambda: stored.write.parquet(f"{path}-again"),  # noqa: B023 - called at once
+            )
             self._drain("arrow", job.rows, frame)
             self._drain("arrow, value alone", job.rows, frame.select("value"))
             self._drain("arrow, columns=__key", job.rows, self._topic(1, job.rows, columns="__key"))
@@ -281,18 +288,22 @@ def print_table(figures: list[Figures]) -> None:
             f"{each.rows_per_cpu_second:>12,.0f}{each.worker_megabytes:>11.0f}"
         )
     for cores in sorted({each.cores for each in figures}):
-        for other, aim in (("parquet", 0.7), ("tuples", 1.7)):
-            ratio = ratio_of(figures, cores, other)
-            print(f"arrow / {other}, {cores} cores: {ratio:.2f} (aim {aim})")
+        for load, other, aim in (
+            ("arrow", "parquet", 0.7),
+            ("topic to parquet", "parquet to parquet", 0.7),
+            ("arrow", "tuples", 1.7),
+        ):
+            ratio = ratio_of(figures, cores, load, other)
+            print(f"{load} / {other}, {cores} cores: {ratio:.2f} (aim {aim})")
 
 
-def ratio_of(figures: list[Figures], cores: int, other: str) -> float:
-    """How fast Arrow is beside another load: the median of the rounds' ratios."""
-    ours, theirs = (
+def ratio_of(figures: list[Figures], cores: int, ours: str, other: str) -> float:
+    """How fast one load is beside another: the median of the rounds' ratios."""
+    mine, theirs = (
         [each.seconds for each in figures if each.load == load and each.cores == cores]
-        for load in ("arrow", other)
+        for load in (ours, other)
     )
-    return statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
+    return statistics.median(b / a for a, b in zip(mine, theirs, strict=True))
 
 
 def measure(target: Target, directory: Path, arguments: argparse.Namespace) -> list[Figures]:
