@@ -14,7 +14,7 @@ Buffers are limited in number (the oldest gives way) and in age, and a buffer in
 no more than its metadata announced. What gives way is acknowledged or asked for again, as
 configured. What has waited too long, in a buffer or without one, is acknowledged, since its rest
 will not come: the first chunks of a duplicate are stored, its last one is not. Only time in which
-the rest could have come counts (`IncomingQueue.expire_chunks`), and not how long ago a chunk was
+the rest could have come counts (`chunk_expiry.py`), and not how long ago a chunk was
 published. Pure; `now` comes in.
 
 Source: processMessageChunk in ConsumerImpl of Pulsar's Java client; section 5 of `spec/wire.md`.

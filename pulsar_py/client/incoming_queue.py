@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pulsar_py.client.ack_grouping import AcknowledgmentsTracker
 from pulsar_py.client.chunk_assembly import Chunk, ChunkAssembly, ChunkOutcome
+from pulsar_py.client.chunk_expiry import ChunkExpiry
 from pulsar_py.client.entry_decoder import (
     NOT_BATCHED,
     ParsedEntry,
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
     from pulsar_py.client.message_crypto import EncryptionContext, MessageDecryptor
 
 __all__ = ["Effects", "IncomingQueue", "Needs", "ProblemListener", "entry_messages_count"]
-
-CHUNK_CHECK_SECONDS: Final = 1.0
-"""How soon to look again whether entries that came before an expiry are decoded."""
 
 ProblemListener: TypeAlias = Callable[[EntryKey, str], None]
 """Told of each entry that is left out because it can't be used: which, and why."""
@@ -111,6 +109,7 @@ class IncomingQueue:
         self._topic = topic
         self._tracker = tracker
         self._chunks = chunks
+        self._chunk_expiry = ChunkExpiry(chunks)
         self._partition_index = partition_index
         self._decryptor = decryptor
         self._crypto_failure_action = crypto_failure_action
@@ -122,10 +121,6 @@ class IncomingQueue:
         self.ready: deque[Message] = deque()
         # The same for whole batches; one of the two is empty.
         self.batches: deque[ReceivedBatch] = deque()
-        # The expiry of chunks that is due: since when, and what has to be decoded before.
-        self._expiry: tuple[float, tuple[CommandMessage, EntryBytes] | None] | None = None
-        # Whether the broker could send nothing when chunks should have expired.
-        self._was_cut_off = False
         # The last entry that was decoded since the last `clear`.
         self._decoded_key: EntryKey = EARLIEST
         # What came after them.
@@ -172,8 +167,7 @@ class IncomingQueue:
         self.batches.clear()
         self._entries.clear()
         self._chunks.clear()
-        self._expiry = None
-        self._was_cut_off = False
+        self._chunk_expiry.clear()
         self.needs = None
         self.is_preparing = False
         self._decoded_key = EARLIEST
@@ -479,26 +473,12 @@ class IncomingQueue:
         self.ready.extendleft(reversed(messages))
 
     def expire_chunks(self, now: float, *, can_come: bool) -> float | None:
-        """Give up incomplete messages whose rest had its time to come; when to look again.
-
-        `can_come` tells whether the broker could send it. What came and was not decoded yet may be
-        the rest, too: it is waited for.
-        """
-        expires_at = self._chunks.next_expiry()
-        if expires_at is None or (expires_at > now and self._expiry is None):
-            return expires_at
-        if not can_come or self._was_cut_off:
-            self._was_cut_off = not can_come
-            self._chunks.wait_anew(now)
-            return self._chunks.next_expiry()
-        if self._expiry is None:
-            self._expiry = (now, self._entries[-1] if self._entries else None)
-        due, last_entry = self._expiry
-        if self.needs is not None or any(each is last_entry for each in self._entries):
-            return now + CHUNK_CHECK_SECONDS
-        self._expiry = None
-        self._effects.take_outcome(self._chunks.expire(due))
-        return self._chunks.next_expiry()
+        """Give up incomplete messages whose rest had its time to come; when to look again."""
+        waiting: list[object] = [] if self.needs is None else [self.needs]
+        waiting += self._entries
+        outcome, look_at = self._chunk_expiry.look(now, waiting, can_come=can_come)
+        self._effects.take_outcome(outcome)
+        return look_at
 
     def next_chunk_expiry(self) -> float | None:
         """When the oldest incomplete message expires."""

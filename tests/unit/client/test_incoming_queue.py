@@ -199,43 +199,6 @@ def expired(queue: IncomingQueue, now: float, *, can_come: bool = True) -> tuple
     return look_at, [] if effects is None else effects.to_acknowledge
 
 
-def test_chunks_wait_for_the_entries_that_are_here() -> None:
-    queue = make()
-    queue.push(command((1, 0)), chunk(0, b"aa", count=2, total=4))
-    assert not queue.fill(0)
-    queue.take_effects()
-    queue.push(command((1, 1)), single(b"other"))
-    queue.push(command((1, 2)), chunk(1, b"bb", count=2, total=4))
-    assert expired(queue, 60) == (61, [])
-    assert queue.fill(60.5), "the application took the one before"
-    queue.ready.clear()
-    assert expired(queue, 61) == (62, [])
-    assert queue.fill(61.5)
-    assert queue.ready[0].data() == b"aabb"
-
-
-def test_chunks_wait_for_no_entry_that_came_after_their_time() -> None:
-    queue = make()
-    queue.push(command((1, 0)), chunk(0, b"aa", count=2, total=4))
-    assert not queue.fill(0)
-    queue.take_effects()
-    queue.push(command((1, 1)), single(b"a"))
-    assert expired(queue, 60) == (61, [])
-    queue.push(command((1, 2)), single(b"b"))
-    assert queue.fill(60.5)
-    assert expired(queue, 61) == (None, [(1, 0)])
-
-
-def test_chunks_do_not_expire_while_the_rest_cannot_come() -> None:
-    queue = make()
-    queue.push(command((1, 0)), chunk(0, b"aa", count=2, total=4))
-    assert not queue.fill(0)
-    queue.take_effects()
-    assert expired(queue, 60, can_come=False) == (120, [])
-    assert expired(queue, 120) == (180, []), "it may have begun to come only just now"
-    assert expired(queue, 180) == (None, [(1, 0)])
-
-
 def test_an_encrypted_entry_waits_for_its_key() -> None:
     decryptor = Decryptor()
     queue = make(decryptor=decryptor)
