@@ -123,7 +123,7 @@ class ConsumerConfig:
     negative_ack_redelivery_backoff: RedeliveryBackoff | None = None
     """Instead of `negative_ack_redelivery_delay_ms`: the delay grows with each delivery."""
     expire_time_of_incomplete_chunked_message_ms: int = 60_000
-    """After which chunks without the rest are dropped; 0: never."""
+    """After which chunks whose rest could have come and did not are acknowledged; 0: never."""
     priority_level: int = 0
     """0 goes first; Shared gives to higher numbers only what lower ones have no room for."""
     subscription_mode: SubscriptionMode = SubscriptionMode.Durable

@@ -71,7 +71,7 @@ class ReaderConfig:
     auto_ack_oldest_chunked_message_on_queue_full: bool = False
     """Skip what is dropped beyond that limit; otherwise it is delivered again."""
     expire_time_of_incomplete_chunked_message_ms: int = 60_000
-    """After which chunks without the rest are dropped; 0: never."""
+    """After which chunks whose rest could have come and did not are acknowledged; 0: never."""
     interceptors: Sequence[ConsumerInterceptor] = ()
     """Called in this order with each message."""
     properties: Mapping[str, str] = field(default_factory=dict)
