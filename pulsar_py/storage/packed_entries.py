@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -46,6 +47,15 @@ class PackedEntries(Sequence[bytes]):
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._cut(0, self._count))
+
+    def up_to(self, place: int, count: int, max_bytes: int) -> list[bytes]:
+        """Up to `count` entries from `place`: at least one, then while `max_bytes` allow."""
+        if self._size > 0:
+            count = min(count, max(max_bytes // self._size, 1))
+        elif self._size < 0:
+            fitting = bisect_right(self._ends, self._ends[place] + max_bytes, lo=place) - 1 - place
+            count = min(count, max(fitting, 1))
+        return self._cut(place, min(place + count, self._count))
 
     def _cut(self, start: int, stop: int) -> list[bytes]:
         # Hot path: benchmarks/micro_storage.py, catch-up.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from pulsar_py.storage.packed_entries import PackedEntries
+from pulsar_py.storage.write_cache import cut
 
 SAME = [b"%03d" % number for number in range(10)]
 DIFFERENT = [b"", b"a", b"bb", b"", b"cccc", b"d"]
@@ -27,6 +28,16 @@ def test_it_is_a_sequence_of_its_entries(entries: list[bytes]) -> None:
         for stop in places:
             for step in (None, 2, -1):
                 assert found[start:stop:step] == entries[start:stop:step]
+
+
+@pytest.mark.parametrize("entries", [SAME, DIFFERENT, [b""] * 3, [b"one"]])
+def test_what_fits_is_what_fits_of_a_list(entries: list[bytes]) -> None:
+    found = packed(entries)
+    for place in range(len(entries)):
+        for count in range(1, len(entries) + 2):
+            for max_bytes in range(40):
+                expected = cut(entries, place, count, max_bytes)
+                assert cut(found, place, count, max_bytes) == expected, (place, count, max_bytes)
 
 
 @pytest.mark.parametrize("place", [10, -11])
