@@ -26,6 +26,7 @@ import pyarrow as pa
 from pulsar_py.client.message import Message, OwnMetadata, key_bytes_of, text_of
 from pulsar_py.common.message_id import MessageId, to_signed
 from pulsar_py.common.names import TopicName
+from pulsar_py.common.varint import varint
 
 Array: TypeAlias = Any
 """An Arrow array of the type its column says; pyarrow ships no types."""
@@ -191,13 +192,16 @@ def _build_message_ids(rows: Rows) -> Array:
     return rows.message_ids()
 
 
+_varint = lru_cache(maxsize=1 << 14)(varint)  # of batches' indexes and sizes, which repeat
+
+
 def id_ends(batch_indexes: Iterable[int], batch_size: int) -> list[bytes]:
     """How serialized ids of messages of a batch end.
 
     The batch index and size are fields 4 and 6 of MessageIdData, and its last ones.
     """
-    size = b"\x30" + varint(batch_size)
-    return [b"\x20%b%b" % (varint(index), size) for index in batch_indexes]
+    size = b"\x30" + _varint(batch_size)
+    return [b"\x20%b%b" % (_varint(index), size) for index in batch_indexes]
 
 
 def repeated(one: Array, count: int) -> Array:
@@ -220,20 +224,6 @@ def binary_array(values: Sequence[bytes]) -> Array:
     return pa.BinaryArray.from_buffers(
         pa.binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
     )
-
-
-@lru_cache(maxsize=1 << 14)
-def varint(number: int) -> bytes:
-    """A number that is not negative, in protobuf's variable length."""
-    parts = bytearray()
-    while number >= _VARINT_STEP:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    parts.append(number)
-    return bytes(parts)
-
-
-_VARINT_STEP: Final = 0x80
 
 
 def _sequence_id(message: Message) -> int:

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError, Message
 
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.message_id import to_unsigned
+from pulsar_py.common.varint import varint
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandAck,
@@ -45,21 +46,12 @@ _TYPE_NUMBERS: Final[dict[str, int]] = {
 }
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:  # noqa: PLR2004 - seven bits a byte
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 # full name of a Command... message -> what precedes its length in a BaseCommand: type, field tag.
 _PREFIXES: Final[dict[str, bytes]] = {
-    name: b"\x08" + _varint(number) + _varint(number << 3 | 2)
+    name: b"\x08" + varint(number) + varint(number << 3 | 2)
     for name, number in _TYPE_NUMBERS.items()
 }
-_VARINTS: Final = tuple(_varint(size) for size in range(1024))
+_VARINTS: Final = tuple(varint(size) for size in range(1024))
 
 
 # The only texts of an ACK, which has them rarely: without this byte it has none.
@@ -102,7 +94,7 @@ def serialize(message: Message) -> bytes:
     """The serialized BaseCommand that has `message`, any `Command…`, as its sub-message."""
     data = message.SerializeToString()
     size = len(data)
-    length = _VARINTS[size] if size < len(_VARINTS) else _varint(size)
+    length = _VARINTS[size] if size < len(_VARINTS) else varint(size)
     return _PREFIXES[message.DESCRIPTOR.full_name] + length + data
 
 
@@ -116,12 +108,12 @@ def encode(message: Message) -> bytes:
 def _receipt_head(size: int) -> bytes:
     """What precedes a serialized CommandSendReceipt of that size in its frame."""
     command_size = size + 4
-    return SIZES.pack(command_size + 4, command_size) + _RECEIPT_PREFIX + _varint(size)
+    return SIZES.pack(command_size + 4, command_size) + _RECEIPT_PREFIX + varint(size)
 
 
 def _message_head(size: int) -> bytes:
     """What precedes a serialized CommandMessage of that size in its BaseCommand."""
-    return _MESSAGE_PREFIX + _varint(size)
+    return _MESSAGE_PREFIX + varint(size)
 
 
 _RECEIPT_PREFIX: Final = _PREFIXES[CommandSendReceipt.DESCRIPTOR.full_name]
@@ -303,9 +295,9 @@ class MessageEncoder:
         message_id.entryId = entry_id
         data = self._message.SerializeToString()
         data = _message_head(len(data)) + data
-        at = len(data) - len(_varint(entry_id))
+        at = len(data) - len(varint(entry_id))
         if message_id.HasField("partition"):
-            at -= 1 + len(_varint(message_id.partition))
+            at -= 1 + len(varint(message_id.partition))
         assert data[at] & 0x7F == entry_id & 0x7F
         return data[:at], data[at + 1 :]
 

@@ -9,7 +9,7 @@ import pytest
 from pulsar_py.client.message import Message
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata
-from pulsar_py.spark.columns import COLUMNS, Rows, varint
+from pulsar_py.spark.columns import COLUMNS, Rows
 from pulsar_py.spark.options import EXTRA_COLUMNS, METADATA_COLUMNS
 from tests.unit.spark.message_parts import TOPIC, batch, of_bytes, plain
 
@@ -126,10 +126,3 @@ def test_ids_of_a_large_batch_are_those_that_a_client_serializes() -> None:
     messages = batch([b""] * 300)
     ids = COLUMNS["__messageId"].build(Rows(messages)).to_pylist()
     assert ids == [message.message_id().serialize() for message in messages]
-
-
-@pytest.mark.parametrize(
-    ("number", "data"), [(0, b"\0"), (127, b"\x7f"), (128, b"\x80\1"), (16384, b"\x80\x80\1")]
-)
-def test_varints(number: int, data: bytes) -> None:
-    assert varint(number) == data
