@@ -9,6 +9,7 @@ Source: ServiceURI, PulsarServiceNameResolver and ServiceUrlProvider in Pulsar's
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -23,6 +24,13 @@ __all__ = ["ServiceUrl", "ServiceUrlControl", "ServiceUrlHosts", "ServiceUrlProv
 
 DEFAULT_PORTS: Final = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 """Schemes that can be asked for topics, with the ports they have if the URL names none."""
+
+# A name, or an IPv6 address in brackets, maybe with its zone; then a port, then what is not used.
+# Of ASCII a name has letters, digits, and `-._`; what else it may have is for the resolver to say.
+# Of the text as it was given: urlsplit passes over tabs and line breaks as if they were not there.
+_HOST: Final = re.compile(
+    r"(?:\[[\w:.%~-]+\]|[^\x00-,/:-@\[-^`{-\x9f\s]+)(?::[^\s?#]*)?(?:[?#].*)?", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ def _host(url: str, text: str, default_port: int) -> str:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise InvalidServiceUrlError(f"service_url={url!r}: {text!r}: {error}") from None
-    if not host or parts.username is not None or port == 0:
+    if not host or _HOST.fullmatch(text) is None or parts.username is not None or port == 0:
         raise InvalidServiceUrlError(f"service_url={url!r}: {text!r} is no host:port")
     return f"{f'[{host}]' if ':' in host else host}:{port or default_port}"
 

@@ -19,6 +19,10 @@ from pulsar_py.common.errors import InvalidServiceUrlError
         ("http://a", "http", ("a:80",)),
         ("https://a:8443/path", "https", ("a:8443",)),
         ("pulsar://[::1]:6650,[fe80::1]", "pulsar", ("[::1]:6650", "[fe80::1]:6650")),
+        ("pulsar://[fe80::1%eth0.7]", "pulsar", ("[fe80::1%eth0.7]:6650",)),
+        ("pulsar://my_broker-1.a.:1, 127.0.0.1", "pulsar", ("my_broker-1.a.:1", "127.0.0.1:6650")),
+        ("http://bücher.example,हिन्दी.भारत", "http", ("bücher.example:80", "हिन्दी.भारत:80")),
+        ("http://a:8080?b=c d", "http", ("a:8080",)),
     ],
 )
 def test_urls_are_read(text: str, scheme: str, hosts: tuple[str, ...]) -> None:
@@ -41,6 +45,17 @@ def test_urls_are_read(text: str, scheme: str, hosts: tuple[str, ...]) -> None:
         "pulsar://u@a",
         "pulsar://a:0",
         "pulsar://[::1",
+        "http://x y",
+        "pulsar://a b:6650",
+        "pulsar://a:1,b c:2",
+        "pulsar://a\tb",
+        "pulsar://a:66\n50",
+        "pulsar://a\u3000b",
+        "pulsar://a\x00b",
+        "pulsar://a\x7f",
+        *(f"pulsar://a{character}b" for character in "!\"$%&'()*+<=>[\\]^`{|}~"),
+        "pulsar://[::1 ]",
+        "pulsar://[fe80::1%a b]",
     ],
 )
 def test_what_is_no_url_is_refused_by_name(text: str) -> None:
