@@ -44,7 +44,7 @@ from pulsar_py.client.topic_message_id import (
     seek_targets,
     topic_of,
 )
-from pulsar_py.client.topic_parts import PartRequest, TopicParts
+from pulsar_py.client.topic_parts import TopicParts
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientTimeoutError,
@@ -103,12 +103,20 @@ class MultiTopicsConsumer:
             config, consumer_name=config.consumer_name or _generated_name(context)
         )
         self._tasks = TaskOwner(f"consumer of {subscription_name} on {self.topic()}")
-        opener = PartOpener(
-            context, subscription_name, config, policy=policy, start_message_id=start_message_id
+        # Parts are opened paused, and go on when they are parts, unless all are paused by then.
+        self._opener = PartOpener(
+            context,
+            subscription_name,
+            replace(config, start_paused=True),
+            policy=policy,
+            start_message_id=start_message_id,
         )
-        self._opener = opener
+        self._is_paused = config.start_paused
         self._parts: TopicParts[Consumer] = TopicParts(
-            self._open_part, self._partitions_count, on_closed=self._on_part_closed
+            self._opener.open,
+            self._partitions_count,
+            on_opened=self._on_part_opened,
+            on_closed=self._on_part_closed,
         )
         # The same object for the whole life.
         self._parts_by_topic = self._parts.by_topic
@@ -149,11 +157,11 @@ class MultiTopicsConsumer:
     async def _partitions_count(self, topic: str) -> int:
         return await self._context.partitions_count(topic)
 
-    async def _open_part(self, request: PartRequest) -> Consumer:
-        part = await self._opener.open(request)
+    def _on_part_opened(self, part: Consumer) -> None:
         part.on_ready = lambda: self._receiver.on_ready(part)
         self._receiver.on_ready(part)
-        return part
+        if not self._is_paused:
+            part.resume()
 
     def _on_part_closed(self, part: Consumer) -> None:
         part.on_ready = None
@@ -508,12 +516,14 @@ class MultiTopicsConsumer:
     # --- pausing -------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Ask the brokers for no more messages until `resume`."""
+        """Ask the brokers for no more messages until `resume`, nor for those of topics to come."""
+        self._is_paused = True
         for part in self._all_parts():
             part.pause()
 
     def resume(self) -> None:
         """Ask for messages again."""
+        self._is_paused = False
         for part in self._all_parts():
             part.resume()
 

@@ -57,11 +57,16 @@ class TopicParts(Generic[P]):
         open_part: Callable[[PartRequest], Awaitable[P]],
         partitions_count: Callable[[str], Awaitable[int]],
         *,
+        on_opened: Callable[[P], None],
         on_closed: Callable[[P], None],
     ) -> None:
-        """Take in how a part is opened, and whom to tell before one is closed."""
+        """Take in how a part is opened, and whom to tell of each that is a part from now on.
+
+        `on_closed` is told before one of them is closed.
+        """
         self._open_part = open_part
         self._partitions_count = partitions_count
+        self._on_opened = on_opened
         self._on_closed = on_closed
         self._parts: dict[str, P] = {}
         self._by_topic = MappingProxyType(self._parts)
@@ -116,6 +121,8 @@ class TopicParts(Generic[P]):
             await _close_all(opened.values())
             raise
         self._parts.update(opened)
+        for part in opened.values():
+            self._on_opened(part)
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
+from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.enums import ConsumerType, InitialPosition
 from pulsar_py.client.merged_receiver import TURN_MESSAGES
 from pulsar_py.client.message import Message
@@ -359,6 +360,57 @@ def test_pausing_stops_permits() -> None:
                 await consumer.receive(1000)
             consumer.resume()
             assert len(await receive(consumer, 6)) == 6
+
+    simulated(work)
+
+
+@pytest.mark.parametrize("start_paused", [False, True])
+def test_a_partition_that_comes_up_is_paused_as_the_others_are_by_then(
+    start_paused: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    async def work(world: World) -> None:
+        await world.create_partitioned("p", 1)
+        async with await subscribe(world, "p", start_paused=start_paused) as consumer:
+            consumer.resume()
+            await world.grow("p", 2)
+            await asyncio.sleep(61)
+            await world.send(f"{P}-partition-1", "resumed")
+            assert (await consumer.receive(1000)).data() == b"resumed"
+            consumer.pause()
+            await world.grow("p", 3)
+            await asyncio.sleep(61)
+            assert len(consumer.topics()) == 3
+            await world.send(f"{P}-partition-2", "paused")
+            with pytest.raises(ClientTimeoutError):
+                await consumer.receive(1000)
+            consumer.resume()
+            assert (await consumer.receive(1000)).data() == b"paused"
+
+    simulated(work)
+
+
+def test_pausing_while_parts_are_opened_counts_for_them() -> None:
+    async def work(world: World) -> None:
+        await world.create_partitioned("p", 1)
+        await world.grow("p", 2)
+        for topic in (f"{P}-partition-0", f"{P}-partition-1"):
+            await world.send(topic, "old")
+        consumer = MultiTopicsConsumer(
+            world.client.context,
+            ["p"],
+            "sub",
+            ConsumerConfig(initial_position=InitialPosition.Earliest),
+        )
+        async with asyncio.TaskGroup() as group:
+            starting = group.create_task(consumer.start())
+            await asyncio.sleep(0.004)
+            assert not starting.done()
+            consumer.pause()
+        async with consumer:
+            with pytest.raises(ClientTimeoutError):
+                await consumer.receive(1000)
+            consumer.resume()
+            assert data(await receive(consumer, 2)) == [b"old", b"old"]
 
     simulated(work)
 

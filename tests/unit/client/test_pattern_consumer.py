@@ -121,6 +121,27 @@ def test_partitions_of_a_topic_that_grows_are_found(config: dict[str, Any]) -> N
     simulated(work, **config)
 
 
+@pytest.mark.parametrize("start_paused", [False, True])
+def test_a_topic_that_comes_up_is_paused_as_the_others_are_by_then(
+    start_paused: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, start_paused=start_paused) as consumer:
+            await asyncio.sleep(1)
+            consumer.resume()
+            await world.send("a-1", "resumed")
+            assert (await consumer.receive(1000)).data() == b"resumed"
+            consumer.pause()
+            await world.send("a-2", "paused")
+            with pytest.raises(ClientTimeoutError):
+                await consumer.receive(1000)
+            assert len(consumer.topics()) == 2
+            consumer.resume()
+            assert (await consumer.receive(1000)).data() == b"paused"
+
+    simulated(work)
+
+
 def test_a_watch_is_taken_up_again_after_the_connection_was_lost() -> None:
     async def work(world: World) -> None:
         async with await subscribe(world) as consumer:

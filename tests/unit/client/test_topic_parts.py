@@ -21,12 +21,14 @@ class World:
         self.counts = {f"{NAMESPACE}/{name}": count for name, count in counts.items()}
         self.forbidden: set[str] = set()
         self.open: dict[str, PartRequest] = {}
+        self.told_opened: list[str] = []
         self.told_closed: list[str] = []
 
     def parts(self) -> TopicParts[OpenPart]:
         return TopicParts(
             self.open_part,
             self.partitions_count,
+            on_opened=lambda part: self.told_opened.append(part.name),
             on_closed=lambda part: self.told_closed.append(part.name),
         )
 
@@ -73,6 +75,7 @@ def test_a_part_for_each_topic_and_partition_opened_at_once() -> None:
         assert {each.parts_count for each in world.open.values()} == {4}
         assert not any(each.is_late for each in world.open.values())
         assert (parts.topics, parts.partitions_of(A)) == ((A, B), 3)
+        assert sorted(world.told_opened) == sorted(parts.by_topic)
 
     run_virtual(work())
 
@@ -95,6 +98,7 @@ def test_a_part_that_does_not_open_leaves_none_open() -> None:
         with pytest.raises(AuthorizationError, match="default/b"):
             await parts.add([A, B])
         assert (world.open, parts.by_topic, parts.topics) == ({}, {}, ())
+        assert not world.told_opened
 
     run_virtual(work())
 
