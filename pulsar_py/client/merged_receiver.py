@@ -6,14 +6,18 @@ out for long, and the entries of one source are decoded together. Messages that 
 take, or that a cancelled one had taken, come first for whoever receives next: nothing is lost by
 cancelling.
 
+What is delivered again must not be handed out before, too: a batch in the making forgets it, and a
+source that is being moved is not asked until it is where it should be.
+
 Source: MultiTopicsConsumerImpl and ConsumerBase in Pulsar's Java client.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Final, Generic, Protocol, TypeVar
 
 from pulsar_py.client.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
@@ -60,10 +64,16 @@ class MergedReceiver(Generic[S]):
         self._receivers = Wakeups()
         # Taken from their sources, and not handed out: at most a batch for each that was cancelled.
         self._returned: deque[Message] = deque()
+        # Batches that are being collected.
+        self._collectors: list[BatchCollector] = []
+        # Sources that are not asked now, and how many want that.
+        self._held: Counter[S] = Counter()
 
     def on_ready(self, source: S) -> None:
         """It may have messages."""
         # Hot path: consume of a partitioned topic in `make bench-client`; once a group of entries.
+        if self._held and source in self._held:
+            return
         self._ready.add(source)
         self._receivers.wake_one()
 
@@ -73,9 +83,32 @@ class MergedReceiver(Generic[S]):
         if self._current is source:
             self._current = None
 
-    def clear_returned(self) -> None:
-        """What was not handed out will be delivered again."""
-        self._returned.clear()
+    @contextmanager
+    def holding(self, source: S) -> Iterator[None]:
+        """Take nothing of it meanwhile; it keeps what it has or gets."""
+        self._held[source] += 1
+        self.discard(source)
+        try:
+            yield
+        finally:
+            self._held[source] -= 1
+            if not self._held[source]:
+                del self._held[source]
+                self.on_ready(source)
+
+    def forget(self, topics: Collection[str]) -> None:
+        """What came from there and was not handed out will be delivered again."""
+        self.forget_returned(topics)
+        for batch in self._collectors:
+            kept = [each for each in batch.messages if each.entry.topic not in topics]
+            batch.clear()
+            for each in kept:
+                batch.add(each)
+
+    def forget_returned(self, topics: Collection[str]) -> None:
+        """The same, but batches in the making keep what they have."""
+        kept = [each for each in self._returned if each.entry.topic not in topics]
+        self._returned = deque(kept)
 
     @property
     def returned_count(self) -> int:
@@ -87,6 +120,8 @@ class MergedReceiver(Generic[S]):
         self._ready.clear()
         self._current = None
         self._returned.clear()
+        for batch in self._collectors:
+            batch.clear()
         self._receivers.wake_all()
 
     def receive_nowait(self) -> Message | None:
@@ -148,6 +183,7 @@ class MergedReceiver(Generic[S]):
     async def batch_receive(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:
         """Several messages; empty if the policy's time passed without any."""
         batch = BatchCollector(policy)
+        self._collectors.append(batch)
         try:
             async with asyncio.timeout(policy.timeout_seconds):
                 await self._fill(batch)
@@ -157,6 +193,8 @@ class MergedReceiver(Generic[S]):
             self._returned.extendleft(reversed(batch.messages))
             self._pass_on()
             raise
+        finally:
+            self._collectors.remove(batch)
         return batch.messages
 
     async def _fill(self, batch: BatchCollector) -> None:

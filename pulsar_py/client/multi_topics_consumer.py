@@ -441,7 +441,8 @@ class MultiTopicsConsumer:
         if part is None:
             return
         if not self._config.is_shared:
-            self._receiver.clear_returned()  # all that came after it is delivered again, too
+            # All that came after it is delivered again, too.
+            self._receiver.forget_returned({part.topic()})
         part.negative_acknowledge(message)
 
     async def reconsume_later(
@@ -469,7 +470,7 @@ class MultiTopicsConsumer:
     def redeliver_unacknowledged_messages(self) -> None:
         """Ask for everything again that was delivered and not acknowledged."""
         self._check_open()
-        self._receiver.clear_returned()
+        self._receiver.forget(self._parts_by_topic)
         for part in self._all_parts():
             part.redeliver_unacknowledged_messages()
 
@@ -490,10 +491,14 @@ class MultiTopicsConsumer:
         """
         self._check_open()
         check_seek_target(target)
-        parts = self._parts.by_topic
-        targets = seek_targets(target, parts)
-        self._receiver.clear_returned()
-        await each_result(lambda item: parts[item[0]].seek(item[1]), targets.items())
+        targets = seek_targets(target, self._parts_by_topic)
+        await each_result(lambda item: self._seek_part(*item), targets.items())
+
+    async def _seek_part(self, topic: str, target: MessageId | int) -> None:
+        part = self._parts_by_topic[topic]
+        with self._receiver.holding(part):
+            await part.seek(target)
+            self._receiver.forget({topic})
 
     async def get_last_message_ids(self) -> list[TopicMessageId]:
         """The last message of each topic or partition."""

@@ -12,6 +12,7 @@ from pulsar_py.client.merged_receiver import TURN_MESSAGES, MergedReceiver
 from pulsar_py.client.message import Message
 from pulsar_py.common.errors import AlreadyClosedError, PulsarError, TopicTerminatedError
 from pulsar_py.testing.clock import run_virtual
+from tests.unit.client.consumer_parts import spawn
 
 
 class Source:
@@ -25,8 +26,12 @@ class Source:
 
     def put(self, count: int, first: int = 0) -> None:
         data = [f"{self.name}{number}".encode() for number in range(first, first + count)]
-        self.queue.extend(Message.of(each) for each in data)
+        self.queue.extend(Message.of(each, topic=self.topic) for each in data)
         self.receiver.on_ready(self)
+
+    @property
+    def topic(self) -> str:
+        return f"persistent://public/default/{self.name or 't'}"
 
     def receive_nowait(self) -> Message | None:
         if self.error is not None:
@@ -180,12 +185,77 @@ def test_a_cancelled_batch_gives_back_what_it_took() -> None:
     run_virtual(work())
 
 
-def test_what_was_given_back_can_be_forgotten() -> None:
+def test_what_one_topic_delivers_again_is_forgotten() -> None:
     async def work() -> None:
         receiver = a_receiver()
-        Source(receiver, "long").put(2)
-        await receiver.batch_receive(ConsumerBatchReceivePolicy(-1, 6, 1000))
-        receiver.clear_returned()
+        long, other = Source(receiver, "long"), Source(receiver, "other")
+        for forget in (receiver.forget_returned, receiver.forget):
+            long.put(2)
+            await receiver.batch_receive(ConsumerBatchReceivePolicy(-1, 6, 1000))
+            forget({other.topic})
+            assert receiver.returned_count == 1
+            forget({long.topic})
+            assert receiver.returned_count == 0
+            assert receiver.receive_nowait() is None
+
+    run_virtual(work())
+
+
+def test_a_batch_in_the_making_forgets_and_has_room_again() -> None:
+    async def work() -> None:
+        receiver = a_receiver()
+        a, b = Source(receiver, "a"), Source(receiver, "b")
+        async with asyncio.TaskGroup() as group:
+            batch = group.create_task(receiver.batch_receive(ConsumerBatchReceivePolicy(3, -1, 9)))
+            await asyncio.sleep(0)
+            a.put(1)
+            b.put(1)
+            await asyncio.sleep(0.001)
+            receiver.forget_returned({a.topic})
+            receiver.forget({a.topic})
+            a.put(5)
+        assert data(batch.result()) == [b"b0", b"a0", b"a1"]
+
+    run_virtual(work())
+
+
+def test_nothing_is_taken_of_a_source_that_is_held_until_all_let_go() -> None:
+    async def work() -> None:
+        receiver = a_receiver()
+        held, other = Source(receiver, "h"), Source(receiver, "o")
+        held.put(3)
+        assert data([await receiver.receive(None)]) == [b"h0"]
+        with receiver.holding(held):
+            with receiver.holding(held):
+                assert receiver.receive_nowait() is None
+            held.put(1, first=3)
+            other.put(1)
+            assert data([await receiver.receive(None)]) == [b"o0"]
+            waiting = spawn(receiver.receive(None))
+            await asyncio.sleep(1)
+            assert not waiting.done()
+        assert data([await waiting, await receiver.receive(None)]) == [b"h1", b"h2"]
+
+    run_virtual(work())
+
+
+def test_what_a_batch_has_is_not_to_be_had_after_the_end() -> None:
+    is_closed = False
+
+    def check_open() -> None:
+        if is_closed:
+            raise AlreadyClosedError("closed")
+
+    async def work() -> None:
+        nonlocal is_closed
+        receiver: Receiver = MergedReceiver(check_open, _raise)
+        Source(receiver).put(1)
+        batch = spawn(receiver.batch_receive(ConsumerBatchReceivePolicy(2, -1, 1000)))
+        await asyncio.sleep(0.5)
+        is_closed = True
+        receiver.close()
+        with pytest.raises(AlreadyClosedError):
+            await batch
         assert receiver.receive_nowait() is None
 
     run_virtual(work())

@@ -26,6 +26,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID, MessageId
 from tests.simulated_client import World, simulated
+from tests.unit.client.consumer_parts import spawn
 
 A = "persistent://public/default/a"
 B = "persistent://public/default/b"
@@ -280,6 +281,96 @@ def test_seeking_everywhere() -> None:
             await consumer.seek(LATEST_MESSAGE_ID)
             with pytest.raises(ClientTimeoutError):
                 await consumer.receive(3000)
+
+    simulated(work)
+
+
+COLLECTING = {
+    "batch_receive_policy": ConsumerBatchReceivePolicy(10, -1, 1500),
+    "initial_position": InitialPosition.Earliest,
+}
+
+
+def test_a_batch_in_the_making_is_emptied_by_a_seek() -> None:
+    async def work(world: World) -> None:
+        await world.send("a", "a0", "a1")
+        await world.send("b", "b0", "b1")
+        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
+            batch = spawn(consumer.batch_receive())
+            await asyncio.sleep(0.5)
+            await consumer.seek(LATEST_MESSAGE_ID)
+            assert await batch == []
+            batch = spawn(consumer.batch_receive())
+            await consumer.seek(EARLIEST_MESSAGE_ID)
+            assert sorted(data(await batch)) == [b"a0", b"a1", b"b0", b"b1"]
+
+    simulated(work)
+
+
+def test_a_batch_in_the_making_keeps_what_is_of_other_topics_than_the_one_that_seeks() -> None:
+    async def work(world: World) -> None:
+        await world.send("a", "a0", "a1")
+        await world.send("b", "b0", "b1")
+        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
+            batch = spawn(consumer.batch_receive())
+            await asyncio.sleep(0.5)
+            await consumer.seek({A: LATEST_MESSAGE_ID})
+            await world.send("a", "a2")
+            assert data(await batch) == [b"b0", b"b1", b"a2"]
+
+    simulated(work)
+
+
+def test_a_seek_that_fails_takes_nothing_away() -> None:
+    async def work(world: World) -> None:
+        await world.send("a", "a0", "a1")
+        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
+            batch = spawn(consumer.batch_receive())
+            await asyncio.sleep(0.5)
+            seeking = spawn(consumer.seek(LATEST_MESSAGE_ID))
+            await asyncio.sleep(0)
+            seeking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await seeking
+            assert data(await batch) == [b"a0", b"a1"]
+
+    simulated(work)
+
+
+@pytest.mark.parametrize("consumer_type", [ConsumerType.Exclusive, ConsumerType.Shared])
+def test_a_batch_in_the_making_holds_each_message_once_though_all_are_asked_for_again(
+    consumer_type: ConsumerType,
+) -> None:
+    async def work(world: World) -> None:
+        await world.send("a", "a0", "a1")
+        await world.send("b", "b0", "b1")
+        async with await subscribe(
+            world, "a", "b", consumer_type=consumer_type, **COLLECTING
+        ) as consumer:
+            batch = spawn(consumer.batch_receive())
+            await asyncio.sleep(0.5)
+            consumer.redeliver_unacknowledged_messages()
+            assert sorted(data(await batch)) == [b"a0", b"a1", b"b0", b"b1"]
+
+    simulated(work)
+
+
+def test_what_one_topic_had_no_room_for_outlives_the_refusal_of_another() -> None:
+    async def work(world: World) -> None:
+        await world.send("a", "a0")
+        async with await subscribe(
+            world,
+            "a",
+            "b",
+            batch_receive_policy=ConsumerBatchReceivePolicy(-1, 3, 1500),
+            initial_position=InitialPosition.Earliest,
+        ) as consumer:
+            first = await consumer.receive(1000)
+            await world.send("b", "b0", "b1")
+            assert data(await consumer.batch_receive()) == [b"b0"]
+            consumer.negative_acknowledge(first)
+            await consumer.seek({A: EARLIEST_MESSAGE_ID})
+            assert (await consumer.receive(1000)).data() == b"b1"
 
     simulated(work)
 
