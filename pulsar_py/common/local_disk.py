@@ -230,6 +230,8 @@ def _translated(work: Callable[[], T]) -> T:
         name = f"{error.filename}: " if error.filename else ""
         kind = DiskFullError if error.errno in _FULL else StorageError
         raise kind(f"{name}{error.strerror or error}") from error
+    except OverflowError as error:
+        raise StorageError(f"beyond what the system can count: {error}") from error
 
 
 def _write_and_sync(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> None:
@@ -287,7 +289,7 @@ def _create(path: str, reserve_bytes: int) -> int:
     try:
         if reserve_bytes:
             os.posix_fallocate(descriptor, 0, reserve_bytes)
-    except OSError:
+    except (OSError, OverflowError):
         os.close(descriptor)
         Path(path).unlink()
         raise

@@ -141,6 +141,7 @@ class StorageSettings(Settings):
     journalMaxSizeMB: int = setting(
         default=256,
         minimum=1,
+        maximum=1024 * 1024,
         category=BOOKIE,
         doc="Megabytes after which the next journal is opened.",
     )

@@ -10,7 +10,8 @@ late, and whoever publishes is slowed down by its own limit of unanswered entrie
 
 When a group ends, the next is started first and then `on_group` hears of the one that ended. A
 group that fails leaves its bytes in doubt: the file is given up, and the next file's header says
-that nothing after its last confirmed block counts. Files are reserved one ahead.
+that nothing after its last confirmed block counts. Files are created one ahead, and reserved where
+that leaves room enough.
 
 The entries of a group come before its records, and a record waits until its ledger has nothing
 pending; so a ledger's records always follow its entries.
@@ -27,7 +28,7 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from pulsar_py.common.disk import AppendFile, Disk
-from pulsar_py.common.errors import DiskFullError, StorageError
+from pulsar_py.common.errors import StorageError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.storage.journal_format import (
     FILE_HEADER_BYTES,
@@ -283,7 +284,7 @@ class Journal:
         try:
             self._file = await self._take_prepared()
             self._next_file_id += 1
-        except StorageError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits is told
             logger.error("journal file not created", extra={"error": str(error)})  # noqa: TRY400
             self._on_synced(error)
             return
@@ -294,7 +295,7 @@ class Journal:
         if prepared is not None:
             try:
                 return await prepared
-            except StorageError:
+            except Exception:  # noqa: BLE001 - the second attempt tells
                 # That may be long ago; try once more before failing a group.
                 logger.info("journal file created at the second attempt")
         return await self._create_file(self._next_file_id)
@@ -306,13 +307,26 @@ class Journal:
         path = journal_path(file_id)
         # One may be left of a crash, or of an attempt that failed; it has no header.
         await self._disk.remove(path)
-        try:
-            file = await self._disk.create(path, reserve_bytes=self._settings.journal_file_bytes)
-        except DiskFullError:
-            # Without a reservation: on a full disk deletions still have to get through.
+        file = await self._create_reserved(path)
+        if file is None:
             file = await self._disk.create(path)
         await self._disk.sync_directory(DIRECTORY)
         return file
+
+    async def _create_reserved(self, path: str) -> AppendFile | None:
+        """None if it can't be that long, or if that took the room that appends need.
+
+        On a full disk deletions still have to get through.
+        """
+        settings = self._settings
+        size_bytes = settings.journal_file_bytes
+        try:
+            if await self._disk.free_bytes() - size_bytes < settings.minimum_free_bytes:
+                return None
+            return await self._disk.create(path, reserve_bytes=size_bytes)
+        except StorageError as error:
+            logger.info("journal file not reserved", extra={"error": str(error)})
+            return None
 
 
 def next_file_id(end: Mark) -> int:

@@ -119,6 +119,19 @@ async def test_system_errors_come_out_as_ours(
     await disk.close()
 
 
+@pytest.mark.parametrize("reserve_bytes", [1 << 62, 1 << 70])
+async def test_a_reservation_beyond_all_bounds_fails_and_leaves_nothing(
+    tmp_path: Path, reserve_bytes: int
+) -> None:
+    disk = LocalDisk(tmp_path)
+
+    with pytest.raises(StorageError):
+        await disk.create("f", reserve_bytes=reserve_bytes)
+
+    assert not (tmp_path / "f").exists()
+    await disk.close()
+
+
 async def test_a_write_after_close_reaches_no_other_file(tmp_path: Path) -> None:
     disk = LocalDisk(tmp_path)
     file = await disk.create("f")

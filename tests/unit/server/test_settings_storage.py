@@ -18,3 +18,8 @@ def test_defaults_are_those_of_a_standalone() -> None:
 def test_shares_lie_between_none_and_all() -> None:
     with pytest.raises(ConfigurationError, match="must be at most 1"):
         StorageSettings(managedLedgerCacheEvictionWatermark=1.1)
+
+
+def test_a_journal_that_would_never_end_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="journalMaxSizeMB=20000000: must be at most"):
+        StorageSettings(journalMaxSizeMB=20_000_000)

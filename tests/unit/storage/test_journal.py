@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import logging
+import random
 from dataclasses import replace
+
+import pytest
 
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import StorageError
@@ -8,6 +12,7 @@ from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.journal import Group, Journal, journal_path, next_file_id, take_section
 from pulsar_py.storage.ledger_record import LedgerRecord
 from pulsar_py.storage.ledgers import Ledger
+from pulsar_py.testing.disk import SimulatedDisk
 from tests.unit.storage.support import SMALL, turns
 
 
@@ -144,6 +149,45 @@ async def test_an_error_fails_one_group_and_begins_a_new_file() -> None:
     assert recorder.journal.end[0] == 2
     header = await disk.read_whole(journal_path(2))
     assert int.from_bytes(header[32:40], "big") == recorder.groups[0][0].end[1]
+    await recorder.journal.close()
+
+
+@pytest.mark.parametrize(
+    ("journal_file_bytes", "minimum_free_bytes"), [(50_000_000, 0), (1 << 70, 0), (6_000, 25_000)]
+)
+async def test_a_file_that_would_take_the_room_is_not_reserved(
+    journal_file_bytes: int, minimum_free_bytes: int
+) -> None:
+    disk = MemoryDisk(capacity_bytes=30_000)
+    await disk.make_directory("journal")
+    recorder = Recorder(
+        disk, journal_file_bytes=journal_file_bytes, minimum_free_bytes=minimum_free_bytes
+    )
+    recorder.append(Ledger(1, LedgerRecord()), b"first")
+    await turns()
+
+    assert [error for _, error in recorder.groups] == [None]
+    assert len(await disk.read_whole(journal_path(1))) < 200
+    await recorder.journal.close()
+
+
+@pytest.mark.parametrize("error", [StorageError("File too large"), OverflowError("int too big")])
+async def test_whoever_waits_is_told_when_no_file_could_be_begun(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    disk = SimulatedDisk(random.Random(1))
+    await disk.make_directory("journal")
+    disk.fault = lambda kind, path: error if kind == "create" else None
+    recorder, ledger = Recorder(disk), Ledger(1, LedgerRecord())
+    recorder.append(ledger, b"first")
+    await turns()
+
+    assert [str(error) in str(failure) for _, failure in recorder.groups] == [True]
+    disk.fault = None
+    recorder.append(ledger, b"second")
+    await turns()
+    assert recorder.groups[1][1] is None
     await recorder.journal.close()
 
 
