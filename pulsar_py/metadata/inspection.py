@@ -2,8 +2,8 @@
 
 The file itself is never opened: a copy of it and of its `-wal` is, so that nothing changes. SQLite
 has no checksums in the file; what it can see is a broken structure, and what a value means is for
-others to check. Where the table can't be read in one go, it is read row by row, and rows on broken
-pages are lost.
+others to check. A damaged WAL is reported, and read up to the damage. Where the table can't be read
+in one go, it is read row by row, and rows on broken pages are lost.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from pathlib import Path
 from pulsar_py.common.errors import FormatVersionError
 from pulsar_py.common.findings import Finding
 from pulsar_py.metadata.sqlite_file import APPLICATION_ID, FORMAT_VERSION, SqliteFile
+from pulsar_py.metadata.sqlite_wal import WAL_SUFFIX, find_damage
 
 _PAGE = re.compile(r"page (\d+)", re.IGNORECASE)
 _COLUMNS = "path, value, version, created, modified"
 _MAX_ROWS_TRIED = 5_000_000
-SIDE_FILES = ("", "-wal", "-shm")
+SIDE_FILES = ("", WAL_SUFFIX, "-shm")
 """What belongs to a file of SQLite, after its name."""
 
 
@@ -47,10 +48,13 @@ def read_metadata(path: Path, scratch: Path) -> MetadataContents:
         contents.findings.append(Finding(path.name, None, "missing"))
         return contents
     copy = scratch / path.name
-    for suffix in ("", "-wal"):
-        source = path.with_name(path.name + suffix)
-        if source.exists():
-            shutil.copyfile(source, copy.with_name(copy.name + suffix))
+    shutil.copyfile(path, copy)
+    wal = path.with_name(path.name + WAL_SUFFIX)
+    if wal.exists():
+        data = wal.read_bytes()
+        copy.with_name(copy.name + WAL_SUFFIX).write_bytes(data)
+        if damage := find_damage(data):
+            contents.findings.append(Finding(wal.name, damage.offset, str(damage)))
     try:
         with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
             _read(connection, contents, path)

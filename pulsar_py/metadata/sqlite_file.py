@@ -10,7 +10,8 @@ Paths sort by their UTF-8 bytes, so what lies below `/a` is what is greater than
 `/a0` (`0` follows `/`). The file is in WAL mode with `synchronous=FULL`: a commit is one append and
 one sync of `<file>-wal`. The connection holds the file exclusively, so that a second process, or a
 second store of this one, is refused; with the process dies the lock, and the next start replays
-what was committed.
+what was committed. As SQLite would silently drop what is behind a damaged place of the WAL, that is
+looked for first (`sqlite_wal`).
 
 Invariant: every method that changes something either raises before its first change, or makes all
 its changes; so a group of them can share a transaction, and each can fail alone.
@@ -33,6 +34,7 @@ from pulsar_py.common.errors import (
     MetadataExistsError,
     MetadataNotFoundError,
 )
+from pulsar_py.metadata.sqlite_wal import WAL_SUFFIX, find_damage
 from pulsar_py.metadata.store import (
     MUST_NOT_EXIST,
     Notification,
@@ -87,12 +89,13 @@ class SqliteFile:
 
         Raises:
             DirectoryLockedError: Somebody else has it open.
-            CorruptDataError: It is no file of ours, or unreadable.
+            CorruptDataError: It is no file of ours, or unreadable, or its WAL is damaged.
             FormatVersionError: It comes from a newer or older version.
             MetadataError: It can't be opened.
         """
         self.path = path
         self.notifications: list[Notification] = []  # of the changes since `begin`
+        _refuse_damaged_wal(path)
         try:
             if not path.exists():
                 _create(path)
@@ -231,6 +234,21 @@ class SqliteFile:
         """Take `count` numbers; returns the first."""
         following: int = self._connection.execute(_TAKE, (path, count)).fetchone()[0]
         return following - count
+
+
+def _refuse_damaged_wal(path: Path) -> None:
+    wal = path.with_name(path.name + WAL_SUFFIX)
+    try:
+        damage = find_damage(wal.read_bytes())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise MetadataError(f"{wal}: {error.strerror}") from error
+    if damage is not None:
+        raise CorruptDataError(
+            f"{wal}: offset {damage.offset}: {damage};"
+            f" `pulsar-py storage recover {path.parent}` goes on with what is good"
+        )
 
 
 def _create(path: Path) -> None:

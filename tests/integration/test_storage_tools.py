@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsar_py.cli.main import main
+from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.standalone import Broker
 from tests.data_directory import BEFORE, BEHIND, SETTINGS, TOPICS, body, fill, received
 
@@ -209,6 +211,28 @@ async def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
             done = await asyncio.to_thread(storage, command, tmp_path)
             assert done.exit_code == 2
             assert "in use by another process" in done.output
+
+
+def test_a_damaged_log_of_the_metadata_is_refused_until_it_is_recovered(
+    tmp_path: Path, filled: Path
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(filled / "killed", data)
+    log = data / "metadata.sqlite-wal"
+    flip(32 + 4120 * ((log.stat().st_size - 32) // 4120 // 2) + 2000)(log)
+    before = contents(data)
+    with pytest.raises(CorruptDataError, match=r"metadata.sqlite-wal: offset \d+: a frame is dam"):
+        served(data, "new")
+    assert log.read_bytes() == before[log]
+    verified = storage("verify", data)
+    assert verified.exit_code == 1
+    assert "damage: metadata.sqlite-wal: offset " in verified.output
+    recovered = storage("recover", data)
+    assert recovered.exit_code == 0, recovered.output
+    assert re.search(r"\d+ transactions in \d+ frames can't be read", recovered.output)
+    assert (data / "recovered-1" / log.name).read_bytes() == before[log]
+    assert storage("verify", data).exit_code == 0
+    served(data, "new")
 
 
 def test_what_is_no_data_directory_is_wrong_usage(tmp_path: Path) -> None:

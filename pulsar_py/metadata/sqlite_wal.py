@@ -1,0 +1,205 @@
+"""Tells damage from a crash in SQLite's write-ahead log, which SQLite itself does not (pure).
+
+SQLite takes the first frame whose checksum is wrong as the end of the log: after a crash that is
+so, but after a flipped bit all transactions behind it are gone without a word. All numbers are
+big-endian, offsets in bytes:
+
+    header   0 magic 0x377F0682, or ...83: checksums are over big-endian words
+             4 version   8 page size   12 count of checkpoints   16 salts (8)
+             24 checksum of the 24 bytes before (8)
+    frame    0 page number   4 pages of the file, if it ends a transaction, else 0
+             8 salts of the header (8)
+             16 checksum of the 8 bytes at 0 and of the page (8), going on from the one before
+             24 the page
+
+Frames with other salts are leftovers from before the last checkpoint. As each checksum goes on
+from the one before, a frame also proves which frame it was written behind.
+
+A commit returns once the log is synced, and the header is synced before its first frame. So a crash
+can only tear the last transaction, though its frames may be left in any order. What is proven to be
+written behind the end of a transaction says that this one was whole once: if a bad frame stands at
+that end or before it, it is damage. Frames that were rolled back, or torn in an earlier crash, may
+stand behind the end; they do not continue what is before them. Not to be told from a crash is
+damage to the last transaction, and a file that was cut.
+
+Source: "The WAL File Format" in SQLite's Database File Format.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+WAL_SUFFIX: Final = "-wal"
+"""What the log is called after the name of its file."""
+HEADER_BYTES: Final = 32
+FRAME_HEADER_BYTES: Final = 24
+_BIG_ENDIAN_MAGIC: Final = 0x377F0683
+_MAGICS: Final = (0x377F0682, _BIG_ENDIAN_MAGIC)
+_PAGE_SIZES: Final = frozenset(1 << power for power in range(9, 17))
+_USUAL_PAGE_BYTES: Final = 4096
+_HEADER: Final = struct.Struct(">4IQ2I")
+_FRAME_HEADER: Final = struct.Struct(">2IQ2I")
+_WORD_MASK: Final = 0xFFFFFFFF
+
+_Order = Literal["little", "big"]
+_Checksum = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WalDamage:
+    """Where the log breaks off, and what can't be reached behind."""
+
+    offset: int
+    lost_transactions_count: int
+    """Ends of transactions that still can be told; those on bad frames may not count."""
+    lost_frames_count: int
+    is_header: bool
+
+    def __str__(self) -> str:
+        """The problem, without the place."""
+        what = "the header" if self.is_header else "a frame"
+        return (
+            f"{what} is damaged; {self.lost_transactions_count} transactions "
+            f"in {self.lost_frames_count} frames can't be read from here on"
+        )
+
+
+def find_damage(wal: bytes) -> WalDamage | None:
+    """The damage in the bytes of a log; None if it is whole, empty, or torn by a crash."""
+    if len(wal) <= HEADER_BYTES + FRAME_HEADER_BYTES:
+        return None
+    magic, _, page_bytes, _, salts, *stored = _HEADER.unpack_from(wal)
+    is_page_size = page_bytes in _PAGE_SIZES
+    page_bytes = page_bytes if is_page_size else _USUAL_PAGE_BYTES
+    order: _Order = "big" if magic == _BIG_ENDIAN_MAGIC else "little"
+    start = _checksum(wal[: HEADER_BYTES - 8], (0, 0), order)
+    if magic in _MAGICS and is_page_size and start == tuple(stored):
+        return _Log.read(wal, page_bytes, order, start).damage(salts)
+    for maybe in ("little", "big"):
+        for state in (start, (stored[0], stored[1])):
+            if damage := _Log.read(wal, page_bytes, maybe, state).damage_of_header():
+                return damage
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """All frames of a file, whatever their salts."""
+
+    wal: bytes
+    order: _Order
+    frame_bytes: int
+    commits: Sequence[int]
+    salts: Sequence[int]
+    states: Sequence[_Checksum]
+    """Before each frame the checksum that is stored in front of it, and the last one's own."""
+    continues: Sequence[bool]
+    """Whether each was written behind the one before it, as its checksum says."""
+
+    @classmethod
+    def read(cls, wal: bytes, page_bytes: int, order: _Order, start: _Checksum) -> _Log:
+        frame_bytes = FRAME_HEADER_BYTES + page_bytes
+        count = (len(wal) - HEADER_BYTES) // frame_bytes
+        places = range(HEADER_BYTES, HEADER_BYTES + count * frame_bytes, frame_bytes)
+        headers = [_FRAME_HEADER.unpack_from(wal, place) for place in places]
+        states = [start, *((header[3], header[4]) for header in headers)]
+        computed = _checksums(wal, frame_bytes, order, states[:-1])
+        continues = [
+            header[0] != 0 and own == found
+            for header, own, found in zip(headers, states[1:], computed, strict=True)
+        ]
+        return cls(
+            wal,
+            order,
+            frame_bytes,
+            commits=[header[1] for header in headers],
+            salts=[header[2] for header in headers],
+            states=states,
+            continues=continues,
+        )
+
+    def damage(self, salts: int) -> WalDamage | None:
+        """The damage, if the header is whole."""
+        count = len(self.salts)
+        whole = (self.salts[at] == salts and self.continues[at] for at in range(count))
+        bad = next((at for at, is_whole in enumerate(whole) if not is_whole), count)
+        for at in range(bad, count - 1):
+            is_end = self.commits[at] and self.salts[at] == salts == self.salts[at + 1]
+            if is_end and (self.continues[at + 1] or (at == bad and self._has_bad_checksum(at))):
+                return self._damage(bad, salts)
+        return None
+
+    def _has_bad_checksum(self, at: int) -> bool:
+        """Whether the next frame goes on from what this one's checksum should be."""
+        state = self.states[at]
+        for each in (at, at + 1):
+            place = HEADER_BYTES + each * self.frame_bytes
+            frame = self.wal[place : place + self.frame_bytes]
+            state = _checksum(frame[:8] + frame[FRAME_HEADER_BYTES:], state, self.order)
+        return state == self.states[at + 2]
+
+    def damage_of_header(self) -> WalDamage | None:
+        """The damage, if the header is not whole: there is some if any frames belong together."""
+        for at, does_continue in enumerate(self.continues):
+            if does_continue and (at == 0 or self.salts[at] == self.salts[at - 1]):
+                return self._damage(0, self.salts[at], is_header=True)
+        return None
+
+    def _damage(self, bad: int, salts: int, *, is_header: bool = False) -> WalDamage:
+        first = bad
+        while first and not self.commits[first - 1]:
+            first -= 1  # SQLite drops the whole transaction
+        last = max(at for at, found in enumerate(self.salts) if found == salts)
+        ends = sum(
+            bool(self.commits[at]) for at in range(first, last + 1) if self.salts[at] == salts
+        )
+        offset = 0 if is_header else HEADER_BYTES + bad * self.frame_bytes
+        return WalDamage(offset, ends, last + 1 - first, is_header)
+
+
+def _checksum(data: bytes, state: _Checksum, order: _Order) -> _Checksum:
+    """SQLite's checksum of the data, going on from a state."""
+    first, second = state
+    form = "<" if order == "little" else ">"
+    for even, odd in struct.iter_unpack(f"{form}2I", data):
+        first = (first + even + second) & _WORD_MASK
+        second = (second + odd + first) & _WORD_MASK
+    return first, second
+
+
+def _checksums(
+    wal: bytes, frame_bytes: int, order: _Order, states: Sequence[_Checksum]
+) -> list[_Checksum]:
+    """The checksum of each frame, going on from its state.
+
+    All frames at once: each is a lane of 64 bits in integers as long as there are frames, of which
+    one step takes in the next two words of every frame. That is several times as fast as a loop
+    over the words, which takes 80 ms for the usual 4 MB.
+    """
+    count = len(states)
+    units = array("Q", wal[HEADER_BYTES : HEADER_BYTES + count * frame_bytes])
+    if order != sys.byteorder:
+        units.byteswap()
+    even_shift, odd_shift = (0, 32) if order == "little" else (32, 0)
+    stride = frame_bytes // units.itemsize
+    low = _joined([_WORD_MASK] * count)
+    first = _joined([state[0] for state in states])
+    second = _joined([state[1] for state in states])
+    for column in (0, *range(FRAME_HEADER_BYTES // units.itemsize, stride)):
+        pairs = int.from_bytes(units[column::stride].tobytes(), sys.byteorder)
+        first = (first + (pairs >> even_shift & low) + second) & low
+        second = (second + (pairs >> odd_shift & low) + first) & low
+    return list(zip(_lanes(first, count), _lanes(second, count), strict=True))
+
+
+def _joined(values: list[int]) -> int:
+    return int.from_bytes(array("Q", values).tobytes(), sys.byteorder)
+
+
+def _lanes(joined: int, count: int) -> Sequence[int]:
+    return array("Q", joined.to_bytes(8 * count, sys.byteorder))
