@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import sys
 import tempfile
 from collections import Counter
@@ -61,7 +62,7 @@ def run(job: Coroutine[object, object, int]) -> int:
     except (ConfigurationError, DirectoryLockedError) as error:
         sys.stderr.write(f"pulsar-py: {error}\n")
         return USAGE
-    except (PulsarError, OSError) as error:
+    except (PulsarError, OSError, sqlite3.Error) as error:
         sys.stderr.write(f"pulsar-py: {error}\n")
         return DAMAGED
 

@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pulsar_py.common.errors import FormatVersionError
+from pulsar_py.common.errors import FormatVersionError, MetadataError
 from pulsar_py.common.findings import Finding
 from pulsar_py.metadata.sqlite_file import APPLICATION_ID, FORMAT_VERSION, SqliteFile
 from pulsar_py.metadata.sqlite_wal import WAL_SUFFIX, find_damage
@@ -81,9 +81,16 @@ def _read(connection: sqlite3.Connection, contents: MetadataContents, path: Path
         else:
             contents.findings.append(Finding(path.name, None, f"key {key!r} has no bytes"))
     try:
-        contents.sequences = dict(execute("SELECT path, next FROM sequences").fetchall())
+        rows = execute("SELECT path, next FROM sequences").fetchall()
     except sqlite3.DatabaseError as error:
         contents.findings.append(Finding(path.name, None, f"table sequences: {error}"))
+        return
+    for name, following in rows:  # a broken page may hold anything, whatever the columns allow
+        if isinstance(name, str) and isinstance(following, int) and following >= 0:
+            contents.sequences[name] = following
+        else:
+            problem = f"sequence {name!r} is lost, its next number is {following!r}"
+            contents.findings.append(Finding(path.name, None, problem))
 
 
 def _broken_pages(connection: sqlite3.Connection, name: str) -> Iterator[Finding]:
@@ -136,5 +143,7 @@ def write_metadata(path: Path, contents: MetadataContents, *, now_millis: int) -
         for name, following in contents.sequences.items():
             file.next_in_sequence(name, following)
         file.commit()
+    except sqlite3.Error as error:
+        raise MetadataError(f"{path}: {error}") from error
     finally:
         file.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
         (DirectoryLockedError("so"), USAGE),
         (CorruptDataError("so"), DAMAGED),
         (OSError("so"), DAMAGED),
+        (sqlite3.IntegrityError("so"), DAMAGED),
     ],
 )
 def test_errors_are_one_line_and_a_code(

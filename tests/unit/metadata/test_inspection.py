@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.errors import FormatVersionError
+from pulsar_py.common.errors import FormatVersionError, MetadataError
 from pulsar_py.metadata.inspection import MetadataContents, read_metadata, write_metadata
 from pulsar_py.metadata.sqlite_file import SqliteFile
 
@@ -85,3 +85,38 @@ def test_a_key_without_bytes(path: Path) -> None:
     found = read(path)
     assert [each.problem for each in found.findings] == ["key '/a/0001' has no bytes"]
     assert "/a/0001" not in found.keys
+
+
+def test_a_sequence_of_no_sense_is_lost_and_the_others_are_kept(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO sequences VALUES ('/text', 'text'), ('/less', -1)")
+        connection.commit()
+    found = read(path)
+    assert [each.problem for each in found.findings if each.problem.startswith("sequence ")] == [
+        "sequence '/less' is lost, its next number is -1",
+        "sequence '/text' is lost, its next number is 'text'",
+    ]
+    assert found.sequences == {"/ids": 200}
+
+
+@pytest.mark.parametrize("size_bytes", [8, 60, 3000])
+def test_a_page_of_sequences_of_which_a_part_is_gone(path: Path, size_bytes: int) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'sequences'"
+        ).fetchone()
+    data = bytearray(path.read_bytes())
+    data[page * 4096 - size_bytes : page * 4096] = bytes(size_bytes)
+    path.write_bytes(data)
+    found = read(path)
+    assert any("sequence" in each.problem for each in found.findings)
+    assert (found.keys, found.sequences) == (KEYS, {})
+    again = path.with_name("again")
+    write_metadata(again, found, now_millis=5)
+    assert read(again).keys == KEYS
+
+
+def test_what_can_not_be_written_is_an_error_of_ours(tmp_path: Path) -> None:
+    contents = MetadataContents({"/a": None})  # type: ignore[dict-item]
+    with pytest.raises(MetadataError, match=r"metadata\.sqlite: NOT NULL"):
+        write_metadata(tmp_path / "metadata.sqlite", contents, now_millis=1)
