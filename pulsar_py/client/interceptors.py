@@ -1,7 +1,8 @@
 """Interceptors of producers: see, change and watch messages on their way.
 
 Derive from `ProducerInterceptor` and define what you need. What an interceptor raises is logged and
-goes no further: the message goes on as it was before.
+goes no further: the message goes on as it was before. Who saw a message before it was sent hears
+how it ended, also where it was refused at once.
 
 Source: ProducerInterceptor and ProducerInterceptors in Pulsar's Java client.
 """
@@ -9,14 +10,17 @@ Source: ProducerInterceptor and ProducerInterceptors in Pulsar's Java client.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pulsar_py.client.message_builder import OutgoingMessage
+from pulsar_py.common.errors import ClientError
 from pulsar_py.common.message_id import MessageId
 
 if TYPE_CHECKING:
     from pulsar_py.client.producer import Producer
+    from pulsar_py.client.send_result import SendResult
 
 __all__ = ["ProducerInterceptor", "ProducerInterceptors"]
 
@@ -45,7 +49,7 @@ class ProducerInterceptor:
         message_id: MessageId | None,
         error: Exception | None,
     ) -> None:
-        """The message was stored, or it failed: one of the two is None."""
+        """The message was stored, or it failed or was refused: one of the two is None."""
 
     def on_partitions_change(self, topic: str, partitions_count: int) -> None:
         """The topic got more partitions."""
@@ -64,6 +68,53 @@ class ProducerInterceptors:
 
     def __bool__(self) -> bool:
         return bool(self._interceptors)
+
+    def submit_nowait(
+        self,
+        producer: Producer,
+        message: OutgoingMessage,
+        submit: Callable[[OutgoingMessage], SendResult],
+    ) -> SendResult:
+        """What `submit` says to the message as they want it; they hear how that ends."""
+        message = self.before_send(producer, message)
+        with self._hearing_of_refusal(producer, message):
+            result = submit(message)
+        self._watch(producer, message, result)
+        return result
+
+    async def submit(
+        self,
+        producer: Producer,
+        message: OutgoingMessage,
+        submit: Callable[[OutgoingMessage], Awaitable[SendResult]],
+    ) -> SendResult:
+        """The same where `submit` may wait."""
+        message = self.before_send(producer, message)
+        with self._hearing_of_refusal(producer, message):
+            result = await submit(message)
+        self._watch(producer, message, result)
+        return result
+
+    @contextmanager
+    def _hearing_of_refusal(self, producer: Producer, message: OutgoingMessage) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            # What is no Exception: cancelled while it waited for room.
+            refusal = (
+                error
+                if isinstance(error, Exception)
+                else ClientError(f"{producer.topic()}: cancelled before it was accepted")
+            )
+            self.on_send_acknowledgement(producer, message, None, refusal)
+            raise
+
+    def _watch(self, producer: Producer, message: OutgoingMessage, result: SendResult) -> None:
+        result.add_done_callback(
+            lambda done: self.on_send_acknowledgement(
+                producer, message, None if done.exception() else done.result(), done.exception()
+            )
+        )
 
     def before_send(self, producer: Producer, message: OutgoingMessage) -> OutgoingMessage:
         """What the last of them made of `message`."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pulsar_py.client.concurrently import concurrently, each_result
@@ -140,33 +140,27 @@ class PartitionedProducer(Producer):
         return producer.submit_plain(content)
 
     def _send_message(self, message: OutgoingMessage) -> SendResult:
-        message, producer = self._prepare(message)
-        result = producer.submit_nowait(message)
-        self._tell_interceptors(message, result)
-        return result
+        if self._interceptors:
+            return self._interceptors.submit_nowait(self, message, self._route_nowait)
+        return self._route_nowait(message)
+
+    def _route_nowait(self, message: OutgoingMessage) -> SendResult:
+        return self._producer_for(message).submit_nowait(message)
 
     async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
-        message, producer = self._prepare(message)
-        result = await producer.submit(message)
-        self._tell_interceptors(message, result)
-        return await result
-
-    def _prepare(self, message: OutgoingMessage) -> tuple[OutgoingMessage, TopicProducer]:
         if self._interceptors:
-            message = self._interceptors.before_send(self, message)
+            return await (await self._interceptors.submit(self, message, self._route))
+        return await (await self._route(message))
+
+    def _route(self, message: OutgoingMessage) -> Awaitable[SendResult]:
+        return self._producer_for(message).submit(message)
+
+    def _producer_for(self, message: OutgoingMessage) -> TopicProducer:
         self._values.encode(message)
         partition = self._router.choose(
             message, self._clock.monotonic_seconds(), len(self._producers)
         )
-        return message, self._producers[partition] or self._start(partition)
-
-    def _tell_interceptors(self, message: OutgoingMessage, result: SendResult) -> None:
-        if self._interceptors:
-            result.add_done_callback(
-                lambda done: self._interceptors.on_send_acknowledgement(
-                    self, message, None if done.exception() else done.result(), done.exception()
-                )
-            )
+        return self._producers[partition] or self._start(partition)
 
     def _start(self, partition: int) -> TopicProducer:
         if self._refusal is not None:

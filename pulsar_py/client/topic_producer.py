@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pulsar_py.client.batcher import Batcher, plain_message
@@ -218,10 +218,13 @@ class TopicProducer(Producer):
         self._context.check_loop(f"the producer of {self._topic}")
 
     def _send_message(self, message: OutgoingMessage) -> SendResult:
-        message = self._prepare(message)
-        result = self.submit_nowait(message)
-        self._tell_interceptors(message, result)
-        return result
+        if self._interceptors:
+            return self._interceptors.submit_nowait(self, message, self._encode_nowait)
+        return self._encode_nowait(message)
+
+    def _encode_nowait(self, message: OutgoingMessage) -> SendResult:
+        self._values.encode(message)
+        return self.submit_nowait(message)
 
     async def _send_plain_and_wait(self, content: Any) -> MessageId:  # Any: as `send`
         # Hot path: latency in `make bench-client`.
@@ -242,24 +245,13 @@ class TopicProducer(Producer):
         return await result
 
     async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
-        message = self._prepare(message)
-        result = await self.submit(message)
-        self._tell_interceptors(message, result)
-        return await result
-
-    def _prepare(self, message: OutgoingMessage) -> OutgoingMessage:
         if self._interceptors:
-            message = self._interceptors.before_send(self, message)
+            return await (await self._interceptors.submit(self, message, self._encode))
+        return await (await self._encode(message))
+
+    def _encode(self, message: OutgoingMessage) -> Awaitable[SendResult]:
         self._values.encode(message)
-        return message
-
-    def _tell_interceptors(self, message: OutgoingMessage, result: SendResult) -> None:
-        if self._interceptors:
-            result.add_done_callback(
-                lambda done: self._interceptors.on_send_acknowledgement(
-                    self, message, None if done.exception() else done.result(), done.exception()
-                )
-            )
+        return self.submit(message)
 
     def submit_nowait(self, message: OutgoingMessage) -> SendResult:
         """Accept an encoded message; raises as `send_nowait`."""

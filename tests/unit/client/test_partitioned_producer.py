@@ -213,6 +213,38 @@ async def test_custom_routers_and_interceptors_see_the_message(broker: ScriptedB
 
 
 @simulated
+async def test_interceptors_hear_of_messages_that_are_refused(broker: ScriptedBroker) -> None:
+    ended: list[object] = []
+
+    class Watching(ProducerInterceptor):
+        def on_send_acknowledgement(
+            self, producer: Any, message: Any, message_id: Any, error: Any
+        ) -> None:
+            ended.append((message.content, message_id, type(error)))
+
+    async with simulated_client(broker) as client:
+        producer = await partitioned(
+            client,
+            broker,
+            message_router=lambda message, count: int(message.data()),
+            max_pending_messages=1,
+            interceptors=[Watching()],
+        )
+        producer.send_nowait(b"1")
+        with pytest.raises(ProducerQueueFullError):
+            producer.send_nowait(b"1")
+        with pytest.raises(ProducerQueueFullError):
+            await producer.send(b"01")
+        with pytest.raises(ValueError, match="invalid literal"):
+            producer.send_nowait(b"nowhere")
+        assert ended == [
+            (b"1", None, ProducerQueueFullError),
+            (b"01", None, ProducerQueueFullError),
+            (b"nowhere", None, ValueError),
+        ]
+
+
+@simulated
 async def test_closing_closes_all(broker: ScriptedBroker) -> None:
     broker.script[BaseCommand.SEND] = confirming()
     async with simulated_client(broker) as client:

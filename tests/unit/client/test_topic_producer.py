@@ -15,6 +15,7 @@ from pulsar_py.client.message_builder import OutgoingMessage
 from pulsar_py.client.topic_producer import TopicProducer
 from pulsar_py.common.errors import (
     AlreadyClosedError,
+    ClientError,
     ClientTimeoutError,
     MemoryBufferFullError,
     MessageTooBigError,
@@ -244,6 +245,76 @@ async def test_interceptors_change_and_hear_of_messages(broker: ScriptedBroker) 
         await producer.send_nowait(b"b")
     assert payloads(broker) == [[b"a!"], [b"b!"]]
     assert heard == [(b"a!", MessageId(3, 0), None), (b"b!", MessageId(3, 1), None), "closed"]
+
+
+class Pairing(ProducerInterceptor):
+    """Notes what each message came to that it saw before."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+        self.ended: dict[Any, Any] = {}
+
+    def before_send(self, producer: Any, message: OutgoingMessage) -> OutgoingMessage:
+        self.seen.append(message.content)
+        return message
+
+    def on_send_acknowledgement(
+        self, producer: Any, message: Any, message_id: Any, error: Any
+    ) -> None:
+        assert message.content not in self.ended, "told twice"
+        self.ended[message.content] = message_id if error is None else type(error)
+
+
+@simulated
+async def test_interceptors_hear_of_messages_that_are_refused(broker: ScriptedBroker) -> None:
+    broker.script[BaseCommand.CONNECT] = connected_with(20_000)
+    pairing = Pairing()
+    async with simulated_client(broker) as client:
+        producer = await producer_of(client, max_pending_messages=2, interceptors=[pairing])
+        producer.send_nowait(b"a")
+        producer.send_nowait(b"b", key="k")
+        for key in (None, "k"):
+            with pytest.raises(ProducerQueueFullError):
+                producer.send_nowait(f"c{key}".encode(), key=key)
+        with pytest.raises(MessageTooBigError):
+            await producer.send(large := bytes(20_001))
+        with pytest.raises(SchemaSerializationError):
+            await producer.send("no bytes")
+        refused = {
+            b"cNone": ProducerQueueFullError,
+            b"ck": ProducerQueueFullError,
+            large: MessageTooBigError,
+            "no bytes": SchemaSerializationError,
+        }
+        assert pairing.ended == refused
+        await asyncio.sleep(0.1)
+        for entry_id, each in enumerate(sent(broker)):
+            broker.end.push(receipt(each.send, entry_id))
+        await asyncio.sleep(0.1)
+        assert pairing.ended == {**refused, b"a": MessageId(3, 0), b"b": MessageId(3, 1)}
+        assert len(pairing.seen) == len(pairing.ended)
+
+
+@simulated
+async def test_interceptors_hear_of_messages_that_waited_for_room_in_vain(
+    broker: ScriptedBroker,
+) -> None:
+    pairing = Pairing()
+    async with simulated_client(broker) as client:
+        producer = await producer_of(
+            client, max_pending_messages=1, block_if_queue_full=True, interceptors=[pairing]
+        )
+        producer.send_nowait(b"a")
+        cancelled, waiting = spawn(producer.send(b"b")), spawn(producer.send(b"c"))
+        await asyncio.sleep(0.1)
+        cancelled.cancel()
+        await asyncio.sleep(0.1)
+        assert pairing.ended == {b"b": ClientError}
+        await producer.close()
+        with pytest.raises(AlreadyClosedError):
+            await waiting
+        assert pairing.ended.keys() == {b"a", b"b", b"c"}
+        assert pairing.ended[b"c"] is AlreadyClosedError
 
 
 @simulated
