@@ -125,12 +125,13 @@ async def inspect(
     await read_cursors(topics, metadata.keys, SurveyedStore(disk, survey), SystemClock())
     schemas, broken = schema_ends(metadata.keys)
     last_entries = {key: ledger.last_entry_id for key, ledger in survey.ledgers.items()}
+    infos = {key: ledger.record.info(key) for key, ledger in survey.ledgers.items()}
     findings = [
         *(_below_ledgers(each) for each in survey.findings),
         *metadata.findings,
         *topics.findings,
         *broken,
-        *check_topics(topics, last_entries),
+        *check_topics(topics, last_entries, infos),
         *check_schemas(schemas, last_entries),
         *check_instance(metadata.keys, await read_cookie(disk), has_ledgers=bool(survey.ledgers)),
     ]

@@ -6,7 +6,7 @@ store that changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pulsar_py.common.clock import Clock
@@ -23,13 +23,15 @@ from pulsar_py.managed_ledger.cursor_store import CursorStore
 from pulsar_py.managed_ledger.ledger_format import (
     ROOT,
     LedgerList,
+    LedgerRecord,
     cursor_path,
-    decode_ledger_list,
     decode_name,
+    decode_unchecked,
     ledger_path,
+    misplaced_ids,
 )
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.storage.ledger_store import LedgerStore
+from pulsar_py.storage.ledger_store import LedgerInfo, LedgerStore
 
 METADATA = "metadata.sqlite"
 MAX_ENTRIES_PER_LEDGER = 50_000_000
@@ -74,7 +76,7 @@ def read_topics(keys: Mapping[str, bytes]) -> Topics:
             cursors.append(key)
             continue
         try:
-            ledgers = decode_ledger_list(keys[key])
+            ledgers = decode_unchecked(keys[key])
         except (CorruptDataError, ValueError) as error:
             found.report(key, str(error))
             found.broken_keys.append(key)
@@ -123,26 +125,76 @@ async def read_cursors(
     await metadata.close()
 
 
-def check_topics(found: Topics, last_entries: Mapping[int, int]) -> list[Finding]:
-    """Hold topics and cursors against the last entry id of each ledger that there is."""
+def check_topics(
+    found: Topics, last_entries: Mapping[int, int], infos: Mapping[int, LedgerInfo]
+) -> list[Finding]:
+    """Hold topics and cursors against the ledgers that there are.
+
+    `last_entries` has the last entry id of each, `infos` what its record says.
+    """
     findings: list[Finding] = []
-
-    def report(key: str, problem: str) -> None:
-        findings.append(Finding(METADATA, None, f"{key}: {problem}"))
-
+    owners: dict[int, str] = {}
     for topic in found.topics.values():
         key = ledger_path(topic.name)
-        for ledger_id, last in sorted(_ends(topic).items()):
-            present = last_entries.get(ledger_id)
-            if present is None:
-                report(key, f"ledger {ledger_id} is missing")
-            elif present < last:
-                report(key, f"ledger {ledger_id} should go to {last}, it goes to {present}")
+        problems = [
+            *_check_ids(topic, key, owners),
+            *_check_ends(topic, last_entries),
+            *filter(None, (_unlike(each, infos) for each in topic.ledgers.ledgers)),
+        ]
+        findings += (Finding(METADATA, None, f"{key}: {text}", kind) for text, kind in problems)
         for name, record in topic.cursors.items():
             ledger_id = record.cursor_ledger_id
             if ledger_id != NO_LEDGER and ledger_id not in last_entries:
-                report(cursor_path(topic.name, name), f"cursor ledger {ledger_id} is missing")
+                text = f"{cursor_path(topic.name, name)}: cursor ledger {ledger_id} is missing"
+                findings.append(Finding(METADATA, None, text))
     return findings
+
+
+_Problem = tuple[str, Severity]
+
+
+def _check_ids(topic: Topic, key: str, owners: dict[int, str]) -> Iterator[_Problem]:
+    """`owners` has the key of the first topic that names a ledger, and gets this one's."""
+    for ledger_id, following in misplaced_ids(topic.ledgers):
+        yield f"ledger {following} is named after ledger {ledger_id}", Severity.DAMAGE
+    for ledger in topic.ledgers.ledgers:
+        if (owner := owners.setdefault(ledger.ledger_id, key)) != key:
+            yield f"ledger {ledger.ledger_id} is named by {owner} too", Severity.DAMAGE
+
+
+def _check_ends(topic: Topic, last_entries: Mapping[int, int]) -> Iterator[_Problem]:
+    for ledger_id, last in sorted(_ends(topic).items()):
+        present = last_entries.get(ledger_id)
+        if present is None:
+            yield f"ledger {ledger_id} is missing", Severity.DAMAGE
+        elif present < last:
+            text = f"ledger {ledger_id} should go to {last}, it goes to {present}"
+            yield text, Severity.DAMAGE
+
+
+def _unlike(ledger: LedgerRecord, infos: Mapping[int, LedgerInfo]) -> _Problem | None:
+    """In what a closed ledger's line in the topic's list and its own record differ.
+
+    Less of both is left by a writer that failed: what was stored after all, but told to have
+    failed, is not in the list. Sizes serve retention and statistics alone, and change where lost
+    entries were replaced.
+    """
+    info = infos.get(ledger.ledger_id)
+    if info is None or not (ledger.is_closed and info.is_closed) or ledger.stored is not None:
+        return None
+    count, size = ledger.entries_count, ledger.size_bytes
+    present, present_bytes = info.last_entry_id + 1, info.length_bytes
+    if (count, size) == (present, present_bytes):
+        return None
+    if present < count <= MAX_ENTRIES_PER_LEDGER:
+        return None  # told of already: it is too short
+    is_left_out = count < present and size < present_bytes
+    severity = Severity.NOTE if count == present or is_left_out else Severity.DAMAGE
+    text = (
+        f"ledger {ledger.ledger_id} should have {count} entries of {size} bytes, "
+        f"it has {present} of {present_bytes}"
+    )
+    return text, severity
 
 
 def expected_ends(found: Topics) -> dict[int, int]:

@@ -1,6 +1,6 @@
 """The stored form of a managed ledger: a `ManagedLedgerInfo` under `/managed-ledgers/<name>`.
 
-    ledgerInfo            in order; the last has no entries, size and timestamp while it is open
+    ledgerInfo            ids ascend; the last has no entries, size and timestamp while it is open
     terminatedPosition    there once the topic is terminated
     properties            texts, such as the topic's epoch
 
@@ -15,7 +15,9 @@ Source: MLDataFormats.proto, MetaStoreImpl in Pulsar's managed-ledger.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 from urllib.parse import quote_plus, unquote_plus
 
@@ -81,6 +83,28 @@ def decode_ledger_list(value: bytes) -> LedgerList:
     """Read the stored form.
 
     Raises:
+        CorruptDataError: It makes no sense, or ids do not ascend: then one of them is not what was
+            written, and a ledger of the topic is not named.
+    """
+    stored = decode_unchecked(value)
+    for ledger_id, following in misplaced_ids(stored):
+        raise CorruptDataError(
+            f"managed ledger record names ledger {following} after ledger {ledger_id}"
+        )
+    return stored
+
+
+def misplaced_ids(stored: LedgerList) -> Iterator[tuple[int, int]]:
+    """Neighbours in the list whose ids do not ascend."""
+    for one, other in pairwise(stored.ledgers):
+        if other.ledger_id <= one.ledger_id:
+            yield one.ledger_id, other.ledger_id
+
+
+def decode_unchecked(value: bytes) -> LedgerList:
+    """Read the stored form, whatever ids it has in what order.
+
+    Raises:
         CorruptDataError: It makes no sense.
     """
     info = ManagedLedgerInfo()
@@ -89,7 +113,6 @@ def decode_ledger_list(value: bytes) -> LedgerList:
     except DecodeError as error:
         raise CorruptDataError(f"managed ledger record can't be read: {error}") from error
     stored = LedgerList([_record(ledger) for ledger in info.ledgerInfo])
-    stored.ledgers.sort(key=lambda record: record.ledger_id)
     if info.HasField("terminatedPosition"):
         end = info.terminatedPosition
         stored.terminated_position = Position(end.ledgerId, end.entryId)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.findings import Severity
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursor_format import CursorSnapshot, encode_cursor_record
 from pulsar_py.managed_ledger.inspection import (
@@ -19,6 +22,7 @@ from pulsar_py.managed_ledger.ledger_format import (
     encode_ledger_list,
     ledger_path,
 )
+from pulsar_py.storage.ledger_record import LedgerRecord as Record
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 
 NAME = "public/default/persistent/topic"
@@ -47,7 +51,7 @@ def keys(ledger_id: int = -1) -> dict[str, bytes]:
 
 
 def problems(found: Topics, last_entries: dict[int, int]) -> list[str]:
-    return [each.problem for each in (*found.findings, *check_topics(found, last_entries))]
+    return [each.problem for each in (*found.findings, *check_topics(found, last_entries, {}))]
 
 
 def test_what_fits_has_no_findings() -> None:
@@ -92,6 +96,47 @@ def test_values_that_make_no_sense_are_named() -> None:
     found = read_topics(broken)
     assert found.broken_keys == [cursor_path(NAME, "a b")]
     assert "can't be read" in found.findings[0].problem
+
+
+def test_ids_that_do_not_ascend_and_ledgers_of_two_topics_are_named() -> None:
+    other = "public/default/persistent/other"
+    found = read_topics(
+        {
+            ledger_path(NAME): topic_record((3, 10), (2, 10), (5, 10), (5, None)),
+            ledger_path(other): topic_record((2, 10), (6, None)),
+        }
+    )
+    assert problems(found, dict.fromkeys((2, 3, 5, 6), 9)) == [
+        f"/managed-ledgers/{NAME}: ledger 2 is named after ledger 3",
+        f"/managed-ledgers/{NAME}: ledger 5 is named after ledger 5",
+        f"/managed-ledgers/{NAME}: ledger 2 is named by /managed-ledgers/{other} too",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "severity"),
+    [
+        (10, 900, None),
+        (9, 900, Severity.DAMAGE),
+        (9, 901, Severity.DAMAGE),
+        (0, 900, Severity.DAMAGE),
+        (1 << 40, 900, Severity.DAMAGE),
+        (10, 901, Severity.NOTE),
+        (9, 850, Severity.NOTE),
+    ],
+)
+def test_a_closed_ledger_unlike_its_own_record(
+    count: int, size: int, severity: Severity | None
+) -> None:
+    records = [LedgerRecord(3, count, size, 1, is_closed=True), LedgerRecord(5)]
+    found = read_topics({ledger_path(NAME): encode_ledger_list(LedgerList(records))})
+    info = Record(is_closed=True, last_entry_id=9, length_bytes=900).info(3)
+    text = f"should have {count} entries of {size} bytes, it has 10 of 900"
+    expected = f"metadata.sqlite: /managed-ledgers/{NAME}: ledger 3 {text}"
+    findings = check_topics(found, {3: 9, 5: -1}, {3: info})
+    assert [(str(each), each.severity) for each in findings] == (
+        [(expected, severity)] if severity else []
+    )
 
 
 async def test_cursors_are_read_as_a_broker_does() -> None:

@@ -12,6 +12,7 @@ from pulsar_py.managed_ledger.ledger_format import (
     cursor_path,
     decode_ledger_list,
     decode_name,
+    decode_unchecked,
     decompressed,
     encode_ledger_list,
     encode_name,
@@ -54,6 +55,14 @@ def test_what_is_known_of_offloading_is_kept():
 def test_a_value_that_makes_no_sense_is_refused():
     with pytest.raises(CorruptDataError):
         decode_ledger_list(b"\xff\xff")
+
+
+@pytest.mark.parametrize("ids", [(3, 5, 4), (3, 3)])
+def test_ids_that_do_not_ascend_are_refused(ids):
+    value = encode_ledger_list(LedgerList([LedgerRecord(each) for each in ids]))
+    with pytest.raises(CorruptDataError, match=f"names ledger {ids[-1]} after ledger {ids[-2]}"):
+        decode_ledger_list(value)
+    assert [record.ledger_id for record in decode_unchecked(value).ledgers] == list(ids)
 
 
 def compressed(kind, data, size):
