@@ -3,15 +3,17 @@
 Ledgers come from the REST API if `admin.url` is given. Without it a topic's end comes from its
 last message id, and its ledgers stay unknown: it is read in one piece then, and a micro-batch takes
 all there is. Positions by publish time are found by a seek of a consumer that lives in the broker's
-memory only; no subscription is left behind.
+memory only; no subscription is left behind. Topics that are named may not exist, or no longer:
+asking makes none, and whoever plans says what it means.
 
 Source: spec section 8.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from pulsar_py.client import Client
@@ -23,11 +25,14 @@ from pulsar_py.client.service_url import ServiceUrl
 from pulsar_py.client.topic_lists import TopicList, TopicPattern
 from pulsar_py.common.errors import ClientTimeoutError, TopicNotFoundError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
+from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.spark.offsets import Edge, Place
 from pulsar_py.spark.options import ReadOptions, Topics
 from pulsar_py.spark.planning import TopicLayout
 from pulsar_py.spark.topic_layouts import layout_of
+
+logger = logging.getLogger(__name__)
 
 WAIT_FOR_TOPICS_SECONDS: Final = 5.0
 _SUBSCRIPTION: Final = "spark-pulsar-lookup"
@@ -52,20 +57,51 @@ class TopicCatalog:
     async def partitions(self) -> list[str]:
         """The full names of all topics and partitions that are read, in order.
 
+        Those that are named are among them whether they exist or not, unless the read waits for
+        them.
+
         Raises:
             TopicNotFoundError: There is none, and the read does not wait for any.
         """
-        while True:
-            names = await self._find_topics(self._options.topics)
-            found = [
-                each for name in names for each in await self._client.get_topic_partitions(name)
-            ]
-            if found or not self._options.waits_for_topics:
-                break
+        found = await self.found()
+        while self._options.waits_for_topics and not (found and await self._all_exist(found)):
+            logger.warning("waiting for topics", extra={"detail": described(self._options.topics)})
             await self._client.context.clock.sleep(WAIT_FOR_TOPICS_SECONDS)
+            found = await self.found()
         if not found:
-            raise TopicNotFoundError(f"{_described(self._options.topics)}: there is no such topic")
-        return sorted(set(found))
+            raise TopicNotFoundError(f"{described(self._options.topics)}: there is no such topic")
+        return found
+
+    async def found(self) -> list[str]:
+        """The same as it is now, without waiting; none at all if there are none."""
+        names = await self._find_topics(self._options.topics)
+        return sorted({each for name in names for each in await self._partitions_of(name)})
+
+    async def _partitions_of(self, topic: str) -> list[str]:
+        name = TopicName.parse(topic)
+        count = 0
+        if name.partition_index < 0:
+            count = await self._partitions_count(str(name)) or 0
+        return [str(name.partition(index)) for index in range(count)] or [str(name)]
+
+    async def _partitions_count(self, topic: str) -> int | None:
+        """0 of a topic without partitions, None of one that does not exist.
+
+        Brokers before 3.3 say 0 of that, too.
+        """
+        try:
+            return await self._client.context.lookup.partitions_count(topic, may_create=False)
+        except TopicNotFoundError:
+            return None
+
+    async def exists(self, topic: str) -> bool:
+        """Whether there is such a topic, with partitions or without, or such a partition."""
+        if await self._partitions_count(topic):
+            return True
+        return bool(await self.layouts([topic]))
+
+    async def _all_exist(self, topics: Iterable[str]) -> bool:
+        return not set(topics) - set(await self.layouts(topics))
 
     async def _find_topics(self, topics: Topics) -> Sequence[str]:
         if topics.pattern is None:
@@ -78,8 +114,20 @@ class TopicCatalog:
         matching.on_listed(listed.topics)
         return sorted(matching.topics)
 
+    async def layouts(self, topics: Iterable[str]) -> dict[str, TopicLayout]:
+        """What those of these topic partitions consist of that exist."""
+        layouts = {}
+        for topic in topics:
+            with suppress(TopicNotFoundError):
+                layouts[topic] = await self.layout(topic)
+        return layouts
+
     async def layout(self, topic: str) -> TopicLayout:
-        """What a topic partition consists of now."""
+        """What a topic partition consists of now.
+
+        Raises:
+            TopicNotFoundError: It does not exist.
+        """
         if self._rest is not None:
             return layout_of(topic, await self._rest.internal_stats(topic))
         async with self._consumer(topic, EARLIEST_MESSAGE_ID) as consumer:
@@ -129,5 +177,6 @@ class TopicCatalog:
             await consumer.close()
 
 
-def _described(topics: Topics) -> str:
+def described(topics: Topics) -> str:
+    """What a read was told to read, for messages."""
     return f"topicsPattern {topics.pattern!r}" if topics.pattern else ", ".join(topics.names)

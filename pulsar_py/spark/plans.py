@@ -10,14 +10,14 @@ Source: spec sections 8.3 and 8.4.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pulsar_py.client import Client
 from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.enums import ConsumerType, InitialPosition
-from pulsar_py.common.errors import ConfigurationError, PulsarError
+from pulsar_py.common.errors import ConfigurationError, PulsarError, TopicNotFoundError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, Position
@@ -65,32 +65,50 @@ async def plan_batch(
 
     Raises:
         DataLossError: The start was deleted, and that is an error.
+        TopicNotFoundError: A topic does not exist, and that is an error.
         ServiceError, ClientError: The cluster can't be asked.
     """
     catalog = TopicCatalog(client, options)
     try:
         partitions = [each for each in await catalog.partitions() if pruning.keeps_topic(each)]
+        layouts = await _layouts_at_start(catalog, options, partitions)
         planned: list[PlannedPiece] = []
-        for topic in partitions:
-            planned += await _plan_topic(catalog, options, topic, pruning, len(partitions))
+        for layout in layouts.values():
+            planned += await _plan_topic(catalog, options, layout, pruning, len(layouts))
         return planned
     finally:
         await catalog.close()
 
 
+async def _layouts_at_start(
+    catalog: TopicCatalog, options: ReadOptions, topics: Sequence[str]
+) -> dict[str, TopicLayout]:
+    """What a query finds when it starts; a topic that does not exist is an error or a warning."""
+    layouts = await catalog.layouts(topics)
+    missing = [topic for topic in topics if topic not in layouts]
+    if not missing:
+        return layouts
+    text = f"{', '.join(missing)}: there is no such topic"
+    if not layouts:
+        raise TopicNotFoundError(text)
+    if options.fail_on_data_loss:
+        raise TopicNotFoundError(f"{text}; failOnDataLoss=false reads the others")
+    logger.warning("topics do not exist", extra={"detail": text})
+    return layouts
+
+
 async def _plan_topic(
     catalog: TopicCatalog,
     options: ReadOptions,
-    topic: str,
+    layout: TopicLayout,
     pruning: Pruning,
     topics_count: int,
 ) -> list[PlannedPiece]:
-    layout = await catalog.layout(topic)
     start, first_batch_index = await start_of(catalog, options, layout, Edge.EARLIEST)
     end = await _end_of(catalog, options, layout)
     times = (
-        _time_of(options.starting_time_millis, topic),
-        _time_of(options.ending_time_millis, topic),
+        _time_of(options.starting_time_millis, layout.topic),
+        _time_of(options.ending_time_millis, layout.topic),
     )
     low, high = _narrow(times, (pruning.min_publish_millis, pruning.max_publish_millis))
     if pruning.min_publish_millis is not None:
@@ -166,6 +184,8 @@ class StreamPlanner:
         self._catalog = TopicCatalog(client, options)
         # Where an available-now query ends; None otherwise.
         self._target: StreamOffset | None = None
+        # What `initial_offset` said; None unless the query's first batch is not committed.
+        self._initial: StreamOffset | None = None
 
     async def close(self) -> None:
         """Let go of what it needed."""
@@ -174,8 +194,9 @@ class StreamPlanner:
     async def initial_offset(self) -> StreamOffset:
         """Where the query starts that has no checkpoint."""
         positions = {}
-        for topic in await self._catalog.partitions():
-            layout = await self._catalog.layout(topic)
+        topics = await self._catalog.partitions()
+        layouts = await _layouts_at_start(self._catalog, self._options, topics)
+        for topic, layout in layouts.items():
             start, batch_index = await start_of(self._catalog, self._options, layout, Edge.LATEST)
             if batch_index > 0:
                 raise ConfigurationError(
@@ -183,7 +204,8 @@ class StreamPlanner:
                     f" {batch_index}"
                 )
             positions[topic] = layout.normalize(start)
-        return StreamOffset(positions)
+        self._initial = StreamOffset(positions)
+        return self._initial
 
     async def prepare_for_available_now(self) -> None:
         """From now on nothing is read that is published later."""
@@ -191,17 +213,19 @@ class StreamPlanner:
 
     async def ends(self) -> StreamOffset:
         """Where all topics end now."""
-        topics = await self._catalog.partitions()
-        return StreamOffset({topic: (await self._catalog.layout(topic)).end for topic in topics})
+        layouts = await self._catalog.layouts(await self._catalog.found())
+        return StreamOffset({topic: layout.end for topic, layout in layouts.items()})
 
     async def latest_offset(
         self, start: StreamOffset, *, max_entries: int | None, max_bytes: int | None
     ) -> StreamOffset:
-        """Where the next micro-batch ends; `start` itself if there is nothing new."""
-        layouts = {}
-        for topic in await self._catalog.partitions():
-            layout = await self._catalog.layout(topic)
-            layouts[topic] = layout if self._target is None else self._cut(layout, self._target)
+        """Where the next micro-batch ends; `start` itself if there is nothing new.
+
+        A topic that is gone is not part of it, which makes `plan` report it.
+        """
+        layouts = await self._catalog.layouts(await self._catalog.found())
+        if self._target is not None:
+            layouts = {each: self._cut(layouts[each], self._target) for each in layouts}
         starts = {topic: start.positions.get(topic, each.start) for topic, each in layouts.items()}
         ends = admit(layouts, starts, max_entries=max_entries, max_bytes=max_bytes)
         # A batch without entries must not move the offset: Spark would run it.
@@ -224,13 +248,17 @@ class StreamPlanner:
             DataLossError: Some of it was deleted, and that is an error.
         """
         planned: list[PlannedPiece] = []
-        for gone in sorted(set(start.positions) - set(end.positions)):
-            _report(self._options, f"{gone}: the topic is gone")
+        for gone in await self._gone(start, end):
+            self._report_gone(gone, start.positions[gone])
         for topic, until in end.positions.items():
             since = start.positions.get(topic)
             if since == until:
                 continue
-            layout = await self._catalog.layout(topic)
+            try:
+                layout = await self._catalog.layout(topic)
+            except TopicNotFoundError:
+                self._report_gone(topic, since)
+                continue
             begin = layout.start if since is None else since
             if self._options.predefined_subscription is None:
                 report_loss(self._options, layout, begin)
@@ -242,6 +270,21 @@ class StreamPlanner:
             )
             planned += [PlannedPiece(piece) for piece in pieces]
         return planned
+
+    async def _gone(self, start: StreamOffset, end: StreamOffset) -> list[str]:
+        """Topics that a micro-batch starts with and does not end with.
+
+        Spark asks anew for the start of a first batch that failed: what came into being since then
+        is in the start alone, and read by the next batch.
+        """
+        gone = set(start.positions) - set(end.positions)
+        if gone and start == self._initial:
+            gone -= set(await self._catalog.layouts(gone))
+        return sorted(gone)
+
+    def _report_gone(self, topic: str, position: Position | None) -> None:
+        where = "nothing of it was read" if position is None else f"{position} was to be read next"
+        _report(self._options, f"{topic}: the topic is gone, {where}")
 
     async def commit(self, end: StreamOffset) -> None:
         """Move the user's subscription, if there is one, behind what was read."""
@@ -255,8 +298,9 @@ class StreamPlanner:
             ack_receipt_enabled=True,
             ack_grouping_time_ms=0,
         )
-        for topic, position in end.positions.items():
-            last = (await self._catalog.layout(topic)).before(position)
+        layouts = await self._catalog.layouts(end.positions)
+        for topic, layout in layouts.items():
+            last = layout.before(end.positions[topic])
             if last is None:
                 continue
             consumer = await Consumer.open(self._client.context, topic, name, config)

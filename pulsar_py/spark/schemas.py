@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import pyarrow as pa
 
@@ -87,9 +87,14 @@ async def newest_schema(client: Client, topic: str) -> SchemaInfo | None:
 
 
 async def value_columns(
-    client: Client, options: ReadOptions, topics: Sequence[str]
+    client: Client,
+    options: ReadOptions,
+    topics: Sequence[str],
+    exists: Callable[[str], Awaitable[bool]],
 ) -> ValueColumns:
     """Columns for the values of these topics.
+
+    A topic that does not exist has no say; where none does, values are bytes. Plans report it.
 
     Raises:
         ConfigurationError: Their schemas differ, or can't be columns.
@@ -97,13 +102,17 @@ async def value_columns(
     if options.value_mode is ValueMode.RAW:
         return RawValues()
     known: dict[VersionKey, SchemaInfo | None] = {}
-    first: tuple[str, SchemaInfo] | None = None
+    infos: dict[str, SchemaInfo] = {}
     for topic in dict.fromkeys(map(base_of, topics)):
         found = await _schema(client, topic)
-        info = NO_SCHEMA
+        infos[topic] = NO_SCHEMA if found is None else found[0]
         if found is not None:
-            info, version = found
-            known[topic, version] = info
+            known[topic, found[1]] = found[0]
+    if known:
+        absent = [each for each in infos if infos[each] is NO_SCHEMA and not await exists(each)]
+        infos = {topic: info for topic, info in infos.items() if topic not in absent}
+    first: tuple[str, SchemaInfo] | None = None
+    for topic, info in infos.items():
         first = first or (topic, info)
         if not is_same(first[1], info):
             raise ConfigurationError(

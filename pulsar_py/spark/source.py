@@ -124,7 +124,8 @@ def _ask_values(options: ReadOptions) -> ValueColumns:
         async with shared.clients.client(options.client) as client:
             catalog = TopicCatalog(client, options)
             try:
-                return await value_columns(client, options, await catalog.partitions())
+                topics = await catalog.partitions()
+                return await value_columns(client, options, topics, catalog.exists)
             finally:
                 await catalog.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -36,6 +37,11 @@ async def catalog_of(broker: Broker, client: Client, **options: str) -> TopicCat
     return TopicCatalog(client, ReadOptions.parse(given, is_streaming=True))
 
 
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_py.spark.catalog.WAIT_FOR_TOPICS_SECONDS", 0.05)
+
+
 async def publish(client: Client, topic: str, count: int) -> list[Position]:
     async with await client.create_producer(topic) as producer:
         return [(await producer.send(b"x")).position for _ in range(count)]
@@ -54,6 +60,22 @@ async def test_no_topic_is_an_error_that_names_the_pattern(broker: Broker, clien
     catalog = await catalog_of(broker, client, topicspattern="nothing-.*")
     with pytest.raises(TopicNotFoundError, match="topicsPattern 'nothing-"):
         await catalog.partitions()
+
+
+async def test_a_read_may_wait_for_topics_that_are_named(broker: Broker, client: Client) -> None:
+    options = {"topic": TOPIC, "waitingfornonexistedtopic": "true"}
+    catalog = await catalog_of(broker, client, **options)
+    assert await catalog.found() == [TOPIC]
+    assert not await catalog.exists(TOPIC)
+
+    async def publish_later() -> bool:
+        await asyncio.sleep(0.2)
+        existed = await catalog.exists(TOPIC)
+        await publish(client, TOPIC, 1)
+        return existed
+
+    assert await asyncio.gather(catalog.partitions(), publish_later()) == [[TOPIC], False]
+    assert await catalog.exists(TOPIC)
 
 
 async def test_ledgers_come_from_rest(broker: Broker, client: Client) -> None:

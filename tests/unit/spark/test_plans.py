@@ -10,7 +10,7 @@ import pytest
 from pulsar_py import Broker
 from pulsar_py.client import Client
 from pulsar_py.client.enums import InitialPosition
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.spark.offsets import StreamOffset
@@ -176,6 +176,87 @@ async def test_a_topic_that_is_gone_is_a_loss(broker: Broker, client: Client) ->
     with pytest.raises(DataLossError, match="plans-gone: the topic is gone"):
         await planner.plan(start, StreamOffset({TOPIC: Position(0, 0)}))
     await planner.close()
+
+
+async def test_partitions_that_came_before_a_replay_of_the_first_batch_are_for_the_next(
+    broker: Broker, client: Client
+) -> None:
+    name = TopicName.parse(TOPIC + "-grown")
+    await broker.service.topics.create_partitioned(name, 2)
+    first = await publish(client, str(name.partition(0)), range(3))
+    options = {"topic": str(name), "startingOffsets": "earliest"}
+    failed = planner_of(broker, client, **options)
+    logged = await failed.latest_offset(
+        await failed.initial_offset(), max_entries=None, max_bytes=None
+    )
+    await failed.close()
+    await broker.service.topics.update_partitions(name, 3)
+    added = await publish(client, str(name.partition(2)), range(4))
+    planner = planner_of(broker, client, **options)
+    again = await planner.plan(await planner.initial_offset(), logged)
+    assert covered(again, first) == [0, 1, 2]
+    end = await planner.latest_offset(logged, max_entries=None, max_bytes=None)
+    assert covered(await planner.plan(logged, end), added) == [0, 1, 2, 3]
+    # In any later batch it is a loss, though there is such a topic again.
+    with pytest.raises(DataLossError, match="grown-partition-2: the topic is gone"):
+        await planner.plan(end, logged)
+    await planner.close()
+
+
+@pytest.mark.parametrize("has_admin_url", [True, False])
+async def test_a_named_topic_that_was_deleted_is_a_loss_with_its_position(
+    broker: Broker,
+    client: Client,
+    caplog: pytest.LogCaptureFixture,
+    has_admin_url: bool,  # noqa: FBT001 - a parameter of pytest's
+) -> None:
+    kept, gone = TOPIC + "-kept", TOPIC + "-deleted"
+    await publish(client, kept, range(1))
+    position = (await publish(client, gone, range(1)))[0]
+    options = {"topics": f"{kept},{gone}", "startingOffsets": "earliest"}
+    options |= {"admin_url": broker.web_service_url} if has_admin_url else {}
+    strict, lenient = (
+        StreamPlanner(
+            client,
+            read_options(broker.service_url, is_streaming=True, failOnDataLoss=each, **options),
+        )
+        for each in ("true", "false")
+    )
+    start = await strict.ends()
+    await broker.service.topics.delete(TopicName.parse(gone), force=True)
+    more = await publish(client, kept, range(2))
+    end = await strict.latest_offset(start, max_entries=None, max_bytes=None)
+    assert set(end.positions) == {kept}
+    expected = f"{gone}: the topic is gone, {position.ledger_id}:1 was to be read next"
+    with pytest.raises(DataLossError, match=expected):
+        await strict.plan(start, end)
+    # Deleted between the end and the plan.
+    late = StreamOffset({**end.positions, gone: Position(position.ledger_id, 9)})
+    with pytest.raises(DataLossError, match=expected):
+        await strict.plan(start, late)
+    assert covered(await lenient.plan(start, end), more) == [0, 1]
+    assert expected in str([vars(each) for each in caplog.records])
+    # A query that starts now, whose topic may just as well be misspelt.
+    with pytest.raises(TopicNotFoundError, match=f"{gone}: there is no such topic"):
+        await strict.initial_offset()
+    assert set((await lenient.initial_offset()).positions) == {kept}
+    await strict.close()
+    await lenient.close()
+
+
+async def test_a_batch_of_topics_that_do_not_exist_names_them(
+    broker: Broker, client: Client
+) -> None:
+    positions = await publish(client, TOPIC, range(3))
+    strict, lenient = (
+        read_options(broker.service_url, topics=f"{TOPIC},{TOPIC}-none", failOnDataLoss=each)
+        for each in ("true", "false")
+    )
+    with pytest.raises(TopicNotFoundError, match="plans-none: there is no such topic"):
+        await plan_batch(client, strict)
+    assert covered(await plan_batch(client, lenient), positions) == [0, 1, 2]
+    with pytest.raises(TopicNotFoundError, match="plans-none: there is no such topic"):
+        await plan(broker, client, failOnDataLoss="false", topic=TOPIC + "-none")
 
 
 async def test_a_subscription_of_the_user_s_follows_what_was_read(

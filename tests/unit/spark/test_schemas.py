@@ -14,6 +14,7 @@ from pulsar_py import schema as schemas
 from pulsar_py.client import Client
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.schema import SchemaInfo, SchemaType
+from pulsar_py.spark.catalog import TopicCatalog
 from pulsar_py.spark.options import ClientOptions
 from pulsar_py.spark.rows import ValueColumns
 from pulsar_py.spark.schemas import (
@@ -57,7 +58,9 @@ def columns_of(broker: BrokerThread, *topics: str, **options: str) -> ValueColum
             partitions = [
                 each for name in topics for each in await client.get_topic_partitions(name)
             ]
-            return await value_columns(client, given, partitions)
+            return await value_columns(
+                client, given, partitions, TopicCatalog(client, given).exists
+            )
 
     return asyncio.run(ask())
 
@@ -101,6 +104,12 @@ def test_topics_of_different_schemas_are_both_named(broker: BrokerThread) -> Non
     made(broker, "differs-2", (avro(INT, TEXT), {"a": 1, "b": None}))
     with pytest.raises(ConfigurationError, match=r"differs-1 has .* AVRO, .*differs-2 another"):
         columns_of(broker, "differs-1", "differs-2")
+
+
+def test_a_topic_that_does_not_exist_has_no_say_in_the_schema(broker: BrokerThread) -> None:
+    made(broker, "there", (avro(INT), {"a": 1}))
+    assert names_of(columns_of(broker, "not-there", "there")) == ["a"]
+    assert names_of(columns_of(broker, "not-there")) == ["value"]
 
 
 def test_a_field_that_is_called_as_a_metadata_column_is_refused(broker: BrokerThread) -> None:
