@@ -268,7 +268,7 @@ class Letters:
 
     def _return(self, message: Message) -> None:
         """Ask for it again after a while."""
-        self._returned.add(message.entry.key)
+        self._returned.update(message.entry.chunk_ids or (message.entry.key,))
         if self._returns is None and not self._is_closed:
             delay_seconds = self._backoff.next_delay(self._clock.monotonic_seconds())
             self._returns = self._clock.call_later(delay_seconds, self._ask_again)

@@ -203,6 +203,21 @@ def test_what_could_not_be_moved_comes_again_later(where: str) -> None:
     run_virtual(work())
 
 
+def test_all_chunks_of_what_could_not_be_moved_come_again() -> None:
+    async def work() -> None:
+        source, topics = Source(), Topics()
+        letters = letters_of(source, topics, DeadLetterPolicy(1))
+        topics.error = PersistenceError("disk gone")
+        chunked = message(7, redelivery_count=2)
+        chunked.entry.chunk_ids = ((1, 4), (1, 6), (1, 7))
+        letters.take_over(chunked)
+        await asyncio.sleep(2)
+        assert source.redelivered == [(1, 4), (1, 6), (1, 7)]
+        await letters.close()
+
+    run_virtual(work())
+
+
 def test_a_producer_that_ended_is_replaced() -> None:
     async def work() -> None:
         source, topics = Source(), Topics()
