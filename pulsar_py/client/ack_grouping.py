@@ -20,7 +20,7 @@ Pulsar's Java client; sections 7 and 11 of `spec/wire.md` for sets and commands.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -34,6 +34,9 @@ __all__ = [
     "NoAcknowledgmentsTracker",
     "PendingAcks",
 ]
+
+CHUNKED_MESSAGES_LIMIT: Final = 10_000
+"""Messages in chunks whose entries are known while they are not acknowledged."""
 
 FOREIGN_BATCHES_LIMIT: Final = 10_000
 """Batches known by ids that came from elsewhere (deserialized), of which some messages are done."""
@@ -81,8 +84,17 @@ class AcknowledgmentsTracker(Protocol):
     def is_full(self) -> bool:
         """Whether it is time to send."""
 
+    def remember_chunks(self, key: EntryKey, chunk_ids: Sequence[EntryKey]) -> None:
+        """A message in chunks is about to be handed out, with its last entry and all of them."""
+
+    def entries_of(self, message_id: MessageId) -> Sequence[EntryKey]:
+        """The entries of the message of an id that did not come from this consumer."""
+
     def take(self) -> PendingAcks:
         """What has to be sent; it is not pending any more."""
+
+    def forget_sent(self) -> None:
+        """The subscription may have been moved back."""
 
     def clear(self) -> None:
         """Forget everything: the subscription was moved."""
@@ -92,6 +104,7 @@ class AcknowledgmentsGroupingTracker:
     """Collects the acknowledgements of one consumer of a persistent topic."""
 
     __slots__ = (
+        "_chunks",
         "_cumulative",
         "_cumulative_due",
         "_foreign",
@@ -111,6 +124,8 @@ class AcknowledgmentsGroupingTracker:
         self._cumulative_due = False
         # Batches of foreign ids; without batch index acknowledgements only here known.
         self._foreign: OrderedDict[EntryKey, int] = OrderedDict()
+        # Messages in chunks that were handed out, by their last entry.
+        self._chunks: OrderedDict[EntryKey, Sequence[EntryKey]] = OrderedDict()
 
     def acknowledge(self, entry: ReceivedEntry, batch_index: int) -> bool:
         """A message is done; whether its whole entry is."""
@@ -123,11 +138,13 @@ class AcknowledgmentsGroupingTracker:
             entry.unacked_bits = bits = entry.unacked_bits & ~(1 << batch_index)
             if bits:
                 if self._is_batch_index_enabled:
-                    self._individual[entry.key] = bits
+                    # An id from elsewhere may have left out others.
+                    self._individual[entry.key] = bits & self._individual.get(entry.key, bits)
                 return False
         else:
             entry.unacked_bits = 0
         if entry.chunk_ids:
+            self._chunks.pop(entry.key, None)
             for key in entry.chunk_ids:
                 self._individual[key] = 0
         else:
@@ -135,10 +152,7 @@ class AcknowledgmentsGroupingTracker:
         return True
 
     def acknowledge_id(self, message_id: MessageId) -> bool:
-        """The same by an id that did not come from this consumer.
-
-        Of a chunked message such an id knows the first and last chunk only; both are acknowledged.
-        """
+        """The same by an id that did not come from this consumer."""
         key = (message_id.ledger_id, message_id.entry_id)
         if message_id.batch_index >= 0 and message_id.batch_size > 1:
             bits = self._foreign.get(key, full_bits(message_id.batch_size))
@@ -149,10 +163,27 @@ class AcknowledgmentsGroupingTracker:
                     self._individual[key] = bits & self._individual.get(key, bits)
                 return False
             self._foreign.pop(key, None)
-        if (first := message_id.first_chunk) is not None:
-            self._individual[first.ledger_id, first.entry_id] = 0
-        self._individual[key] = 0
+        for each in self.entries_of(message_id):
+            self._individual[each] = 0
+        self._chunks.pop(key, None)
         return True
+
+    def remember_chunks(self, key: EntryKey, chunk_ids: Sequence[EntryKey]) -> None:
+        """A message in chunks is about to be handed out; ids from elsewhere don't name them all."""
+        self._chunks[key] = chunk_ids
+        if len(self._chunks) > CHUNKED_MESSAGES_LIMIT:
+            self._chunks.popitem(last=False)
+
+    def entries_of(self, message_id: MessageId) -> Sequence[EntryKey]:
+        """The entries of the message of an id that did not come from this consumer.
+
+        Of a message in chunks that is not known here they are the first and the last.
+        """
+        key = (message_id.ledger_id, message_id.entry_id)
+        if (known := self._chunks.get(key)) is not None:
+            return known
+        first = message_id.first_chunk
+        return (key,) if first is None else ((first.ledger_id, first.entry_id), key)
 
     def _remember_foreign(self, key: EntryKey, bits: int) -> None:
         self._foreign[key] = bits
@@ -188,6 +219,9 @@ class AcknowledgmentsGroupingTracker:
             return None
         self._cumulative = (key, bits)
         self._cumulative_due = True
+        if self._chunks:
+            for last in [each for each in self._chunks if each <= key]:
+                del self._chunks[last]
         return (ledger_id, entry_id - 1) if bits else key
 
     def still_waiting(self, key: EntryKey, bits: int) -> int:
@@ -226,10 +260,16 @@ class AcknowledgmentsGroupingTracker:
         self._cumulative_due = False
         return pending
 
+    def forget_sent(self) -> None:
+        """The subscription may have been moved back: what was sent says nothing any more."""
+        if not self._cumulative_due:
+            self._cumulative = (_BEFORE_ALL, 0)
+
     def clear(self) -> None:
         """Forget everything: the subscription was moved."""
         self._individual = {}
         self._foreign.clear()
+        self._chunks.clear()
         self._cumulative = (_BEFORE_ALL, 0)
         self._cumulative_due = False
 
@@ -263,9 +303,19 @@ class NoAcknowledgmentsTracker:
         del key
         return bits
 
+    def remember_chunks(self, key: EntryKey, chunk_ids: Sequence[EntryKey]) -> None:
+        """Nothing comes again."""
+
+    def entries_of(self, message_id: MessageId) -> Sequence[EntryKey]:
+        """Its own."""
+        return ((message_id.ledger_id, message_id.entry_id),)
+
     def take(self) -> PendingAcks:
         """Nothing."""
         return PendingAcks()
+
+    def forget_sent(self) -> None:
+        """Nothing to forget."""
 
     def clear(self) -> None:
         """Nothing to forget."""

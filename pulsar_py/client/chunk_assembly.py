@@ -7,21 +7,22 @@ may lie in between. What does not fit is one of these:
     the same from another entry                        sent twice: acknowledged, or it would stay
     chunk 0 again, same entry                          a redelivery: begin anew
     chunk 0 again from another entry                   the producer began anew: acknowledge the old
-    a gap, or no buffer                                the rest is lost: drop the buffer and ask for
-                                                       the chunk again
+    a gap, or no buffer                                something is lost: ask for all of it again,
+                                                       once a message
 
 Buffers are limited in number (the oldest gives way) and in age, and a buffer in what it may hold:
 no more than its metadata announced. What gives way is acknowledged or asked for again, as
-configured. What has waited too long, in a buffer or without one, is acknowledged, since its rest
-will not come: the first chunks of a duplicate are stored, its last one is not. Only time in which
-the rest could have come counts (`chunk_expiry.py`), and not how long ago a chunk was
-published. Pure; `now` comes in.
+configured, and with it the chunks that come after it. What has waited too long, in a buffer or
+without one, is acknowledged, since its rest will not come: the first chunks of a duplicate are
+stored, its last one is not. Only time in which the rest could have come counts (`chunk_expiry.py`),
+and not how long ago a chunk was published. Pure; `now` comes in.
 
 Source: processMessageChunk in ConsumerImpl of Pulsar's Java client; section 5 of `spec/wire.md`.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -34,6 +35,8 @@ __all__ = ["MAX_CHUNKED_MESSAGE_BYTES", "Chunk", "ChunkAssembly", "ChunkListener
 
 ChunkListener: TypeAlias = Callable[[EntryKey, MessageMetadata, bool], None]
 """Told of each chunk: its entry, its metadata, and whether the chunks before it are here."""
+
+_REMEMBERED_COUNT: Final = 1_000
 
 MAX_CHUNKED_MESSAGE_BYTES: Final = 2**31 - 1
 """What `total_chunk_msg_size` can name at most."""
@@ -58,7 +61,9 @@ class ChunkOutcome:
     """Its entries, in order."""
     to_acknowledge: list[EntryKey] = field(default_factory=list)
     to_redeliver: list[EntryKey] = field(default_factory=list)
-    """Entries nobody will wait for any more, to ask the broker for again."""
+    """Entries of messages that gave way, to ask the broker for again."""
+    held: list[EntryKey] = field(default_factory=list)
+    """Entries without a beginning, of no use unless that comes, too."""
     problem: str | None = None
     """Why the message of `chunk_ids` can't be put together: names both values."""
 
@@ -102,6 +107,10 @@ class ChunkAssembly:
         # Chunks without a buffer, and since when: those here, and those that should come again.
         self._orphans: dict[EntryKey, float] = {}
         self._former_orphans: dict[EntryKey, float] = {}
+        # By uuid, what was dropped and asked for again and has not begun anew; and what lost chunks
+        # once, which is asked for again only that time.
+        self._asked: OrderedDict[str, None] = OrderedDict()
+        self._gapped: OrderedDict[str, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._buffers)
@@ -140,6 +149,7 @@ class ChunkAssembly:
 
     def _begin(self, chunk: Chunk, now: float, outcome: ChunkOutcome) -> None:
         metadata = chunk.metadata
+        self._asked.pop(metadata.uuid, None)
         if (
             old := self._buffers.pop(metadata.uuid, None)
         ) is not None and chunk.key not in old.keys:
@@ -157,17 +167,31 @@ class ChunkAssembly:
             if chunk.key not in buffer.keys:
                 outcome.to_acknowledge.append(chunk.key)
             return
+        keys = [chunk.key]
         if buffer is not None:
-            self._drop(metadata.uuid, outcome)
-        self._orphans.setdefault(chunk.key, self._former_orphans.pop(chunk.key, now))
-        outcome.to_redeliver.append(chunk.key)
+            keys = self._buffers.pop(metadata.uuid).keys + keys
+            if metadata.uuid not in self._gapped:
+                _remember(self._gapped, metadata.uuid)
+                _remember(self._asked, metadata.uuid)
+        if metadata.uuid in self._asked:
+            outcome.to_redeliver += keys
+            return
+        for key in keys:
+            self._orphans.setdefault(key, self._former_orphans.pop(key, now))
+        outcome.held += keys
 
     def _drop(self, uuid: str, outcome: ChunkOutcome) -> None:
+        """The oldest gives way."""
         keys = self._buffers.pop(uuid).keys
         if self._is_oldest_acknowledged:
             outcome.to_acknowledge += keys
         else:
             outcome.to_redeliver += keys
+            _remember(self._asked, uuid)
+
+    def first_keys(self) -> list[EntryKey]:
+        """The first entry of each incomplete message."""
+        return [each.keys[0] for each in self._buffers.values()]
 
     def next_expiry(self) -> float | None:
         """When the oldest buffer, or chunk without one, expires; None if none ever does."""
@@ -201,7 +225,14 @@ class ChunkAssembly:
     def clear(self) -> None:
         """Forget all buffers: their chunks come again."""
         self._buffers.clear()
+        self._asked.clear()
         self._former_orphans, self._orphans = self._orphans, {}
+
+
+def _remember(uuids: OrderedDict[str, None], uuid: str) -> None:
+    uuids[uuid] = None
+    if len(uuids) > _REMEMBERED_COUNT:
+        uuids.popitem(last=False)
 
 
 def _size_problem(uuid: str, buffer: _Buffer) -> str | None:

@@ -2,8 +2,8 @@
 
 The rest of a message can't come while there is no connection, while the broker has no permits, and
 where it is another consumer's turn: then the time begins anew, since all is delivered again, or may
-go on only now. And what came before the time was up and waits to be decoded may be the rest. Pure;
-`now` comes in.
+go on only now. Limits that the broker alone knows, as of unacknowledged messages, are not seen. And
+what came before the time was up and waits to be decoded may be the rest. Pure; `now` comes in.
 """
 
 from __future__ import annotations

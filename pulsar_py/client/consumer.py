@@ -414,7 +414,8 @@ class Consumer:
         if isinstance(message, Message | ReceivedMessageId):
             self._redeliveries.refuse_entry(message.entry)
         else:
-            self._redeliveries.refuse((message.ledger_id, message.entry_id), 0)
+            for key in self._session.tracker.entries_of(message):
+                self._redeliveries.refuse(key, 0)
 
     async def reconsume_later(
         self,

@@ -356,6 +356,7 @@ class ConsumerSession:
         self, cnx: ClientCnx, assigned_url: str | None, assigned_url_tls: str | None
     ) -> None:
         """The broker closed the consumer: register anew."""
+        self.positions.closed_by_broker()
         self._disconnected()
         self.handler.connection_closed(cnx, assigned_url, assigned_url_tls)
 

@@ -63,7 +63,9 @@ class Effects:
     problems: list[tuple[EntryKey, Problem]] = field(default_factory=list)
     to_acknowledge: list[EntryKey] = field(default_factory=list)
     to_redeliver: list[EntryKey] = field(default_factory=list)
-    """Chunks whose buffer is gone, and what could not be decrypted."""
+    """Chunks whose buffer gave way: worth asking for again."""
+    held: list[EntryKey] = field(default_factory=list)
+    """What is of no use now: chunks without a beginning, and what could not be decrypted."""
     has_chunks: bool = False
     """Whether chunks came, so that their expiry has to be watched."""
 
@@ -71,6 +73,7 @@ class Effects:
         """Add what the chunk assembly wants done."""
         self.to_acknowledge += outcome.to_acknowledge
         self.to_redeliver += outcome.to_redeliver
+        self.held += outcome.held
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,15 +246,29 @@ class IncomingQueue:
         ledger_id, entry_id = first.entry.key
         return (ledger_id, entry_id - 1)
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether anything came since `clear`."""
+        return self._decoded_key != EARLIEST or not self.is_empty
+
     def head_key(self) -> EntryKey | None:
-        """The entry of the first message here, None if there is nothing."""
+        """The entry in which the first message here begins, None if there is nothing."""
+        chunk = self.first_chunk_key()
+        head: EntryKey | None = None
         if self.ready:
-            return self.ready[0].entry.key
-        if self.batches:
-            return self.batches[0].entry.key
-        if self.needs is not None:
-            return self.needs.parsed.key
-        return _key_of(self._entries[0][0]) if self._entries else None
+            head = self.ready[0].entry.key
+        elif self.batches:
+            head = self.batches[0].entry.key
+        elif self.needs is not None:
+            head = self.needs.parsed.key
+        elif self._entries:
+            head = _key_of(self._entries[0][0])
+        return min((each for each in (chunk, head) if each is not None), default=None)
+
+    def first_chunk_key(self) -> EntryKey | None:
+        """The first chunk of all messages in chunks that are here, whole or not; None without."""
+        whole = (each.entry.chunk_ids[0] for each in self.ready if each.entry.chunk_ids)
+        return min((*whole, *self._chunks.first_keys()), default=None)
 
     def _report(self, key: EntryKey, problem: Problem) -> None:
         self._effects.problems.append((key, problem))
@@ -310,7 +327,7 @@ class IncomingQueue:
                 )
             case _:
                 # Held: neither delivered nor acknowledged, and its permits stay with it.
-                self._effects.to_redeliver.append(key)
+                self._effects.held.append(key)
                 self._tell_problem(key, text)
         return None, None
 
@@ -397,6 +414,8 @@ class IncomingQueue:
         if not bits:
             self._effects.dropped_count += 1
             return
+        if chunk_ids:
+            self._tracker.remember_chunks(parsed.key, chunk_ids)
         entry = self._entry(parsed, 0, 1, context, chunk_ids)
         self.ready.append(Message(entry, NOT_BATCHED, None, data))
         self.decoded_count += 1

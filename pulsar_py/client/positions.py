@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pulsar_py.client import consumer_commands
 from pulsar_py.client.ack_grouping import AcknowledgmentsTracker
 from pulsar_py.client.consumer_statistics import BrokerConsumerStatistics
+from pulsar_py.client.message import EntryKey
 from pulsar_py.client.receiver import Receiver
 from pulsar_py.client.redeliveries import Redeliveries
 from pulsar_py.client.retries import repeat
@@ -85,18 +86,35 @@ class Positions:
         after the last message that the application got, or before the first one that waits.
         """
         receiver = self._receiver
-        head = receiver.queue.head_key()
+        chunk: EntryKey | None = None  # the first one of a message that was not handed out
         if self._target is not None:
             self._moved(self._target[0])
         elif not self._is_durable:
+            chunk, head = receiver.queue.first_chunk_key(), receiver.queue.head_key()
             if receiver.last is not None:
-                self._set_start(StartPosition(receiver.last.message_id()))
+                self._set_start(StartPosition(receiver.last.message_id(), is_floor=True))
             elif head is not None and not self._is_within_start(head):
                 self._set_start(StartPosition(before(head, -1, 0)))
         receiver.clear()
         self._redeliveries.clear()
         start = self._start
-        return None if self._is_durable or start is None else start.message_id
+        if self._is_durable or start is None:
+            return None
+        if chunk is not None and chunk <= (start.message_id.ledger_id, start.message_id.entry_id):
+            return before(chunk, -1, 0)
+        return start.message_id
+
+    def closed_by_broker(self) -> None:
+        """Maybe because another consumer, or the administration, moved the subscription.
+
+        What was skipped and acknowledged before may come again, then, and is wanted.
+        """
+        start = self._start
+        if not self._is_durable or self._target is not None or not self._receiver.queue.is_begun:
+            return
+        self._tracker.forget_sent()
+        if start is not None and start.message_id.batch_index < 0:
+            self._set_start(None)
 
     def _is_within_start(self, key: tuple[int, int]) -> bool:
         """Whether the start is a message of this entry, so that it says more than the entry."""
@@ -235,9 +253,16 @@ class Positions:
         if self._receiver.is_ready:
             return True
         response = await self._last()
+        if self._receiver.is_ready:
+            return True
         last = MessageId.from_data(response.last_message_id)
-        if last.entry_id < 0:
-            return False
+        if last.entry_id < 0 or self._receiver.queue.passed_key >= (last.ledger_id, last.entry_id):
+            return False  # what came last can't be handed out: damaged, or a chunk without the rest
+        return await self._is_after_start(last, response)
+
+    async def _is_after_start(
+        self, last: MessageId, response: CommandGetLastMessageIdResponse
+    ) -> bool:
         received, start = self._receiver.last, self._start
         if received is not None:
             return is_after(last, received.message_id())

@@ -155,16 +155,11 @@ class Receiver:
         """Messages that took permits were thrown away."""
         self._send_flow(self.permits.taken(messages_count))
 
-    def _count_here(self) -> int:
-        """Messages that took permits and were neither handed out nor dropped."""
-        return self.queue.messages_count() + sum(len(each.messages) for each in self._collectors)
-
     def clear(self) -> None:
         """Throw away what waits, and give its permits back: it will be delivered again."""
         count = self.queue.clear()
         for each in self._collectors:
-            count += len(each.messages)
-            each.clear()
+            each.clear()  # its messages gave their permits back when they were collected
         self.drop(count)
 
     def pause(self) -> None:
@@ -257,7 +252,8 @@ class Receiver:
                 )
         if effects.to_acknowledge:
             self._tracker.acknowledge_entries(effects.to_acknowledge)
-            self._acknowledger.changed()
+            # At once: it must not be sent after somebody moved the subscription back.
+            self._acknowledger.flush()
         self._hold(effects)
         if effects.has_chunks:
             self._redeliveries.chunks_wait(self.queue.next_chunk_expiry())
@@ -265,12 +261,15 @@ class Receiver:
             self.drop(effects.dropped_count)
 
     def _hold(self, effects: Effects) -> None:
-        """What can't be used now comes again: after its time-out, or as if it was refused."""
-        for key in effects.to_redeliver:
+        """What can't be used now comes again: after its time-out, or as if it was refused.
+
+        Where all would come again with it, only if there is a reason to expect more of it then.
+        """
+        for key in effects.to_redeliver + effects.held:
             self._counters.receive_failures += 1
             if self._redeliveries.unacked is not None:
                 self._redeliveries.handed_out(key, 0)
-            elif self._is_refused_later:
+            elif self._is_refused_later or key in effects.to_redeliver:
                 self._redeliveries.refuse(key, 0)
             logger.warning(
                 "%s: entry %d:%d held back",
@@ -285,7 +284,11 @@ class Receiver:
         Not while the broker can't send their rest: without a connection or permits, and where it
         is another consumer's turn.
         """
-        can_come = is_active and self._cnx is not None and self.permits.are_out(self._count_here())
+        can_come = (
+            is_active
+            and self._cnx is not None
+            and self.permits.are_out(self.queue.messages_count())
+        )
         expires_at = self.queue.expire_chunks(now, can_come=can_come)
         self._apply_effects()
         return expires_at

@@ -1,7 +1,8 @@
 """Where a consumer begins, and which messages of the first entry it has to leave out.
 
 The broker begins with a whole entry. A start (or a seek) to a message leaves out what stands before
-it in its entry, and the message itself unless it was to be included. Pure.
+it in its entry, and the message itself unless it was to be included. Entries before it are wanted:
+if the broker sends them, somebody moved the subscription since. Pure.
 
 Source: isPriorEntryIndex, isPriorBatchIndex and clearReceiverQueue in ConsumerImpl of Pulsar's Java
 client; section 11 of `spec/wire.md`.
@@ -24,14 +25,15 @@ class StartPosition:
 
     message_id: MessageId
     is_inclusive: bool = False
+    is_floor: bool = False
+    """Whether entries before it were read already: the broker was told to begin before it."""
 
     def wanted(self, key: EntryKey, bits: int, batch_size: int) -> int:
         """The bits of an entry's messages that stand after the start; `batch_size` 0: no batch."""
         start = self.message_id
-        if key[0] != start.ledger_id or key[1] > start.entry_id:
-            return bits  # another ledger is a later one; earliest and latest are in none
-        if key[1] < start.entry_id:
-            return 0
+        first = (start.ledger_id, start.entry_id)
+        if key != first:
+            return 0 if self.is_floor and key < first else bits
         if start.batch_index < 0 or not batch_size:
             return bits if self.is_inclusive else 0
         left_out = start.batch_index if self.is_inclusive else start.batch_index + 1

@@ -18,7 +18,11 @@ from pulsar_py.client.enums import (
 )
 from pulsar_py.client.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
 from pulsar_py.client.message import Message
-from pulsar_py.common.errors import AlreadyClosedError, ConsumerAssignError
+from pulsar_py.common.errors import (
+    AlreadyClosedError,
+    ClientTimeoutError,
+    ConsumerAssignError,
+)
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID, MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
@@ -26,6 +30,7 @@ from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.standalone import Broker
 from pulsar_py.wire.payload import encode_entry
 from tests.integration.client.consuming import (
+    ACK_GROUP_SECONDS,
     TOPIC,
     broker,
     client,
@@ -127,6 +132,55 @@ async def test_seek_of_shared_moves_all_consumers(client: Client) -> None:
         _, message = await any_of([first, second])
         got.add(message.data())
     assert sorted(got) == numbered(10)
+
+
+async def test_a_seek_by_another_consumer_undoes_ones_own(client: Client) -> None:
+    shared = {"consumer_type": ConsumerType.Shared}
+    first = await client.subscribe(TOPIC, "s", **shared)
+    second = await client.subscribe(TOPIC, "s", receiver_queue_size=1, **shared)
+    sent = await publish(client, numbered(20))
+    await first.seek(sent[9])
+    await first.receive(5000)
+    await second.seek(EARLIEST_MESSAGE_ID)
+    seen = set()
+    async with asyncio.timeout(20):
+        while len(seen) < 20:
+            for consumer in (first, second):
+                try:
+                    message = await consumer.receive(100)
+                except ClientTimeoutError:
+                    continue
+                seen.add(message.data())
+                await consumer.acknowledge(message)
+    assert seen == set(numbered(20))
+
+
+async def test_a_seek_by_another_consumer_undoes_a_cumulative_acknowledgement(
+    client: Client,
+) -> None:
+    failover = {"consumer_type": ConsumerType.Failover, **EARLIEST}
+    active = await client.subscribe(TOPIC, "s", consumer_name="a", **failover)
+    other = await client.subscribe(TOPIC, "s", consumer_name="z", **failover)
+    await publish(client, numbered(10))
+    messages = await receive(active, 6)
+    await active.acknowledge_cumulative(messages[-1])
+    await asyncio.sleep(2 * ACK_GROUP_SECONDS)
+    await other.seek(EARLIEST_MESSAGE_ID)
+    received: list[bytes] = []
+    while b"0" not in received:  # what was in the queue comes first
+        received += await payloads(active, 1)
+    assert await payloads(active, 9) == numbered(9, 1)
+
+
+async def test_a_reader_goes_on_with_a_chunked_message_that_was_not_handed_out(
+    client: Client, broker: Broker
+) -> None:
+    contents = [b"%d" % number * 300 for number in range(3)]
+    await publish(client, contents, chunking_enabled=True, chunk_max_message_size=100)
+    reader = await client.create_reader(TOPIC, EARLIEST_MESSAGE_ID)
+    assert await reader.has_message_available()
+    await broker.service.topics.unload(TopicName.parse(TOPIC))
+    assert [(await reader.read_next(5000)).data() for _ in contents] == contents
 
 
 async def test_seek_of_a_chunked_message(client: Client) -> None:

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_py.client.ack_grouping import (
+    CHUNKED_MESSAGES_LIMIT,
     FOREIGN_BATCHES_LIMIT,
     AcknowledgmentsGroupingTracker,
     NoAcknowledgmentsTracker,
@@ -57,6 +58,50 @@ def test_ids_from_elsewhere_complete_a_batch_together() -> None:
     first = MessageId(1, 6)
     assert tracker.acknowledge_id(MessageId(1, 8, first_chunk=first))
     assert tracker.take().individual == {(1, 6): 0, (1, 8): 0}
+
+
+def test_ids_from_elsewhere_name_all_chunks_of_a_message_that_was_handed_out() -> None:
+    tracker = AcknowledgmentsGroupingTracker()
+    chunks = ((1, 5), (1, 6), (1, 7))
+    elsewhere = MessageId(1, 7, first_chunk=MessageId(1, 5))
+    tracker.remember_chunks((1, 7), chunks)
+    assert tracker.entries_of(elsewhere) == tracker.entries_of(MessageId(1, 7)) == chunks
+    assert tracker.acknowledge_id(elsewhere)
+    assert tracker.take().individual == dict.fromkeys(chunks, 0)
+    assert tracker.entries_of(elsewhere) == ((1, 5), (1, 7)), "not known any more"
+
+
+def test_chunks_are_forgotten_with_their_message() -> None:
+    tracker = AcknowledgmentsGroupingTracker()
+    for entry_id in (3, 7, 9):
+        tracker.remember_chunks((1, entry_id), ((1, entry_id - 1), (1, entry_id)))
+    tracker.acknowledge(entry((1, 3), chunk_ids=((1, 2), (1, 3))), -1)
+    tracker.acknowledge_cumulative(MessageId(1, 8))
+    known = [len(tracker.entries_of(MessageId(1, entry_id))) for entry_id in (3, 7, 9)]
+    assert known == [1, 1, 2]
+    tracker.clear()
+    assert len(tracker.entries_of(MessageId(1, 9))) == 1
+    for entry_id in range(CHUNKED_MESSAGES_LIMIT + 1):
+        tracker.remember_chunks((2, entry_id), ((1, 0), (2, entry_id)))
+    assert len(tracker.entries_of(MessageId(2, 0))) == 1
+    assert len(tracker.entries_of(MessageId(2, 1))) == 2
+
+
+def test_batch_indexes_of_both_kinds_of_ids_add_up() -> None:
+    tracker = AcknowledgmentsGroupingTracker(is_batch_index_enabled=True)
+    tracker.acknowledge_id(MessageId(1, 5, batch_index=0, batch_size=4))
+    tracker.acknowledge(entry((1, 5), batch_size=4), 1)
+    assert tracker.take().individual == {(1, 5): 0b1100}
+
+
+def test_what_was_sent_can_be_forgotten_and_what_was_not_stays() -> None:
+    tracker = AcknowledgmentsGroupingTracker()
+    tracker.acknowledge_cumulative(MessageId(1, 5))
+    tracker.forget_sent()
+    assert tracker.still_waiting((1, 4), 1) == 0
+    tracker.take()
+    tracker.forget_sent()
+    assert tracker.still_waiting((1, 4), 1) == 1
 
 
 def test_ids_from_elsewhere_are_forgotten_beyond_a_limit() -> None:

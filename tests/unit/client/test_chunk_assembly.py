@@ -79,10 +79,42 @@ def test_a_gap_drops_the_buffer() -> None:
     assert len(assembly) == 0
 
 
+def test_after_a_second_gap_nothing_is_asked_for_any_more() -> None:
+    assembly = ChunkAssembly(expire_seconds=60)
+    for _ in range(2):
+        add(assembly, piece(0, (1, 0)))
+        outcome = add(assembly, piece(2, (1, 2)))
+        assembly.clear()
+    assert outcome == ChunkOutcome(held=[(1, 0), (1, 2)])
+    add(assembly, piece(0, (1, 0)), now=10)
+    add(assembly, piece(2, (1, 2)), now=10)
+    assert assembly.expire(60) == ChunkOutcome(to_acknowledge=[(1, 0), (1, 2)])
+
+
+def test_what_follows_a_piece_that_gave_way_is_asked_for_with_it_and_does_not_expire() -> None:
+    assembly = ChunkAssembly(max_pending=1, expire_seconds=60)
+    add(assembly, piece(0, (1, 0), uuid="a"))
+    assert add(assembly, piece(0, (1, 1), uuid="b")).to_redeliver == [(1, 0)]
+    assert add(assembly, piece(1, (1, 2), uuid="a")) == ChunkOutcome(to_redeliver=[(1, 2)])
+    assert add(assembly, piece(2, (1, 3), uuid="a")) == ChunkOutcome(to_redeliver=[(1, 3)])
+    assert assembly.expire(1000) == ChunkOutcome(to_acknowledge=[(1, 1)])
+    for chunk_id, entry_id in enumerate((0, 2, 3)):
+        outcome = add(assembly, piece(chunk_id, (1, entry_id), uuid="a"), now=1000)
+    assert outcome.payload == b"aaabbc"
+
+
+def test_the_first_keys_are_those_of_incomplete_messages() -> None:
+    assembly = ChunkAssembly()
+    add(assembly, piece(0, (1, 0), uuid="a"))
+    add(assembly, piece(0, (1, 1), uuid="b"))
+    add(assembly, piece(1, (1, 2), uuid="a"))
+    assert assembly.first_keys() == [(1, 0), (1, 1)]
+
+
 def test_a_piece_without_beginning_is_asked_for_again_and_expires() -> None:
     assembly = ChunkAssembly(expire_seconds=60)
-    assert add(assembly, piece(1, (1, 1)), now=10) == ChunkOutcome(to_redeliver=[(1, 1)])
-    assert add(assembly, piece(1, (1, 1)), now=40) == ChunkOutcome(to_redeliver=[(1, 1)])
+    assert add(assembly, piece(1, (1, 1)), now=10) == ChunkOutcome(held=[(1, 1)])
+    assert add(assembly, piece(1, (1, 1)), now=40) == ChunkOutcome(held=[(1, 1)])
     assert assembly.next_expiry() == 70
     assert assembly.expire(69.9) == ChunkOutcome()
     assert assembly.expire(70) == ChunkOutcome(to_acknowledge=[(1, 1)])

@@ -92,11 +92,41 @@ def test_what_is_acknowledged_here_is_left_out_and_gives_its_permits_back() -> N
 
 def test_what_stands_before_the_start_is_left_out_and_done() -> None:
     queue = make()
-    queue.start = StartPosition(MessageId(1, 1, batch_index=0, batch_size=2))
-    queue.push(command((1, 0)), single(b"a"))
-    queue.push(command((1, 1)), batch([b"b", b"c"]))
+    queue.start = StartPosition(MessageId(1, 1))
+    queue.push(command((1, 1)), single(b"a"))
+    assert drain(queue) == []
+    assert queue.take_effects() == Effects(dropped_count=1, to_acknowledge=[(1, 1)])
+    queue.start = StartPosition(MessageId(1, 2, batch_index=0, batch_size=2))
+    queue.push(command((1, 2)), batch([b"b", b"c"]))
     assert drain(queue) == [b"c"]
-    assert queue.take_effects() == Effects(dropped_count=2, to_acknowledge=[(1, 0)])
+    assert queue.take_effects() == Effects(dropped_count=1)
+
+
+def test_the_head_is_where_the_first_message_begins() -> None:
+    queue = make()
+    assert queue.head_key() is None
+    for chunk_id, entry_id in enumerate((3, 5)):
+        queue.push(command((1, entry_id)), chunk(chunk_id, b"aa", count=2, total=4))
+    assert queue.head_key() == (1, 3)
+    assert queue.fill(0)
+    assert queue.ready[0].entry.key == (1, 5)
+    assert queue.head_key() == (1, 3)
+    queue.clear()
+    queue.push(command((1, 3)), chunk(0, b"aa", count=2, total=4))
+    assert not queue.fill(0)
+    queue.push(command((1, 4)), single(b"x"))
+    assert queue.head_key() == (1, 3), "the first chunk waits for the second"
+
+
+def test_whether_anything_came() -> None:
+    queue = make()
+    assert not queue.is_begun
+    queue.push(command((1, 3)), single(b"x"))
+    assert queue.is_begun
+    assert drain(queue) == [b"x"]
+    assert queue.is_begun
+    queue.clear()
+    assert not queue.is_begun
 
 
 def test_an_entry_is_passed_once_nothing_of_it_is_left() -> None:
@@ -251,7 +281,7 @@ def test_what_cannot_be_decrypted(decryptor: Decryptor | None) -> None:
     assert effects.dropped_count == 4
     found, effects = result(ConsumerCryptoFailureAction.FAIL)
     assert found == [b"plain"]
-    assert effects == Effects(to_redeliver=[(1, 0)])
+    assert effects == Effects(held=[(1, 0)])
 
 
 def test_clear_says_how_many_messages_there_were() -> None:

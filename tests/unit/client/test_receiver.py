@@ -209,6 +209,22 @@ async def test_incomplete_chunks_expire(broker: ScriptedBroker) -> None:
 
 
 @simulated
+async def test_what_a_batch_collected_gives_its_permits_back_once(broker: ScriptedBroker) -> None:
+    policy = ConsumerBatchReceivePolicy(10, -1, 5_000)
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, receiver_queue_size=10, batch_receive_policy=policy)
+        collecting = spawn(consumer.batch_receive())
+        deliver(broker, (1, 0), batch([b"x"] * 4))
+        await asyncio.sleep(1)
+        consumer.redeliver_unacknowledged_messages()
+        await asyncio.sleep(1)
+        assert permits(broker) == [10], "four are less than half"
+        deliver(broker, (1, 0), batch([b"x"] * 4))
+        assert len(await collecting) == 4
+        assert permits(broker) == [10, 5]
+
+
+@simulated
 async def test_incomplete_chunks_outlast_an_outage(broker: ScriptedBroker) -> None:
     async with new_client(broker) as client:
         consumer = await open_consumer(client, receiver_queue_size=2)

@@ -13,9 +13,16 @@ def test_earliest_and_latest_leave_nothing_out(start: MessageId) -> None:
 
 def test_a_plain_message_is_left_out_unless_included() -> None:
     after, at = StartPosition(MessageId(3, 5)), StartPosition(MessageId(3, 5), is_inclusive=True)
-    assert [after.wanted((3, entry_id), 1, 0) for entry_id in (4, 5, 6)] == [0, 0, 1]
-    assert [at.wanted((3, entry_id), 1, 0) for entry_id in (4, 5, 6)] == [0, 1, 1]
+    assert [after.wanted((3, entry_id), 1, 0) for entry_id in (5, 6)] == [0, 1]
+    assert [at.wanted((3, entry_id), 1, 0) for entry_id in (5, 6)] == [1, 1]
     assert after.wanted((4, 0), 1, 0) == 1
+
+
+def test_what_comes_from_before_is_wanted_unless_it_was_read() -> None:
+    moved = StartPosition(MessageId(3, 5))
+    assert [moved.wanted(key, 1, 0) for key in ((2, 9), (3, 4))] == [1, 1]
+    read = StartPosition(MessageId(3, 5), is_floor=True)
+    assert [read.wanted(key, 1, 0) for key in ((2, 9), (3, 4), (3, 5), (3, 6))] == [0, 0, 0, 1]
 
 
 def test_within_a_batch_the_index_counts() -> None:

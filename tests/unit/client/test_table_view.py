@@ -11,6 +11,10 @@ import pytest
 from pulsar_py.client.table_view import TableView
 from pulsar_py.common.errors import AlreadyClosedError, SchemaSerializationError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
+from pulsar_py.common.names import TopicName
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.wire.payload import encode_entry
 from tests.simulated_client import World, simulated
 
 TOPIC = "persistent://public/default/t"
@@ -119,6 +123,29 @@ def test_a_topic_that_is_not_stored_has_nothing_yet() -> None:
             await world.send(topic, "1", partition_key="a")
             await asyncio.sleep(1)
             assert dict(view) == {"a": b"1"}
+
+    simulated(work)
+
+
+def test_what_ends_with_an_entry_that_nobody_can_read_is_there_all_the_same() -> None:
+    async def work(world: World) -> None:
+        await put(world, a="1")
+        async with await world.client.create_table_view("t") as view:
+            half = MessageMetadata(
+                producer_name="p",
+                sequence_id=0,
+                publish_time=1,
+                uuid="u",
+                chunk_id=0,
+                num_chunks_from_msg=2,
+                total_chunk_msg_size=9,
+            )
+            topic = world.topics.loaded(TopicName.parse(TOPIC))
+            assert isinstance(topic, PersistentTopic)
+            await topic.ledger.append_and_wait(encode_entry(half, b"half"))
+            await view.refresh()
+            async with await world.client.create_table_view("t") as another:
+                assert dict(view) == dict(another) == {"a": b"1"}
 
     simulated(work)
 
