@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -125,6 +125,7 @@ async def _repair(
     await _settle_instance(disk, found, keeper)
     if _must_write_metadata(found):
         lost += await _write_metadata(data_dir, found, keeper)
+        lost += nameless_ledgers(found)
     survey = found.survey
     ends = {ledger_id: ledger.last_entry_id for ledger_id, ledger in survey.ledgers.items()}
     is_short = any(ends.get(key, -2) < last for key, last in found.expected.items())
@@ -151,6 +152,17 @@ async def _repair(
             for ledger_id in rebuilt.dropped_ledgers
         )
     return lost
+
+
+def nameless_ledgers(found: Inspection) -> Iterator[str]:
+    """Ledgers with entries that nothing names, once keys are lost; whose they were nobody knows."""
+    for ledger_id, ledger in sorted(found.survey.ledgers.items()):
+        count = ledger.last_entry_id + 1
+        if count and ledger_id not in found.expected:
+            yield (
+                f"lost: the name of ledger {ledger_id} with {count} entries: "
+                "no key that can be read has it, a broker will delete it"
+            )
 
 
 async def _settle_instance(disk: LocalDisk, found: Inspection, keeper: _Keeper) -> None:

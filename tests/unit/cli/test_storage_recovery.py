@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.cli.storage_recovery import LOST_MARKER, filler, new_side_folder
+from pulsar_py.cli.storage_jobs import Inspection
+from pulsar_py.cli.storage_recovery import LOST_MARKER, filler, nameless_ledgers, new_side_folder
 from pulsar_py.common.errors import ConfigurationError, CorruptDataError
 from pulsar_py.managed_ledger.cursor_format import decode_position_info
+from pulsar_py.managed_ledger.inspection import Topics
+from pulsar_py.metadata.inspection import MetadataContents
+from pulsar_py.storage.inspection.survey import Survey, SurveyedLedger
+from pulsar_py.storage.ledger_record import LedgerRecord
 from pulsar_py.wire.payload import ChecksumStatus, parse_metadata, verify_checksum
 
 
@@ -17,6 +22,19 @@ def test_a_filler_is_an_entry_of_the_broker_and_no_state_of_a_cursor() -> None:
     assert verify_checksum(filler()) is ChecksumStatus.VALID
     with pytest.raises(CorruptDataError):
         decode_position_info(filler())
+
+
+def test_ledgers_that_lost_their_topic_are_named_with_what_they_hold() -> None:
+    ends = {2: 9, 4: 99, 5: -1, 6: 0}
+    survey = Survey(
+        ledgers={key: SurveyedLedger(LedgerRecord(last_entry_id=end)) for key, end in ends.items()}
+    )
+    found = Inspection(survey, MetadataContents(), Topics(), expected={2: 9})
+    text = "no key that can be read has it, a broker will delete it"
+    assert list(nameless_ledgers(found)) == [
+        f"lost: the name of ledger 4 with 100 entries: {text}",
+        f"lost: the name of ledger 6 with 1 entries: {text}",
+    ]
 
 
 def test_each_recovery_has_a_folder_of_its_own(tmp_path: Path) -> None:
