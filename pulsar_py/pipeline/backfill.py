@@ -9,20 +9,30 @@ Keys, event times and properties are those of the table's columns `__key`, `__ev
 
 Repeatable means: the same table and the same name send the same rows under the same sequence ids,
 so the topic drops what it has. Therefore the cut into tasks does not depend on the machine: with an
-order, rows are spread by key and sorted in each task; without one, files are cut by size alone.
+order, rows are spread by key and sorted in each task; without one, files are cut by size alone, and
+have to be the same ones. `first_run` refuses what is not the same.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.clock import SystemClock
-from pulsar_py.pipeline.lake import read_table
+from pulsar_py.common.names import TopicName
+from pulsar_py.pipeline.first_run import (
+    CUT_SETTINGS,
+    DIRECTORY,
+    Run,
+    mark_of,
+    remember_or_refuse,
+)
+from pulsar_py.pipeline.lake import Snapshot, read_snapshot, snapshot_of
 from pulsar_py.pipeline.runner import run_job
-from pulsar_py.pipeline.settings import TopicTarget, quoted
+from pulsar_py.pipeline.settings import Guarantee, TopicTarget, quoted
 from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.topics import select, write_batch
 from pulsar_py.pipeline.watch import Watch
@@ -48,19 +58,27 @@ class BackfillSettings:
     name: str
     """The identity of the job."""
     order_by: Sequence[str] = ()
-    """Columns by which rows of a key are ordered."""
+    """Columns by which rows of a key are ordered; if they put later rows last, the table may grow
+    between two runs."""
     tasks: int = 8
     """Among which rows are spread; part of the job's identity."""
     rows_per_second: float | None = None
     where: str | None = None
     select: str | None = None
+    notes: Path | None = None
+    """Directory that remembers first runs; None for one in the table's own."""
 
 
 def backfill(session: SparkSession, settings: BackfillSettings, watch: Watch | None = None) -> None:
-    """Send all rows; returns when they are stored."""
+    """Send all rows; returns when they are stored.
+
+    Raises:
+        ConfigurationError: What went to the topic under this name was something else.
+    """
     # The number of files' pieces must not depend on the number of cores.
     session.conf.set("spark.sql.files.minPartitionNum", str(settings.tasks))
-    rows = read_table(session, settings.source)
+    snapshot = snapshot_of(settings.source)
+    rows = read_snapshot(session, snapshot)
     rows = rows.selectExpr(*message_columns(rows.columns))
     rows = select(rows, where=settings.where, select=settings.select)
     order = "input"
@@ -70,7 +88,28 @@ def backfill(session: SparkSession, settings: BackfillSettings, watch: Watch | N
     if settings.rows_per_second is not None:
         rows = throttled(session, rows, settings.rows_per_second)
     target = replace(settings.target, idempotency_key=settings.name, sequence_order=order)
+    if target.guarantee is Guarantee.EXACTLY_ONCE:
+        notes = settings.notes or settings.source.path / DIRECTORY
+        cut = {name: session.conf.get(name, None) or "" for name in CUT_SETTINGS}
+        remember_or_refuse(notes, run_of(settings, order, snapshot, cut), str(settings.source))
     run_job(session, lambda: write_batch(rows, target), watch or Watch())
+
+
+def run_of(
+    settings: BackfillSettings, order: str, snapshot: Snapshot, cut: Mapping[str, str]
+) -> Run:
+    """What the numbers of rows depend on: of files and their cut only if no order is given."""
+    is_sorted = bool(settings.order_by)
+    return Run(
+        name=settings.name,
+        topic=str(TopicName.parse(settings.target.topic)),
+        order=order,
+        tasks=settings.tasks,
+        where=settings.where,
+        select=settings.select,
+        files=None if is_sorted else mark_of(snapshot.files),
+        cut={} if is_sorted else cut,
+    )
 
 
 def message_columns(columns: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
@@ -156,11 +157,45 @@ def read_table(session: SparkSession, target: Target) -> DataFrame:
     Raises:
         ConfigurationError: There is nothing.
     """
-    table = open_table(target)
-    paths = [spark_path(target.path / each.path) for each in table.files()]
-    reader = session.read.option("mergeSchema", "true").option("basePath", spark_path(target.path))
-    if paths:
-        return reader.parquet(*paths)
-    if target.format is TableFormat.PARQUET and any(target.path.glob("**/*.parquet")):
-        return reader.parquet(spark_path(target.path))
-    raise ConfigurationError(f"{target}: there is no table, or it is empty")
+    return read_snapshot(session, snapshot_of(target))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The files of a table that counted at one moment."""
+
+    target: Target
+    files: Sequence[TableFile]
+    """By path: logs list them in any order, and Spark deals equal ones out as they are listed."""
+
+
+def snapshot_of(target: Target) -> Snapshot:
+    """The table as it is now.
+
+    Raises:
+        ConfigurationError: There is nothing.
+    """
+    files = open_table(target).files()
+    if not files and target.format is TableFormat.PARQUET:
+        files = files_without_log(target.path)
+    if not files:
+        raise ConfigurationError(f"{target}: there is no table, or it is empty")
+    return Snapshot(target, sorted(files, key=lambda each: each.path))
+
+
+def files_without_log(path: Path) -> list[TableFile]:
+    """What readers take for the files of a directory; rows are not counted."""
+    found = []
+    for each in path.glob("**/*.parquet"):
+        parts = each.relative_to(path).parts
+        is_hidden = any(part[0] == "." or (part[0] == "_" and "=" not in part) for part in parts)
+        if not is_hidden and each.is_file():
+            found.append(TableFile("/".join(parts), each.stat().st_size, 0))
+    return found
+
+
+def read_snapshot(session: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """The rows of these files."""
+    table = snapshot.target.path
+    reader = session.read.option("mergeSchema", "true").option("basePath", spark_path(table))
+    return reader.parquet(*(spark_path(table / each.path) for each in snapshot.files))

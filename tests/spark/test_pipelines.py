@@ -20,6 +20,7 @@ pytest.importorskip("pyarrow")
 from pulsar_py.admin_client import AdminSettings
 from pulsar_py.client import Client
 from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
 from pulsar_py.pipeline.aggregate import AggregateSettings, aggregate
 from pulsar_py.pipeline.backfill import BackfillSettings, backfill
@@ -242,6 +243,32 @@ def test_what_was_exported_is_filled_back(
     assert first.properties()["original-publish-time"].isdigit()
     assert first.event_timestamp() == 7000
     assert first.partition_key() == str(numbers(found)[0] % 10)
+
+
+@pytest.mark.parametrize("order_by", [(), ("__publishTime",)])
+def test_a_backfill_of_a_table_that_grew_and_was_compacted(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path, order_by: tuple[str, ...]
+) -> None:
+    publish(cluster, topic, range(50))
+    target = export_once(spark, cluster, topic, tmp_path / "table")
+    settings = BackfillSettings(
+        source=target,
+        target=TopicTarget(cluster=cluster, topic=f"{topic}-back"),
+        name="fill",
+        order_by=order_by,
+    )
+    backfill(spark, settings)
+    publish(cluster, topic, range(50, 90))
+    export_once(spark, cluster, topic, tmp_path / "table")
+    assert len(open_table(target).files()) == 1
+    if order_by:
+        backfill(spark, settings)
+        assert sorted(numbers(stored(cluster, f"{topic}-back"))) == list(range(90))
+        return
+    with pytest.raises(ConfigurationError, match=r"files: 1 of \d+ bytes then, 1 of \d+ .*now"):
+        backfill(spark, settings)
+    assert sorted(numbers(stored(cluster, f"{topic}-back"))) == list(range(50))
+    assert read_table(spark, target).count() == 90
 
 
 def export_once(spark: SparkSession, cluster: Cluster, topic: str, path: Path) -> Any:

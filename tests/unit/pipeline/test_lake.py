@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from pulsar_py.pipeline.lake import open_table, rows_of_a_file
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.lake import open_table, rows_of_a_file, snapshot_of
 from pulsar_py.pipeline.manifest import ManifestTable
 from pulsar_py.pipeline.tables import TableFile, Target
 
@@ -29,3 +30,18 @@ def test_tables_of_each_format(tmp_path: Path) -> None:
 )
 def test_rows_of_a_file(files: list[TableFile], rows: int) -> None:
     assert rows_of_a_file(files, 500) == rows
+
+
+def test_files_of_a_directory_without_a_log(tmp_path: Path) -> None:
+    for name in ("b.parquet", "a=1/a.parquet", "_c=1/a.parquet", "_x/a.parquet", ".a.parquet", "d"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1234")
+    found = snapshot_of(Target.parse(f"parquet:{tmp_path}")).files
+    assert found == [
+        TableFile(path, 4, 0) for path in ("_c=1/a.parquet", "a=1/a.parquet", "b.parquet")
+    ]
+
+
+def test_a_table_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="there is no table"):
+        snapshot_of(Target.parse(f"parquet:{tmp_path}"))
