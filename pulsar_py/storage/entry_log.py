@@ -113,13 +113,23 @@ class EntryLogReaders:
         Raises:
             FileNotFoundError: The log was removed.
         """
+        superfluous: ReadFile | None = None
         reader = self._readers.get(log_id)
         if reader is None:
-            reader = await self._open(log_id)
+            file = await self._disk.open_read(log_path(log_id))
+            reader = self._readers.get(log_id)  # another may have opened it meanwhile
+            if reader is None:
+                reader = self._readers[log_id] = _Reader(file)
+            else:
+                superfluous = file
         else:
             self._readers.move_to_end(log_id)
-        reader.users_count += 1
+        reader.users_count += 1  # before anything is awaited: who closes it must know
         try:
+            if superfluous is not None:
+                await superfluous.close()
+            while len(self._readers) > self._limit_count:
+                await self.forget(next(iter(self._readers)))
             data = await read_fully(reader.file, offset, length)
         finally:
             reader.users_count -= 1
@@ -138,16 +148,6 @@ class EntryLogReaders:
         """Close all of them."""
         for log_id in list(self._readers):
             await self.forget(log_id)
-
-    async def _open(self, log_id: int) -> _Reader:
-        file = await self._disk.open_read(log_path(log_id))
-        if (other := self._readers.get(log_id)) is not None:
-            await file.close()
-            return other
-        reader = self._readers[log_id] = _Reader(file)
-        while len(self._readers) > self._limit_count:
-            await self.forget(next(iter(self._readers)))
-        return reader
 
     async def _maybe_close(self, reader: _Reader) -> None:
         if reader.is_retired and not reader.users_count:

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from pulsar_py.common.disk import ReadFile
 from pulsar_py.common.errors import FormatVersionError, StorageError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.entry_log import (
@@ -74,6 +75,47 @@ async def test_only_so_many_logs_stay_open() -> None:
         await readers.read(1, 0, 4)
     assert await readers.read(2, 0, 4) == b"PLSR"
     assert readers.read_bytes == 16
+    await readers.close()
+
+
+class SlowFile(ReadFile):
+    """Closing takes a while, and what is closed can't be read."""
+
+    def __init__(self, inner: ReadFile) -> None:
+        self.path = inner.path
+        self._inner = inner
+        self._is_open = True
+
+    @property
+    def size_bytes(self) -> int:
+        return self._inner.size_bytes
+
+    async def read_at(self, offset: int, length: int) -> bytes:
+        await asyncio.sleep(0)
+        assert self._is_open, f"{self.path} is closed"
+        return await self._inner.read_at(offset, length)
+
+    async def close(self) -> None:
+        assert self._is_open, f"{self.path} is closed twice"
+        self._is_open = False
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+class SlowDisk(MemoryDisk):
+    async def open_read(self, path: str) -> ReadFile:
+        return SlowFile(await super().open_read(path))
+
+
+async def test_many_reads_at_once_of_more_logs_than_stay_open() -> None:
+    disk = SlowDisk()
+    await disk.make_directory("entries")
+    for log_id in range(12):
+        await (await EntryLogWriter.create(disk, log_id)).sync()
+    readers = EntryLogReaders(disk, 2)
+    for _ in range(3):
+        found = await asyncio.gather(*(readers.read(log_id % 12, 0, 8) for log_id in range(24)))
+        assert set(found) == {b"PLSRELOG"}
     await readers.close()
 
 
