@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 RUN_OVERHEAD_BYTES = 512
-ENTRY_OVERHEAD_BYTES = 12
-"""Of the length of an entry and the place at which it ends."""
+ENTRY_OVERHEAD_BYTES = 4
+"""For the place at which an entry ends."""
 
 OnMark = Callable[[int, int], None]
 """Called with a ledger's id and the entry behind what was read ahead."""

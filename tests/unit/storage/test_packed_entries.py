@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import tracemalloc
 from array import array
 from collections.abc import Sequence
 
 import pytest
 
 from pulsar_py.storage.packed_entries import PackedEntries
+from pulsar_py.storage.read_cache import ENTRY_OVERHEAD_BYTES
 from pulsar_py.storage.write_cache import cut
 
 SAME = [b"%03d" % number for number in range(10)]
@@ -38,6 +40,19 @@ def test_what_fits_is_what_fits_of_a_list(entries: list[bytes]) -> None:
             for max_bytes in range(40):
                 expected = cut(entries, place, count, max_bytes)
                 assert cut(found, place, count, max_bytes) == expected, (place, count, max_bytes)
+
+
+def test_tiny_entries_cost_what_the_cache_counts() -> None:
+    lengths = array("I", [0, 1] * 50_000)
+    data = bytes(sum(lengths))
+    tracemalloc.start()
+    try:
+        found = PackedEntries(data, 0, lengths)
+        cost, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found) == 100_000
+    assert cost < 1.2 * ENTRY_OVERHEAD_BYTES * len(found)
 
 
 @pytest.mark.parametrize("place", [10, -11])
