@@ -2,8 +2,8 @@
 
 The file itself is never opened: a copy of it and of its `-wal` is, so that nothing changes. SQLite
 has no checksums in the file; what it can see is a broken structure, and what a value means is for
-others to check. A damaged WAL is reported, and read up to the damage. Where the table can't be read
-in one go, it is read row by row, and rows on broken pages are lost.
+others to check. A damaged WAL is reported, and read as far as it is of use. Where the table can't
+be read in one go, it is read row by row, and rows on broken pages are lost.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def read_metadata(path: Path, scratch: Path) -> MetadataContents:
     wal = path.with_name(path.name + WAL_SUFFIX)
     if wal.exists():
         data = wal.read_bytes()
-        copy.with_name(copy.name + WAL_SUFFIX).write_bytes(data)
         if damage := find_damage(data):
             contents.findings.append(Finding(wal.name, damage.offset, str(damage)))
+            data = damage.repaired or data
+        copy.with_name(copy.name + WAL_SUFFIX).write_bytes(data)
     try:
         with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
             _read(connection, contents, path)

@@ -22,6 +22,9 @@ that end or before it, it is damage. Frames that were rolled back, or torn in an
 stand behind the end; they do not continue what is before them. Not to be told from a crash is
 damage to the last transaction, and a file that was cut.
 
+Often what is behind the damage is still of use: if every page on a bad frame was written again by a
+whole transaction further on, the log without the damage says the same as it once did.
+
 Source: "The WAL File Format" in SQLite's Database File Format.
 """
 
@@ -31,7 +34,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 WAL_SUFFIX: Final = "-wal"
@@ -44,6 +47,8 @@ _PAGE_SIZES: Final = frozenset(1 << power for power in range(9, 17))
 _USUAL_PAGE_BYTES: Final = 4096
 _HEADER: Final = struct.Struct(">4IQ2I")
 _FRAME_HEADER: Final = struct.Struct(">2IQ2I")
+_CHECKSUM: Final = struct.Struct(">2I")
+_VERSION: Final = 3007000
 _WORD_MASK: Final = 0xFFFFFFFF
 
 _Order = Literal["little", "big"]
@@ -59,13 +64,17 @@ class WalDamage:
     """Ends of transactions that still can be told; those on bad frames may not count."""
     lost_frames_count: int
     is_header: bool
+    repaired: bytes | None = field(default=None, repr=False)
+    """A log with all that is not lost; None if that ends before the damage."""
 
     def __str__(self) -> str:
         """The problem, without the place."""
         what = "the header" if self.is_header else "a frame"
+        if self.repaired and not self.lost_frames_count:
+            return f"{what} is damaged; nothing is lost, for what is behind makes up for it"
         return (
             f"{what} is damaged; {self.lost_transactions_count} transactions "
-            f"in {self.lost_frames_count} frames can't be read from here on"
+            f"in {self.lost_frames_count} frames can't be read any more"
         )
 
 
@@ -94,6 +103,7 @@ class _Log:
     wal: bytes
     order: _Order
     frame_bytes: int
+    pages: Sequence[int]
     commits: Sequence[int]
     salts: Sequence[int]
     states: Sequence[_Checksum]
@@ -117,6 +127,7 @@ class _Log:
             wal,
             order,
             frame_bytes,
+            pages=[header[0] for header in headers],
             commits=[header[1] for header in headers],
             salts=[header[2] for header in headers],
             states=states,
@@ -126,13 +137,15 @@ class _Log:
     def damage(self, salts: int) -> WalDamage | None:
         """The damage, if the header is whole."""
         count = len(self.salts)
-        whole = (self.salts[at] == salts and self.continues[at] for at in range(count))
-        bad = next((at for at, is_whole in enumerate(whole) if not is_whole), count)
+        bad = next((at for at in range(count) if not self._is_whole(at, salts)), count)
         for at in range(bad, count - 1):
             is_end = self.commits[at] and self.salts[at] == salts == self.salts[at + 1]
             if is_end and (self.continues[at + 1] or (at == bad and self._has_bad_checksum(at))):
                 return self._damage(bad, salts)
         return None
+
+    def _is_whole(self, at: int, salts: int) -> bool:
+        return self.continues[at] and self.salts[at] == salts
 
     def _has_bad_checksum(self, at: int) -> bool:
         """Whether the next frame goes on from what this one's checksum should be."""
@@ -151,18 +164,45 @@ class _Log:
         return None
 
     def _damage(self, bad: int, salts: int, *, is_header: bool = False) -> WalDamage:
-        first = bad
+        last_of_use = self._last_of_use(bad, salts)
+        first = bad if last_of_use is None else last_of_use + 1
         while first and not self.commits[first - 1]:
             first -= 1  # SQLite drops the whole transaction
-        last = max(at for at, found in enumerate(self.salts) if found == salts)
-        ends = sum(
-            bool(self.commits[at]) for at in range(first, last + 1) if self.salts[at] == salts
-        )
+        last = max(at for at, each in enumerate(self.salts) if each == salts)
+        found = range(first, last + 1)
+        ends = sum(self.commits[at] > 0 and self.salts[at] == salts for at in found)
         offset = 0 if is_header else HEADER_BYTES + bad * self.frame_bytes
-        return WalDamage(offset, ends, last + 1 - first, is_header)
+        lost = len(found) if ends else 0  # without an end it never was confirmed
+        repaired = None if last_of_use is None else self._repaired(last_of_use, salts)
+        return WalDamage(offset, ends, lost, is_header, repaired)
+
+    def _last_of_use(self, bad: int, salts: int) -> int | None:
+        """The last end of a transaction behind the bad frames that makes up for them."""
+        count = len(self.salts)
+        good = next((at for at in range(bad, count) if self._is_whole(at, salts)), count)
+        stop = next((at for at in range(good, count) if not self._is_whole(at, salts)), count)
+        last = next((at for at in reversed(range(good, stop)) if self.commits[at]), None)
+        if last is None or not {*self.pages[bad:good]} <= {*self.pages[good : last + 1]}:
+            return None
+        return last
+
+    def _repaired(self, last: int, salts: int) -> bytes:
+        """A log of the frames up to `last`, all with checksums that fit."""
+        magic = _BIG_ENDIAN_MAGIC if self.order == "big" else _MAGICS[0]
+        page_bytes = self.frame_bytes - FRAME_HEADER_BYTES
+        log = bytearray(_HEADER.pack(magic, _VERSION, page_bytes, 0, salts, 0, 0))
+        state = _checksum(log[: HEADER_BYTES - 8], (0, 0), self.order)
+        log[HEADER_BYTES - 8 :] = _CHECKSUM.pack(*state)
+        for at in range(last + 1):
+            place = HEADER_BYTES + at * self.frame_bytes
+            page = self.wal[place + FRAME_HEADER_BYTES : place + self.frame_bytes]
+            start = self.wal[place : place + 8]
+            state = _checksum(start + page, state, self.order)
+            log += _FRAME_HEADER.pack(self.pages[at], self.commits[at], salts, *state) + page
+        return bytes(log)
 
 
-def _checksum(data: bytes, state: _Checksum, order: _Order) -> _Checksum:
+def _checksum(data: bytes | bytearray, state: _Checksum, order: _Order) -> _Checksum:
     """SQLite's checksum of the data, going on from a state."""
     first, second = state
     form = "<" if order == "little" else ">"

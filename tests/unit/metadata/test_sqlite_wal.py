@@ -64,6 +64,17 @@ def ends(log: bytes) -> list[int]:
     return [at for at in range(count) if any(log[frame_at(at) + 4 : frame_at(at) + 8])]
 
 
+def pages(log: bytes) -> list[bytes]:
+    """The page number on each frame."""
+    return [log[frame_at(at) : frame_at(at) + 4] for at in range(ends(log)[-1] + 1)]
+
+
+def lonely_frame(log: bytes, after: int) -> int:
+    """The first frame from `after` on whose page is not written again."""
+    written = pages(log)
+    return next(at for at in range(after, len(written)) if written[at] not in written[at + 1 :])
+
+
 def places(log: bytes) -> Iterator[int]:
     """Bytes of all kinds, up to the end of the last transaction but one."""
     chance = random.Random(3)
@@ -94,9 +105,11 @@ def test_one_bit_before_the_last_transaction_is_damage(killed: Path) -> None:
 def test_the_place_and_what_is_behind_are_named(killed: Path) -> None:
     log = log_of(killed)
     sixth = ends(log)[4] + 1
-    damage = find_damage(flipped(log, frame_at(sixth + 1) + 900))
+    lonely = lonely_frame(log, sixth)
+    assert lonely <= ends(log)[5]
+    damage = find_damage(flipped(log, frame_at(lonely) + 900))
     assert damage is not None
-    assert damage.offset == frame_at(sixth + 1)
+    assert (damage.offset, damage.repaired) == (frame_at(lonely), None)
     assert damage.lost_transactions_count == 5
     assert damage.lost_frames_count == ends(log)[-1] + 1 - sixth
 
@@ -144,7 +157,8 @@ def test_what_is_left_from_before_a_checkpoint_is_no_damage(tmp_path: Path) -> N
         connection.commit()
         damage = find_damage(flipped(log_of(tmp_path), HEADER_BYTES + 500))
         assert damage is not None
-        assert damage.lost_transactions_count == 2
+        assert damage.repaired
+        assert damage.lost_transactions_count == 0
 
 
 def test_words_of_the_other_byte_order() -> None:
@@ -187,11 +201,50 @@ def test_a_log_of_usual_size_takes_little_time(tmp_path: Path) -> None:
     assert min(seconds) < 0.3  # 0.04 where nothing else runs
 
 
+def test_pages_that_were_written_again_behind_the_damage_are_not_missed(
+    killed: Path, tmp_path: Path
+) -> None:
+    """Whatever is damaged: either all is read, or just what is before."""
+    log = log_of(killed)
+    (tmp_path / "scratch").mkdir()
+    complete, seen = {f"/a/{number}": bytes(6000) for number in range(10)}, set()
+    for place in places(log):
+        (killed / f"{NAME}-wal").write_bytes(flipped(log, place))
+        found = read_metadata(killed / NAME, tmp_path / "scratch")
+        frame = (place - HEADER_BYTES) // FRAME_BYTES
+        whole = sum(end < frame for end in ends(log)) if place >= HEADER_BYTES else 0
+        (finding,) = found.findings
+        is_everything = found.keys == complete
+        seen.add((is_everything, place < HEADER_BYTES))
+        assert is_everything or list(found.keys) == list(complete)[:whole]
+        assert ("nothing is lost" in finding.problem) == is_everything, place
+    assert {(True, True), (True, False), (False, False)} <= seen
+
+
+def test_a_second_damage_ends_what_is_made_up_for(killed: Path, tmp_path: Path) -> None:
+    log = log_of(killed)
+    again = next(
+        at for at, page in enumerate(pages(log)) if page in pages(log)[at + 1 : ends(log)[4]]
+    )
+    lonely = lonely_frame(log, ends(log)[6] + 1)
+    twice = flipped(flipped(log, frame_at(again) + 900), frame_at(lonely) + 900)
+    damage = find_damage(twice)
+    assert damage is not None
+    assert damage.offset == frame_at(again)
+    assert damage.lost_transactions_count == sum(end > ends(log)[6] for end in ends(log))
+    (killed / f"{NAME}-wal").write_bytes(twice)
+    (tmp_path / "scratch").mkdir()
+    found = read_metadata(killed / NAME, tmp_path / "scratch")
+    assert list(found.keys) == [f"/a/{number}" for number in range(7)]
+    assert "3 transactions in" in found.findings[0].problem
+
+
 def test_a_damaged_log_is_not_opened_and_stays_as_it_was(killed: Path) -> None:
     log = log_of(killed)
-    damaged = flipped(log, frame_at(ends(log)[4]) + 900)
+    frame = lonely_frame(log, ends(log)[4] + 1)
+    damaged = flipped(log, frame_at(frame) + 900)
     (killed / f"{NAME}-wal").write_bytes(damaged)
-    place = f"{NAME}-wal: offset {frame_at(ends(log)[4])}: a frame is damaged; 6 transactions"
+    place = f"{NAME}-wal: offset {frame_at(frame)}: a frame is damaged; 5 transactions"
     with pytest.raises(CorruptDataError, match=place) as refused:
         SqliteFile(killed / NAME)
     assert f"pulsar-py storage recover {killed}" in str(refused.value)
@@ -200,10 +253,11 @@ def test_a_damaged_log_is_not_opened_and_stays_as_it_was(killed: Path) -> None:
 
 def test_a_damaged_log_is_reported_and_read_up_to_the_damage(killed: Path, tmp_path: Path) -> None:
     log = log_of(killed)
-    (killed / f"{NAME}-wal").write_bytes(flipped(log, frame_at(ends(log)[4]) + 900))
+    frame = lonely_frame(log, ends(log)[4] + 1)
+    (killed / f"{NAME}-wal").write_bytes(flipped(log, frame_at(frame) + 900))
     (tmp_path / "scratch").mkdir()
     found = read_metadata(killed / NAME, tmp_path / "scratch")
     assert [(each.path, each.offset) for each in found.findings] == [
-        (f"{NAME}-wal", frame_at(ends(log)[4]))
+        (f"{NAME}-wal", frame_at(frame))
     ]
-    assert list(found.keys) == [f"/a/{number}" for number in range(4)]
+    assert list(found.keys) == [f"/a/{number}" for number in range(5)]
