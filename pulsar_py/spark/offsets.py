@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ConfigurationError, InvalidTopicNameError
 from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 
 VERSION_KEY: Final = "~v"
@@ -95,7 +96,21 @@ class UserOffsets:
                 f"{option}: {text!r} is neither earliest nor latest nor a JSON object from topics"
                 " to positions"
             )
+        for topic in parsed:
+            check_topic_name(topic, option)
         return cls(None, {topic: _place(value, option, topic) for topic, value in parsed.items()})
+
+
+def check_topic_name(topic: str, option: str) -> None:
+    """Whether what stands for a topic in an option is the name of one.
+
+    Raises:
+        ConfigurationError: It is not.
+    """
+    try:
+        TopicName.parse(topic)
+    except InvalidTopicNameError as error:
+        raise ConfigurationError(f"{option}: {error}") from error
 
 
 def _edge(text: str) -> Edge | None:

@@ -21,14 +21,18 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeVar
 
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.client.service_url import ServiceUrl
+from pulsar_py.common.errors import ConfigurationError, InvalidServiceUrlError
 from pulsar_py.schema import KeyValueEncodingType, SchemaInfo
-from pulsar_py.spark.offsets import Edge, UserOffsets
+from pulsar_py.spark.offsets import Edge, UserOffsets, check_topic_name
 from pulsar_py.spark.schema_option import parse_schema_option
 
 T = TypeVar("T")
 
 MILLION = 1 << 20
+
+MAX_MILLIS: Final = (1 << 63) - 1
+"""Times on the wire are below; one is added where an end is looked for."""
 
 ALIASES: Final = {
     "subscribe": "topics",
@@ -190,7 +194,7 @@ class ReadOptions:
         for name in ("maxBytesPerTrigger", "maxEntriesPerTrigger"):
             if reads.client.admin_url is None and given.limit(name) is not None:
                 raise ConfigurationError(f"{name} needs admin.url: it asks for sizes of ledgers")
-        given.refuse_unknown()
+        given.refuse_unknown(ALIASES)
         return reads
 
 
@@ -240,7 +244,7 @@ class WriteOptions:
             raise ConfigurationError(f"topic: {writes.topic!r}: rows are written to one topic")
         if writes.guarantee is DeliveryGuarantee.EXACTLY_ONCE and writes.topic is None:
             raise ConfigurationError("deliveryGuarantee: 'exactly-once' needs the option topic")
-        given.refuse_unknown()
+        given.refuse_unknown({})
         return writes
 
 
@@ -318,10 +322,12 @@ class _Given:
         service_url = self.text("service.url")
         if not service_url:
             raise ConfigurationError("service.url is missing: the broker's URL, pulsar://host:6650")
+        admin_url = self.text("admin.url")
+        _check_url("service.url", service_url)
+        if admin_url is not None and not _check_url("admin.url", admin_url).is_http:
+            raise ConfigurationError(f"admin.url: {admin_url!r}: expected http:// or https://")
         client, reader, producer, admin = (self._clients[prefix] for prefix in CLIENT_PREFIXES)
-        return ClientOptions(
-            service_url, self.text("admin.url"), client, reader, producer, admin or client
-        )
+        return ClientOptions(service_url, admin_url, client, reader, producer, admin or client)
 
     def topics(self) -> Topics:
         """Exactly one of `topic`, `topics` and `topicsPattern`."""
@@ -360,11 +366,13 @@ class _Given:
         except ValueError:
             parsed = None
         times = parsed if isinstance(parsed, dict) else {"": parsed}
-        for value in times.values():
-            if type(value) is not int or value < 0:
+        for topic, value in times.items():
+            if isinstance(parsed, dict):
+                check_topic_name(topic, name)
+            if type(value) is not int or not 0 <= value < MAX_MILLIS:
                 raise ConfigurationError(
-                    f"{name}: {text!r} is neither milliseconds since 1970 nor a JSON object from"
-                    " topics to such"
+                    f"{name}: {text!r} is neither milliseconds since 1970, below 2^63, nor a JSON"
+                    " object from topics to such"
                 )
         return times
 
@@ -377,7 +385,9 @@ class _Given:
             return METADATA_COLUMNS + EXTRA_COLUMNS
         by_lower = {name.lower(): name for name in METADATA_COLUMNS + EXTRA_COLUMNS}
         wanted = [part.strip() for part in text.split(",") if part.strip()]
-        for part in wanted:
+        for index, part in enumerate(wanted):
+            if part.lower() in (each.lower() for each in wanted[:index]):
+                raise ConfigurationError(f"columns: {part!r} is named twice")
             if part.lower() not in by_lower:
                 raise ConfigurationError(
                     f"columns: {part!r} is no metadata column{_nearest(part.lower(), by_lower)}"
@@ -433,16 +443,24 @@ class _Given:
             if name not in self._known and (hint := _nearest(name, known)):
                 yield name, hint
 
-    def refuse_unknown(self) -> None:
-        """What nobody has asked for is a mistake."""
+    def refuse_unknown(self, aliases: Mapping[str, str]) -> None:
+        """What nobody has asked for is a mistake; messages propose other names, too."""
         for name in self._values:
             if name not in self._known:
                 raise ConfigurationError(
-                    f"unknown option {name!r}{_nearest(name, {**self._known, **ALIASES})}"
+                    f"unknown option {name!r}{_nearest(name, {**self._known, **aliases})}"
                 )
 
 
 _E = TypeVar("_E", bound=Enum)
+
+
+def _check_url(option: str, text: str) -> ServiceUrl:
+    try:
+        return ServiceUrl.parse(text)
+    except InvalidServiceUrlError as error:
+        why = str(error).removeprefix("service_url=")
+        raise ConfigurationError(f"{option}: {why}") from error
 
 
 def _nearest(name: str, known: Mapping[str, str]) -> str:

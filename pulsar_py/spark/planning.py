@@ -99,6 +99,12 @@ class TopicLayout:
                 return Position(ledger.ledger_id, ledger.entries_count)
         return self.start
 
+    def is_past_end(self, position: Position) -> bool:
+        """Whether nothing that is there, nor what comes next, is at `position` or after it."""
+        ids = {each.ledger_id for each in self.ledgers}
+        is_next = position.entry_id == 0 and position.ledger_id in ids
+        return position > self.end and not is_next
+
     def normalize(self, position: Position) -> Position:
         """Where reading goes on from `position`: an entry that exists, or the end.
 

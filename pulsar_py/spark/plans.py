@@ -10,7 +10,7 @@ Source: spec sections 8.3 and 8.4.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pulsar_py.client import Client
@@ -19,10 +19,10 @@ from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.enums import ConsumerType, InitialPosition
 from pulsar_py.common.errors import ConfigurationError, PulsarError, TopicNotFoundError
 from pulsar_py.common.message_id import MessageId
-from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.spark.bounds import check_names, check_range, place_of, time_of
 from pulsar_py.spark.catalog import TopicCatalog
-from pulsar_py.spark.offsets import Edge, StreamOffset, UserOffsets, UserPosition
+from pulsar_py.spark.offsets import Edge, StreamOffset, UserPosition
 from pulsar_py.spark.options import ReadOptions
 from pulsar_py.spark.planning import Piece, TopicLayout, admit, split, split_evenly
 from pulsar_py.spark.pruning import NOTHING_PRUNED, Pruning
@@ -46,31 +46,22 @@ class PlannedPiece:
     max_publish_millis: int | None = None
 
 
-def _time_of(times: Mapping[str, int], topic: str) -> int | None:
-    base = str(TopicName.parse(topic).base)
-    named = {("" if not name else str(TopicName.parse(name))): at for name, at in times.items()}
-    return named.get(topic, named.get(base, named.get("")))
-
-
-def _place_of(offsets: UserOffsets, topic: str, default: Edge) -> Edge | UserPosition:
-    named = {str(TopicName.parse(name)): place for name, place in offsets.places.items()}
-    place = UserOffsets(offsets.default, named).place_of(topic, str(TopicName.parse(topic).base))
-    return default if place is None else place
-
-
 async def plan_batch(
     client: Client, options: ReadOptions, pruning: Pruning = NOTHING_PRUNED
 ) -> list[PlannedPiece]:
     """What the tasks of a batch read.
 
     Raises:
+        ConfigurationError: Options name other topics, or a start past the end.
         DataLossError: The start was deleted, and that is an error.
         TopicNotFoundError: A topic does not exist, and that is an error.
         ServiceError, ClientError: The cluster can't be asked.
     """
     catalog = TopicCatalog(client, options)
     try:
-        partitions = [each for each in await catalog.partitions() if pruning.keeps_topic(each)]
+        found = await catalog.partitions()
+        _check_names(options, found)
+        partitions = [each for each in found if pruning.keeps_topic(each)]
         layouts = await _layouts_at_start(catalog, options, partitions)
         planned: list[PlannedPiece] = []
         for layout in layouts.values():
@@ -78,6 +69,11 @@ async def plan_batch(
         return planned
     finally:
         await catalog.close()
+
+
+def _check_names(options: ReadOptions, topics: Sequence[str]) -> None:
+    for text in check_names(options, topics):
+        logger.warning("options name other topics", extra={"detail": text})
 
 
 async def _layouts_at_start(
@@ -107,8 +103,8 @@ async def _plan_topic(
     start, first_batch_index = await start_of(catalog, options, layout, Edge.EARLIEST)
     end = await _end_of(catalog, options, layout)
     times = (
-        _time_of(options.starting_time_millis, layout.topic),
-        _time_of(options.ending_time_millis, layout.topic),
+        time_of(options.starting_time_millis, layout.topic),
+        time_of(options.ending_time_millis, layout.topic),
     )
     low, high = _narrow(times, (pruning.min_publish_millis, pruning.max_publish_millis))
     if pruning.min_publish_millis is not None:
@@ -139,21 +135,26 @@ def _narrow(
 async def start_of(
     catalog: TopicCatalog, options: ReadOptions, layout: TopicLayout, default: Edge
 ) -> tuple[Position, int]:
-    """Where the user wants to start, and at which message of that entry (-1: the first)."""
-    time = _time_of(options.starting_time_millis, layout.topic)
+    """Where the user wants to start, and at which message of that entry (-1: the first).
+
+    Raises:
+        ConfigurationError: Nothing would come from there.
+    """
+    check_range(options, layout)
+    time = time_of(options.starting_time_millis, layout.topic)
     if time is not None:
         return await catalog.position_at(layout, time), -1
-    place = _place_of(options.starting, layout.topic, default)
+    place = place_of(options.starting, layout.topic, default)
     start = await catalog.position_of(layout, place, is_end=False)
     return start, place.batch_index if isinstance(place, UserPosition) else -1
 
 
 async def _end_of(catalog: TopicCatalog, options: ReadOptions, layout: TopicLayout) -> Position:
-    time = _time_of(options.ending_time_millis, layout.topic)
+    time = time_of(options.ending_time_millis, layout.topic)
     if time is not None:
         return await catalog.position_at(layout, time + 1)
     assert options.ending is not None, "a batch has an end"
-    place = _place_of(options.ending, layout.topic, Edge.LATEST)
+    place = place_of(options.ending, layout.topic, Edge.LATEST)
     return min(await catalog.position_of(layout, place, is_end=True), layout.end)
 
 
@@ -195,6 +196,7 @@ class StreamPlanner:
         """Where the query starts that has no checkpoint."""
         positions = {}
         topics = await self._catalog.partitions()
+        _check_names(self._options, topics)
         layouts = await _layouts_at_start(self._catalog, self._options, topics)
         for topic, layout in layouts.items():
             start, batch_index = await start_of(self._catalog, self._options, layout, Edge.LATEST)

@@ -109,6 +109,12 @@ def test_writing_to_one_topic_exactly_once() -> None:
         ({"startingOffsets": "latest"}, "startingOffsets: 'latest' is for streams"),
         ({"endingOffsets": "earliest"}, "endingOffsets: 'earliest'"),
         ({"startingTime": "5", "startingOffsets": "earliest"}, "startingTime and startingOffsets"),
+        ({"startingOffsets": '{"a://b c": "0:5"}'}, "startingOffsets: .*a://b c"),
+        ({"endingTime": '{"a://b c": 5}'}, "endingTime: .*a://b c"),
+        ({"startingTime": "99999999999999999999"}, "startingTime: '99999999999999999999' is neith"),
+        ({"columns": "__key, __KEY"}, "columns: '__KEY' is named twice"),
+        ({"admin.url": "localhost:8080"}, "^admin.url: 'localhost:8080': expected one of"),
+        ({"admin.url": "pulsar://a:1"}, "^admin.url: 'pulsar://a:1': expected http:// or"),
         ({"startingTime": "soon"}, "startingTime: 'soon' is neither milliseconds"),
         ({"maxBytesPerTrigger": "5"}, "maxBytesPerTrigger needs admin.url"),
         ({"maxOffsetsPerTrigger": "5"}, "maxEntriesPerTrigger needs admin.url"),
@@ -139,7 +145,8 @@ def test_a_stream_has_no_end() -> None:
         ({"deliveryGuarantee": "once"}, "'once' is none of at-least-once, exactly-once"),
         ({"sequenceOrder": "columns:"}, "sequenceOrder: 'columns:' is none of"),
         ({"keyValueEncoding": "x"}, "keyValueEncoding: 'x' is none of inline, separated"),
-        ({"topic": "t", "startingOffsets": "earliest"}, "unknown option 'startingoffsets'"),
+        ({"topic": "t", "startingOffsets": "earliest"}, "unknown option 'startingoffsets'$"),
+        ({"topic": "t", "subscribePatter": "a"}, "unknown option 'subscribepatter'$"),
     ],
 )
 def test_a_bad_write_names_the_option_and_the_value(options: dict[str, str], message: str) -> None:

@@ -94,6 +94,43 @@ async def test_times_are_bounds_of_positions_and_of_messages(
     assert await plan(broker, client, startingTime=str(at + 3_600_000)) == []
 
 
+async def test_a_start_past_the_end_is_refused_by_batches_and_streams(
+    broker: Broker, client: Client
+) -> None:
+    last = (await publish(client, TOPIC, range(5)))[-1]
+    end = Position(last.ledger_id, last.entry_id + 1)
+    beyond = json.dumps({"plans": "99999:0"})
+    expected = f"startingOffsets: {TOPIC}: 99999:0 is past the topic's end, {end}"
+    with pytest.raises(ConfigurationError, match=expected):
+        await plan(broker, client, startingOffsets=beyond)
+    with pytest.raises(ConfigurationError, match=expected):
+        await plan_batch(
+            client, read_options(broker.service_url, topic=TOPIC, startingOffsets=beyond)
+        )
+    planner = planner_of(broker, client, startingOffsets=beyond)
+    with pytest.raises(ConfigurationError, match=expected):
+        await planner.initial_offset()
+    await planner.close()
+    assert await plan(broker, client, startingOffsets=json.dumps({"plans": str(end)})) == []
+    with pytest.raises(
+        ConfigurationError, match=f"startingTime: {TOPIC}: 2000 is after the endingTime 1000"
+    ):
+        await plan(broker, client, startingTime="2000", endingTime=json.dumps({"plans": 1000}))
+
+
+async def test_topics_that_options_name_must_be_topics_of_the_read(
+    broker: Broker, client: Client
+) -> None:
+    positions = await publish(client, TOPIC, range(5))
+    misspelt = json.dumps({"palns": str(positions[0])})
+    with pytest.raises(ConfigurationError, match=r"'palns' is no topic .*did you mean '.*/plans'"):
+        await plan(broker, client, startingOffsets=misspelt)
+    planner = planner_of(broker, client, startingOffsets=misspelt)
+    with pytest.raises(ConfigurationError, match="'palns' is no topic"):
+        await planner.initial_offset()
+    await planner.close()
+
+
 async def test_pruning_leaves_out_topics_and_ledgers(broker: Broker, client: Client) -> None:
     positions = await publish(client, TOPIC, range(25))
     options = read_options(broker.service_url, topic=TOPIC, admin_url=broker.web_service_url)
