@@ -22,7 +22,7 @@ from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.storage.entry_log import EntryLogReaders, log_path
 from pulsar_py.storage.entry_log_format import decode_run
 from pulsar_py.storage.index import FoundRun, Index
-from pulsar_py.storage.read_cache import ReadCache
+from pulsar_py.storage.read_cache import ENTRY_OVERHEAD_BYTES, RUN_OVERHEAD_BYTES, ReadCache
 from pulsar_py.storage.settings import BookieSettings
 
 logger = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ class RunReader:
         self._readers = readers
         self._cache = cache
         self._ahead_bytes = settings.fetch_ahead_bytes
+        self._cache_bytes = settings.read_cache_bytes
         # Stretches fetched ahead that nobody has come to yet.
         self._unread_limit_count = (
             settings.read_cache_bytes // (2 * self._ahead_bytes) if self._ahead_bytes else 0
@@ -87,6 +88,7 @@ class RunReader:
             runs = await self._index.find_runs(ledger_id, entry_id, ahead_bytes)
             if not runs:
                 raise CorruptDataError(f"ledger {ledger_id}: entry {entry_id} is not in the index")
+            runs = _fitting(runs, self._cache_bytes)
             path = log_path(runs[0][1].log_id)
             first = runs[0][1]
             length = sum(location.length for _, location in runs)
@@ -143,6 +145,15 @@ class RunReader:
         """Return when nothing is being fetched any more."""
         self._is_closed = True
         await self._tasks.drain()
+
+
+def _fitting(runs: list[FoundRun], limit_bytes: int) -> list[FoundRun]:
+    """The runs of a stretch that a cache of that size keeps together; at least the first."""
+    for count, (_, location) in enumerate(runs):
+        limit_bytes -= location.length + RUN_OVERHEAD_BYTES + ENTRY_OVERHEAD_BYTES * location.count
+        if limit_bytes < 0:
+            return runs[: max(count, 1)]
+    return runs
 
 
 def _end(runs: list[FoundRun]) -> int:

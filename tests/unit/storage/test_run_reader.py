@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -111,6 +112,19 @@ async def test_a_miss_loads_its_run_and_the_neighbours_behind_it() -> None:
     assert len(logs.disk.reads) == 1
     assert [await logs.read(entry_id) for entry_id in (12, 25)] == [True, True]
     assert logs.cache.find(1, 9) is None
+
+
+@pytest.mark.parametrize(("read_cache_bytes", "runs"), [(0, 1), (1_500, 1), (4_000, 2)])
+async def test_no_more_is_read_than_the_cache_keeps(read_cache_bytes: int, runs: int) -> None:
+    whole = await Logs.filled()
+    await whole.read(0)
+    logs = await Logs.filled(settings=replace(SETTINGS, read_cache_bytes=read_cache_bytes))
+    await logs.read(0)
+
+    assert logs.disk.reads[0][1] * 3 == whole.disk.reads[0][1] * runs
+    assert logs.cache.size_bytes <= read_cache_bytes
+    assert await logs.read(9) == (runs > 1)
+    await logs.reader.close()
 
 
 async def test_whoever_reads_in_order_misses_once() -> None:
