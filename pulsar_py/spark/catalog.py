@@ -149,15 +149,22 @@ class TopicCatalog:
         """The first entry published at that time or later; the end if there is none."""
         async with self._consumer(layout.topic, EARLIEST_MESSAGE_ID) as consumer:
             await consumer.seek(publish_millis)
-            if not await consumer.has_message_available():
-                return layout.end
-            try:
-                message = await consumer.receive(self._options.poll_timeout_millis)
-            except ClientTimeoutError:
-                return layout.end
-        entry = message.entry
-        first = entry.chunk_ids[0] if entry.chunk_ids else entry.key
-        return max(Position(*first), EARLIEST)
+            found = await self._first_of(consumer)
+        return layout.end if found is None else max(found, EARLIEST)
+
+    async def first_from(self, topic: str, position: Position) -> Position | None:
+        """The first entry at `position` or after it that has a message; None if there is none."""
+        async with self._consumer(topic, MessageId(*position)) as consumer:
+            return await self._first_of(consumer)
+
+    async def _first_of(self, consumer: Consumer) -> Position | None:
+        if not await consumer.has_message_available():
+            return None
+        try:
+            entry = (await consumer.receive(self._options.poll_timeout_millis)).entry
+        except ClientTimeoutError:
+            return None
+        return Position(*(entry.chunk_ids[0] if entry.chunk_ids else entry.key))
 
     @asynccontextmanager
     async def _consumer(self, topic: str, start: MessageId) -> AsyncIterator[Consumer]:

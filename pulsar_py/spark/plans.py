@@ -24,7 +24,7 @@ from pulsar_py.spark.bounds import check_names, check_range, place_of, time_of
 from pulsar_py.spark.catalog import TopicCatalog
 from pulsar_py.spark.offsets import Edge, StreamOffset, UserPosition
 from pulsar_py.spark.options import ReadOptions
-from pulsar_py.spark.planning import Piece, TopicLayout, admit, split, split_evenly
+from pulsar_py.spark.planning import DataLoss, Piece, TopicLayout, admit, split, split_evenly
 from pulsar_py.spark.pruning import NOTHING_PRUNED, Pruning
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ async def _plan_topic(
     if pruning.min_publish_millis is not None:
         start = max(start, await catalog.position_at(layout, pruning.min_publish_millis))
     start, end = pruning.clamp(start, end)
-    report_loss(options, layout, start)
+    await report_loss(catalog, options, layout, start)
     pieces = split(
         layout,
         layout.normalize(start),
@@ -158,15 +158,61 @@ async def _end_of(catalog: TopicCatalog, options: ReadOptions, layout: TopicLayo
     return min(await catalog.position_of(layout, place, is_end=True), layout.end)
 
 
-def report_loss(options: ReadOptions, layout: TopicLayout, start: Position) -> None:
+async def report_loss(
+    catalog: TopicCatalog,
+    options: ReadOptions,
+    layout: TopicLayout,
+    start: Position,
+    until: Position | None = None,
+) -> None:
     """An error or a warning if what begins at `start` was deleted.
+
+    Without ledgers (no `admin.url`) that the ledger of `start` is gone is all that can be found
+    out. It is a loss if the entry at `start` is known to have been there: because the user named
+    it, or because the range that was planned before ends behind it in that ledger. Otherwise it may
+    have been read to its end before it was deleted, so that is a warning.
 
     Raises:
         DataLossError: It was, and that is an error.
     """
-    loss = layout.loss_before(start)
-    if loss is not None:
+    if layout.known_end is None:
+        loss, is_certain = layout.loss_before(start), True
+    else:
+        loss = await _find_loss(catalog, options, layout, start)
+        named = place_of(options.starting, layout.topic, Edge.EARLIEST)
+        is_certain = (isinstance(named, UserPosition) and named.start == start) or (
+            until is not None and start < until and start.ledger_id == until.ledger_id
+        )
+    if loss is None:
+        return
+    if is_certain:
         _report(options, str(loss))
+    else:
+        logger.warning(
+            "a ledger is gone; with admin.url that is an error",
+            extra={
+                "detail": f"{loss.topic}: ledger {start.ledger_id} was read up to {start} and is"
+                f" gone, reading goes on at {loss.found}; whether all of it had been read can't be"
+                " told"
+            },
+        )
+
+
+async def _find_loss(
+    catalog: TopicCatalog, options: ReadOptions, layout: TopicLayout, start: Position
+) -> DataLoss | None:
+    """Whether the ledger of `start` is gone, by what a reader gets that begins just before it.
+
+    The last ledger is there, and brokers delete whole ledgers, the oldest first. A compacted read
+    leaves out too much to tell.
+    """
+    if options.is_compacted or not 0 <= start.ledger_id < layout.end.ledger_id:
+        return None
+    before = Position(start.ledger_id, max(start.entry_id - 1, 0))
+    first = await catalog.first_from(layout.topic, before)
+    if first is None or first.ledger_id <= start.ledger_id:
+        return None
+    return DataLoss(layout.topic, start, first)
 
 
 def _report(options: ReadOptions, text: str) -> None:
@@ -263,7 +309,7 @@ class StreamPlanner:
                 continue
             begin = layout.start if since is None else since
             if self._options.predefined_subscription is None:
-                report_loss(self._options, layout, begin)
+                await report_loss(self._catalog, self._options, layout, begin, until)
             pieces = split_evenly(
                 layout,
                 layout.normalize(begin),

@@ -152,6 +152,50 @@ async def test_a_start_that_was_deleted_is_an_error_or_a_warning(
     assert "entries are gone" in caplog.text
 
 
+async def test_without_an_admin_url_a_named_start_that_was_deleted_is_an_error(
+    broker: Broker, client: Client
+) -> None:
+    positions = await publish(client, TOPIC, range(25))
+    gone = json.dumps({TOPIC: f"{positions[0].ledger_id - 1}:3"})
+    strict, lenient, there = (
+        read_options(broker.service_url, topic=TOPIC, startingOffsets=start, failOnDataLoss=fails)
+        for start, fails in (
+            (gone, "true"),
+            (gone, "false"),
+            (json.dumps({TOPIC: f"{positions[9]}"}), "true"),
+        )
+    )
+    expected = f":3 on are gone, the first one left is {positions[0]}"
+    with pytest.raises(DataLossError, match=expected):
+        await plan_batch(client, strict)
+    assert covered(await plan_batch(client, lenient), positions) == list(range(25))
+    assert covered(await plan_batch(client, there), positions) == list(range(9, 25))
+
+
+async def test_without_an_admin_url_only_what_is_sure_to_be_lost_is_an_error(
+    broker: Broker, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = await publish(client, TOPIC, range(5))
+    options = read_options(broker.service_url, is_streaming=True, topic=TOPIC)
+    planner = StreamPlanner(client, options)
+    read = await planner.ends()
+    # Its ledger is still there: nothing is lost, whatever ledger comes next.
+    full = await publish(client, TOPIC, range(10))
+    await planner.plan(read, await planner.ends())
+    assert full[-1].ledger_id > old[-1].ledger_id
+    assert "a ledger is gone" not in caplog.text
+    await broker.service.topics.delete(TopicName.parse(TOPIC), force=True)
+    new = await publish(client, TOPIC, range(3))
+    # Nobody knows what its ledger had behind what was read.
+    assert covered(await planner.plan(read, await planner.ends()), new) == [0, 1, 2]
+    assert "a ledger is gone" in caplog.text
+    # Here it is known: a batch that is replayed ended behind its start.
+    begun = StreamOffset({TOPIC: old[2]})
+    with pytest.raises(DataLossError, match=f"from {old[2]} on are gone, the first .* {new[0]}"):
+        await planner.plan(begun, read)
+    await planner.close()
+
+
 async def test_micro_batches_follow_one_another_without_gaps(
     broker: Broker, client: Client
 ) -> None:
