@@ -163,6 +163,8 @@ class Bookie(LedgerStore):
                 # On a full disk replaying keeps in memory what it would flush.
                 await bookie._housekeeper.check_room()
                 await bookie._recover_journal()
+                # What was replayed is in the journal already; the gate took it for new.
+                await bookie._housekeeper.check_room()
         except BaseException:
             await disk.close()
             raise
@@ -337,7 +339,7 @@ class Bookie(LedgerStore):
 
     def _fail(self, ledger: Ledger, error: StorageError) -> None:
         """Take no more appends, forget what waits, and tell the writer's owner, once."""
-        self.gate.room_bytes += ledger.give_up(error)
+        self.gate.give_back(ledger.give_up(error))
         listener, ledger.listener = ledger.listener, None
         if listener is not None:
             try:
@@ -364,14 +366,14 @@ class Bookie(LedgerStore):
         for change in group.changes:
             if not change.done.done():
                 change.done.set_result(None)
-        self._housekeeper.maybe_flush()
+        self._housekeeper.on_group()
 
     def _on_group_failed(self, group: Group, error: StorageError) -> None:
         logger.error("journal write failed", extra={"error": str(error)})
         if isinstance(error, DiskFullError):
             self._housekeeper.on_disk_full(error)
         for ledger, section in zip(group.ledgers, group.sections, strict=True):
-            self.gate.room_bytes += section.size_bytes + ENTRY_OVERHEAD_BYTES * len(section.entries)
+            self.gate.give_back(section.size_bytes + ENTRY_OVERHEAD_BYTES * len(section.entries))
             self._fail(ledger, error)
             ledger.take_back()
             ledger.notify_settled()
@@ -388,7 +390,7 @@ class Bookie(LedgerStore):
         if ledger.record.is_deleted or (ledger.record.is_closed and not record.is_deleted):
             return
         ledger.record = record
-        self.gate.room_bytes += self.cache.current.set_record(ledger)
+        self.gate.give_back(self.cache.current.set_record(ledger))
         if record.is_deleted and self._settings.is_volatile:
             self.cache.current.forget(ledger.ledger_id)
 

@@ -1,7 +1,11 @@
 """Keeps the engine in shape: flushes, checkpoints, merges, collects garbage, watches room (edge).
 
-The Bookie calls `maybe_flush` after each group; everything else comes from one timer. What fails is
+The Bookie calls `on_group` after each group; everything else comes from one timer. What fails is
 logged and tried again at the next tick; meanwhile the journal still has all of it.
+
+Free space is looked at once a tick. Between two looks the gate counts what is appended against what
+the last one found, so that all of it can still be written and flushed; when half of that is used up
+the next look comes early. So a disk with little room is looked at often, one with plenty is not.
 """
 
 from __future__ import annotations
@@ -57,6 +61,9 @@ class Housekeeper:
         self._flushing = asyncio.Lock()
         self._collecting = asyncio.Lock()
         self._merging = asyncio.Lock()
+        self._looking = asyncio.Lock()
+        # Look at the disk again when the gate's room on it is below that.
+        self._look_below_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
         now = clock.monotonic_seconds()
@@ -69,6 +76,12 @@ class Housekeeper:
     def start(self) -> None:
         """Begin to look after things."""
         self._schedule()
+
+    def on_group(self) -> None:
+        """A group is confirmed: flush if that is due, look at the disk if that is."""
+        self.maybe_flush()
+        if self._gate.disk_room_bytes < self._look_below_bytes:
+            self._look()
 
     def maybe_flush(self) -> None:
         """Seal the current generation and flush it, if it is full and the other one is gone."""
@@ -166,9 +179,11 @@ class Housekeeper:
             raise
         self._is_flush_failing = False
         self._cache.drop_sealed()
-        self._gate.room_bytes += sealed.entries_cost_bytes
+        self._gate.give_back(sealed.entries_cost_bytes)
         self._on_room()
         await self.remove_journals()
+        if self._gate.is_disk_bound:
+            self._look()
         await _release(sealed)
 
     async def _try_flush(self) -> None:
@@ -221,9 +236,20 @@ class Housekeeper:
         finally:
             self._schedule()
 
+    def _look(self) -> None:
+        """Look at the disk before the next tick does; what the gate refuses now may have room."""
+        if not (self._looking.locked() or self._gate.is_shut or self._is_closed):
+            self._tasks.spawn(self.check_room(), "look at the disk")
+
     async def check_room(self) -> int:
         """Open or shut the gate as the free space asks; returns it."""
+        async with self._looking:
+            return await self._check_room()
+
+    async def _check_room(self) -> int:
         settings = self._settings
+        # As of before the look: what gets to the journal meanwhile may have been counted as free.
+        journaled_bytes = self._cache.entries_cost_bytes
         try:
             free_bytes = await self._disk.free_bytes()
             free_bytes = await self._reserve.adapt(
@@ -232,6 +258,15 @@ class Housekeeper:
         except StorageError:
             logger.exception("free space unknown")
             return 0
+        if settings.minimum_free_bytes:
+            room_bytes = disk_room_bytes(
+                free_bytes,
+                kept_bytes=settings.kept_bytes,
+                waiting_bytes=self._gate.waiting_bytes,
+                journaled_bytes=min(journaled_bytes, self._cache.entries_cost_bytes),
+            )
+            self._gate.set_disk_room(room_bytes)
+            self._look_below_bytes = room_bytes // 2
         if free_bytes < settings.minimum_free_bytes:
             self.on_disk_full(
                 DiskFullError(f"{free_bytes} bytes are free, below {settings.minimum_free_bytes}")
@@ -272,6 +307,17 @@ class Housekeeper:
             logger.exception("entry log damaged, not compacted")
         except StorageError:
             logger.exception("garbage collection failed")
+
+
+def disk_room_bytes(
+    free_bytes: int, *, kept_bytes: int, waiting_bytes: int, journaled_bytes: int
+) -> int:
+    """What may still be appended, so that all of it can be written and `kept_bytes` are left.
+
+    Each byte goes to the journal and again to an entry log. Of those that wait, the ones that are
+    in the journal already take room but once more.
+    """
+    return (free_bytes - kept_bytes + journaled_bytes) // 2 - waiting_bytes
 
 
 async def _release(generation: Generation) -> None:

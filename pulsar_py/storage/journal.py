@@ -314,14 +314,17 @@ class Journal:
         return file
 
     async def _create_reserved(self, path: str) -> AppendFile | None:
-        """None if it can't be that long, or if that took the room that appends need.
+        """None if it can't be that long, or if that took room from what was or may be appended.
 
         On a full disk deletions still have to get through.
         """
         settings = self._settings
         size_bytes = settings.journal_file_bytes
+        needed_bytes = settings.minimum_free_bytes
+        if needed_bytes:
+            needed_bytes += settings.append_limit_bytes
         try:
-            if await self._disk.free_bytes() - size_bytes < settings.minimum_free_bytes:
+            if await self._disk.free_bytes() - size_bytes < needed_bytes:
                 return None
             return await self._disk.create(path, reserve_bytes=size_bytes)
         except StorageError as error:

@@ -63,7 +63,8 @@ class BookieSettings:
     """Entry logs held open for reading."""
 
     minimum_free_bytes: int = 128 * MIB
-    """Below this appends get `DiskFullError`; what is left lets flushes and deletions go on."""
+    """Below this appends get `DiskFullError`; what is left lets flushes and deletions go on. 0 lets
+    the engine write until there is nothing."""
 
     reserve_bytes: int = 0
     """Space taken while there is plenty, and given up when a quarter of that is not free any more:
@@ -87,6 +88,14 @@ class BookieSettings:
 
     major_compaction_interval_seconds: float = 86400.0
     """How often entry logs below the major threshold are rewritten."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of the minimum, what is left when all that waits is flushed.
+
+        It is for records of deletions, tables of the index, and the reserve that flushes spare.
+        """
+        return min(self.reserve_bytes + self.minimum_free_bytes // 4, self.minimum_free_bytes)
 
     def check(self) -> None:
         """Refuse what can't work.

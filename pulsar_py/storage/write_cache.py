@@ -4,7 +4,8 @@ Two generations: the current one grows by whole groups; at a size or an age it i
 while the next one grows. Pure: the flush itself belongs to `ledger_storage`. Reads look into both.
 
 Memory is bounded by the `AppendGate`: each append pays its cost there before it is queued, and the
-cost comes back when a generation was flushed, entries failed, or their ledger was deleted.
+cost comes back when a generation was flushed, entries failed, or their ledger was deleted. It pays
+for the disk, too: that room comes back only when somebody has looked how much there is.
 
 Invariant: in a generation, a ledger's entries have ids from `first_entry_id` without gaps, and the
 current generation's follow the sealed one's.
@@ -33,10 +34,12 @@ _SHUT_BYTES = 1 << 62
 class AppendGate:
     """Whether there is room for another entry: one comparison an append.
 
-    While the gate is shut, `room_bytes` is far below zero, so that the comparison covers it.
+    `room_bytes` is the smaller one of two rooms: what memory takes, and what the disk took when
+    somebody last looked, less all that was appended since. While the gate is shut it is far below
+    zero, so that the comparison covers that as well.
     """
 
-    __slots__ = ("_reason", "limit_bytes", "room_bytes")
+    __slots__ = ("_excess_bytes", "_reason", "limit_bytes", "room_bytes")
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
@@ -44,6 +47,42 @@ class AppendGate:
         self.room_bytes = limit_bytes
         # Why the gate is shut; None while it is open.
         self._reason: StorageError | None = None
+        # Memory's room less the disk's, which an append leaves as it is; as long as nobody has
+        # looked, the disk has no end.
+        self._excess_bytes = -_SHUT_BYTES
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Cost of what was appended and has not come back."""
+        return self.limit_bytes - self._memory_room_bytes
+
+    @property
+    def disk_room_bytes(self) -> int:
+        """What the disk takes, as far as is known; negative if not even all that waits."""
+        return self._memory_room_bytes - self._excess_bytes
+
+    @property
+    def is_disk_bound(self) -> bool:
+        """Memory would take more than the disk."""
+        return self._excess_bytes > 0
+
+    @property
+    def _memory_room_bytes(self) -> int:
+        room_bytes = self.room_bytes + max(self._excess_bytes, 0)
+        return room_bytes if self._reason is None else room_bytes + _SHUT_BYTES
+
+    def give_back(self, cost_bytes: int) -> None:
+        """Memory has that much more room; about the disk nothing is known by that."""
+        self._set_excess(self._excess_bytes + cost_bytes)
+        self.room_bytes += cost_bytes
+
+    def set_disk_room(self, room_bytes: int) -> None:
+        """Somebody has looked: beside what waits, the disk takes that much."""
+        self._set_excess(self._memory_room_bytes - room_bytes)
+
+    def _set_excess(self, excess_bytes: int) -> None:
+        self.room_bytes += max(self._excess_bytes, 0) - max(excess_bytes, 0)
+        self._excess_bytes = excess_bytes
 
     @property
     def is_shut(self) -> bool:
@@ -66,9 +105,12 @@ class AppendGate:
         """The error for an append that did not get through."""
         if self._reason is not None:
             return type(self._reason)(*self._reason.args)
-        return DiskFullError(
-            f"{self.limit_bytes - self.room_bytes} of {self.limit_bytes} bytes wait for the disk"
-        )
+        if self.is_disk_bound:
+            return DiskFullError(
+                f"{self.waiting_bytes} bytes wait for the disk, "
+                f"which has room for {max(self.room_bytes, 0)} more"
+            )
+        return DiskFullError(f"{self.waiting_bytes} of {self.limit_bytes} bytes wait for the disk")
 
 
 class CachedLedger:
@@ -161,6 +203,12 @@ class WriteCache:
     def __init__(self, now_seconds: float, mark: tuple[int, int]) -> None:
         self.current = Generation(now_seconds, mark)
         self.sealed: Generation | None = None
+
+    @property
+    def entries_cost_bytes(self) -> int:
+        """What flushing both would give back to the gate."""
+        sealed_bytes = 0 if self.sealed is None else self.sealed.entries_cost_bytes
+        return self.current.entries_cost_bytes + sealed_bytes
 
     def seal(self, now_seconds: float) -> Generation:
         """Begin a new generation; the old one is now there to be flushed."""

@@ -4,14 +4,16 @@ import asyncio
 import logging
 import random
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
 from pulsar_py.common.errors import DiskFullError, LedgerNotFoundError, StorageError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.bookie import Bookie
+from pulsar_py.storage.housekeeper import disk_room_bytes
 from pulsar_py.testing.disk import SimulatedDisk
-from tests.unit.storage.support import Ids, entry, start, turns, write
+from tests.unit.storage.support import Ids, entry, fill, start, turns, write
 
 
 async def until_flushed(bookie: Bookie) -> None:
@@ -79,6 +81,31 @@ async def test_too_little_room_shuts_the_gate_and_room_opens_it() -> None:
             await asyncio.sleep(0)
     writer.append(b"taken")
     await listener.until(5)
+    await bookie.close()
+
+
+def test_what_waits_is_counted_for_the_journal_and_for_its_entry_log() -> None:
+    room = partial(disk_room_bytes, 1000, kept_bytes=200)
+
+    assert room(waiting_bytes=0, journaled_bytes=0) == 400
+    assert room(waiting_bytes=300, journaled_bytes=0) == 100
+    assert room(waiting_bytes=300, journaled_bytes=300) == 250
+    assert room(waiting_bytes=500, journaled_bytes=0) == -100
+
+
+async def test_between_two_looks_no_more_is_let_in_than_the_disk_takes() -> None:
+    disk = SimulatedDisk(random.Random(1), capacity_bytes=500_000)
+    bookie = await start(disk, minimum_free_bytes=100_000, disk_check_interval_seconds=3600.0)
+    writer, listener = await write(bookie, 1)
+    with pytest.raises(DiskFullError, match="wait for the disk, which has room for"):
+        fill(writer, 1000)
+    assert writer.last_add_pushed > 150
+
+    await listener.until(writer.last_add_pushed)
+    await bookie.flush()
+
+    assert not listener.failures
+    assert await disk.free_bytes() > 0
     await bookie.close()
 
 

@@ -67,6 +67,27 @@ def test_dropping_the_sealed_generation_gives_its_cost() -> None:
     assert cache.sealed is None
 
 
+def test_the_disks_room_is_used_up_by_appends_and_comes_back_by_a_look() -> None:
+    gate = AppendGate(1000)
+    gate.room_bytes -= 300
+    assert not gate.is_disk_bound
+    gate.set_disk_room(500)
+    gate.room_bytes -= 450
+    assert (gate.room_bytes, gate.disk_room_bytes, gate.waiting_bytes) == (50, 50, 750)
+
+    gate.give_back(600)
+    assert gate.is_disk_bound
+    assert (gate.room_bytes, gate.waiting_bytes) == (50, 150)
+    with pytest.raises(DiskFullError, match=r"150 bytes wait for the disk, .* room for 50 more"):
+        raise gate.refusal()
+
+    gate.shut(DiskFullError("full"))
+    gate.set_disk_room(2000)
+    assert (gate.disk_room_bytes, gate.waiting_bytes) == (2000, 150)
+    gate.reopen()
+    assert (gate.room_bytes, gate.is_disk_bound) == (850, False)
+
+
 def test_the_gate_refuses_while_shut_and_counts_on() -> None:
     gate = AppendGate(1000)
     gate.room_bytes -= 300
