@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -49,6 +50,13 @@ def _member(kind: type[IntEnum]) -> Reader:
         return member
 
     return read
+
+
+def _at_least_one(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("allowed is at least 1")
+    return value
 
 
 def _flag(text: str) -> bool:
@@ -95,11 +103,30 @@ CLIENT_WITHOUT_EFFECT: Final = frozenset(
 )
 
 READER: Final[Mapping[str, tuple[str, Reader]]] = {
-    "receiverQueueSize": ("receiver_queue_size", int),
-    "readerName": ("reader_name", str),
-    "subscriptionRolePrefix": ("subscription_role_prefix", str),
-    "readCompacted": ("is_read_compacted", _flag),
+    "receiverQueueSize": ("queue_messages", _at_least_one),
+    "readerName": ("name", str),
+    "subscriptionRolePrefix": ("subscription_prefix", str),
+    "readCompacted": ("is_compacted", _flag),
 }
+
+READER_WITHOUT_EFFECT: Final = frozenset(
+    {
+        "topicName",
+        "topicNames",
+        "startMessageId",
+        "startMessageFromRollbackDurationInSec",
+        "resetIncludeHead",
+        "subscriptionName",
+        "keyHashRanges",
+        "poolMessages",
+        "autoUpdatePartitions",
+        "autoUpdatePartitionsIntervalSeconds",
+        "autoAckOldestChunkedMessageOnQueueFull",
+        "expireTimeOfIncompleteChunkedMessageMillis",
+        "maxPendingChunkedMessage",
+    }
+)
+"""Where reading starts, and what becomes of partitions and chunks, is the connector's affair."""
 
 PRODUCER: Final[Mapping[str, tuple[str, Reader]]] = {
     "producerName": ("producer_name", str),
@@ -118,6 +145,19 @@ PRODUCER: Final[Mapping[str, tuple[str, Reader]]] = {
 PRODUCER_WITHOUT_EFFECT: Final = frozenset(
     {"blockIfQueueFull", "messageRoutingMode", "autoUpdatePartitions", "topicName"}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSettings:
+    """What `pulsar.reader.*` may change; options of the connector's own go before it."""
+
+    # How many messages may wait unread; fewer, if they are large.
+    queue_messages: int | None = None
+    # What the broker's statistics call the consumer.
+    name: str | None = None
+    subscription_prefix: str | None = None
+    is_compacted: bool = False
+
 
 _AUTH_PLUGIN: Final = "authpluginclassname"
 _AUTH_PARAMS: Final = "authparams"
@@ -155,6 +195,16 @@ def translate(
             except ValueError as error:
                 raise ConfigurationError(f"{prefix}{name}: {text!r}: {error}") from error
     return ours
+
+
+def reader_settings(settings: Mapping[str, str]) -> ReaderSettings:
+    """What `pulsar.reader.*` says.
+
+    Raises:
+        ConfigurationError: A name is unknown, or a value makes no sense.
+    """
+    arguments = translate("pulsar.reader.", settings, READER, READER_WITHOUT_EFFECT)
+    return ReaderSettings(**arguments)  # type: ignore[arg-type] # the table has its names and types
 
 
 def client_arguments(settings: Mapping[str, str]) -> tuple[dict[str, Value], Authentication | None]:

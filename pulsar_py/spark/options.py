@@ -24,6 +24,7 @@ from typing import Final, TypeVar
 from pulsar_py.client.service_url import ServiceUrl
 from pulsar_py.common.errors import ConfigurationError, InvalidServiceUrlError
 from pulsar_py.schema import KeyValueEncodingType, SchemaInfo
+from pulsar_py.spark.client_settings import ReaderSettings, reader_settings
 from pulsar_py.spark.offsets import Edge, UserOffsets, check_topic_name
 from pulsar_py.spark.schema_option import parse_schema_option
 
@@ -124,6 +125,7 @@ class ReadOptions:
     """Everything that a batch or streaming read knows."""
 
     client: ClientOptions
+    reader: ReaderSettings
     topics: Topics
     starting: UserOffsets
     ending: UserOffsets | None
@@ -157,8 +159,11 @@ class ReadOptions:
                 message names it and the value.
         """
         given = _Given(options)
+        client = given.client()
+        reader = reader_settings(client.reader)
         reads = cls(
-            client=given.client(),
+            client=client,
+            reader=reader,
             topics=given.topics(),
             starting=given.offsets("startingOffsets", "latest" if is_streaming else "earliest"),
             ending=None if is_streaming else given.offsets("endingOffsets", "latest"),
@@ -169,13 +174,13 @@ class ReadOptions:
             fail_on_data_loss=given.flag("failOnDataLoss", default=True),
             poll_timeout_millis=given.number("pollTimeoutMs", 120_000, minimum=1),
             predefined_subscription=given.text("predefinedSubscription"),
-            subscription_prefix=given.text("subscriptionPrefix"),
+            subscription_prefix=given.text("subscriptionPrefix") or reader.subscription_prefix,
             waits_for_topics=given.flag("waitingForNonExistedTopic", default=False),
             columns=given.columns(),
             value_mode=given.value_mode(),
             min_partitions=given.number("minPartitions", 1, minimum=1),
             max_bytes_per_partition=given.number("maxBytesPerPartition", 128 * MILLION, minimum=1),
-            is_compacted=given.flag("readCompacted", default=False),
+            is_compacted=given.flag("readCompacted", default=reader.is_compacted),
             arrow_batch_bytes=given.number("arrowBatchBytes", MILLION, minimum=1, maximum=1 << 30),
             undecodable=given.choice("undecodable", UndecodableMode.FAIL),
             is_pruned=given.flag("pushDown", default=False),

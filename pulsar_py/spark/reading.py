@@ -91,6 +91,8 @@ async def _open_runs(
             drops_unusable=options.undecodable is UndecodableMode.DROP,
             is_compacted=options.is_compacted,
             subscription_prefix=options.subscription_prefix or "spark-pulsar",
+            consumer_name=options.reader.name,
+            queue_messages=options.reader.queue_messages,
         )
         async with aclosing(source.read(planned.piece)) as runs:
             yield runs

@@ -72,9 +72,10 @@ class QueueSize:
     PROBE: Final = 4
     """Before anything is known of the messages' size."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, limit_messages: int | None = None) -> None:
         self._limit_bytes = limit_bytes
-        self.messages_count = self.PROBE
+        self._maximum = min(self.MAXIMUM, limit_messages or self.MAXIMUM)
+        self.messages_count = min(self.PROBE, self._maximum)
         # What the consumer at hand was made for.
         self.opened_count = 0
 
@@ -86,7 +87,7 @@ class QueueSize:
     def observe(self, messages: Run) -> bool:
         """Take in some messages; says whether `messages_count` became another for them."""
         average = max(run_bytes(messages) // len(messages), 1)
-        wanted = min(max(self._limit_bytes // average, self.MINIMUM), self.MAXIMUM)
+        wanted = min(max(self._limit_bytes // average, self.MINIMUM), self._maximum)
         is_far = wanted * 2 < self.messages_count or (
             self.messages_count == self.PROBE and wanted > self.messages_count * 2
         )
@@ -167,7 +168,9 @@ class BrokerEntrySource:
         drops_unusable: bool = False,
         is_compacted: bool = False,
         subscription_prefix: str = "spark-pulsar",
+        consumer_name: str | None = None,
         queue_bytes: int = 4 << 20,
+        queue_messages: int | None = None,
         crypto_key_reader: Any = None,  # Any: as ConsumerConfig has it
     ) -> None:
         """Nothing is opened yet.
@@ -180,7 +183,9 @@ class BrokerEntrySource:
                 otherwise.
             is_compacted: Read only the newest message of each key, where the broker has it.
             subscription_prefix: What the broker's statistics show while a piece is read.
+            consumer_name: What they call its consumer; None: the broker chooses.
             queue_bytes: What may wait unread.
+            queue_messages: How many messages may; None: as many as are useful.
             crypto_key_reader: For encrypted messages.
         """
         self._client = client
@@ -189,7 +194,9 @@ class BrokerEntrySource:
         self._drops_unusable = drops_unusable
         self._is_compacted = is_compacted
         self._subscription_prefix = subscription_prefix
+        self._consumer_name = consumer_name
         self._queue_bytes = queue_bytes
+        self._queue_messages = queue_messages
         self._crypto_key_reader = crypto_key_reader
 
     async def read(self, piece: Piece) -> AsyncGenerator[Run, None]:
@@ -224,7 +231,7 @@ class BrokerEntrySource:
 
     async def _read(self, piece: Piece, problems: ProblemsOfPiece) -> AsyncGenerator[Run, None]:
         # Hot path: batch read in `make bench-spark`.
-        size = QueueSize(self._queue_bytes)
+        size = QueueSize(self._queue_bytes, self._queue_messages)
         position = piece.start
         chunks = ChunksOfPiece(piece.end)
         while position < piece.end:
@@ -330,6 +337,7 @@ class BrokerEntrySource:
             subscription_mode=SubscriptionMode.NonDurable,
             start_message_id_inclusive=True,
             force_topic_creation=False,
+            consumer_name=self._consumer_name,
             receiver_queue_size=queue_messages,
             is_read_compacted=self._is_compacted,
             crypto_key_reader=self._crypto_key_reader,

@@ -12,7 +12,9 @@ from pulsar_py.spark.client_settings import (
     CLIENT,
     PRODUCER,
     PRODUCER_WITHOUT_EFFECT,
+    ReaderSettings,
     client_arguments,
+    reader_settings,
     translate,
 )
 
@@ -63,6 +65,17 @@ def test_a_plugin_of_java_becomes_an_authentication() -> None:
 def test_a_mistake_names_setting_and_value(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         client_arguments(settings)
+
+
+def test_readers_have_a_table_of_their_own() -> None:
+    given = {"receiverqueuesize": "10", "readername": "me", "readcompacted": "true"}
+    assert reader_settings(given | {"startmessageid": "x"}) == ReaderSettings(
+        queue_messages=10, name="me", is_compacted=True
+    )
+    with pytest.raises(ConfigurationError, match=r"'pulsar\.reader\.readername1'.*readerName'"):
+        reader_settings({"readername1": "me"})
+    with pytest.raises(ConfigurationError, match="receiverQueueSize: '0': allowed is at least 1"):
+        reader_settings({"receiverqueuesize": "0"})
 
 
 def test_producers_have_a_table_of_their_own() -> None:

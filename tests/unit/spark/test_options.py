@@ -132,6 +132,21 @@ def test_a_bad_read_names_the_option_and_the_value(options: dict[str, str], mess
         read(**options)
 
 
+def test_settings_of_readers_hold_unless_options_say_otherwise() -> None:
+    settings = {
+        "pulsar.reader.subscriptionRolePrefix": "role",
+        "pulsar.reader.readCompacted": "true",
+        "pulsar.reader.receiverQueueSize": "7",
+    }
+    options = read(**settings)
+    assert (options.subscription_prefix, options.is_compacted) == ("role", True)
+    assert options.reader.queue_messages == 7
+    options = read(**settings, subscriptionPrefix="mine", readCompacted="false")
+    assert (options.subscription_prefix, options.is_compacted) == ("mine", False)
+    with pytest.raises(ConfigurationError, match=r"unknown option 'pulsar\.reader\.bogus'"):
+        read(**{"pulsar.reader.bogus": "3"})
+
+
 def test_a_stream_has_no_end() -> None:
     with pytest.raises(ConfigurationError, match="endingOffsets: 'latest': a stream has no end"):
         read(is_streaming=True, endingOffsets="latest")

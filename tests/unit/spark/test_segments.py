@@ -283,6 +283,13 @@ def test_the_queue_is_made_for_the_messages_size() -> None:
     assert size.messages_count == QueueSize.MINIMUM
 
 
+def test_the_queue_grows_to_what_a_user_allows() -> None:
+    size = QueueSize(1 << 20, 10)
+    assert size.observe([plain(b"x" * 100)])
+    assert size.messages_count == 10
+    assert QueueSize(1 << 20, 1).messages_count == 1
+
+
 def test_small_messages_make_it_larger_once() -> None:
     size = QueueSize(1 << 20)
     assert size.observe([plain(b"x" * 100)])
