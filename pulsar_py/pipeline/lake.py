@@ -6,11 +6,14 @@ log, write its files, commit them, and merge small files now and then.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.manifest import ManifestTable
@@ -24,11 +27,13 @@ from pulsar_py.pipeline.staging import (
 from pulsar_py.pipeline.tables import (
     Commit,
     LakeTable,
+    Schema,
     TableFile,
     TableFormat,
     Target,
     Transaction,
     merged_schema,
+    with_metadata,
 )
 from pulsar_py.pipeline.watch import Watch
 
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 DEFAULT_FILE_BYTES: Final = 128 << 20
 COMPACT_EVERY: Final = 20
 """Batches of a stream between two compactions."""
+_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +173,8 @@ class Snapshot:
     target: Target
     files: Sequence[TableFile]
     """By path: logs list them in any order, and Spark deals equal ones out as they are listed."""
+    schema: Schema | None = None
+    """None without a log."""
 
 
 def snapshot_of(target: Target) -> Snapshot:
@@ -175,12 +183,14 @@ def snapshot_of(target: Target) -> Snapshot:
     Raises:
         ConfigurationError: There is nothing.
     """
-    files = open_table(target).files()
+    table = open_table(target)
+    files = table.files()
+    schema = table.schema() if files else None  # the later of the two: it has all their columns
     if not files and target.format is TableFormat.PARQUET:
         files = files_without_log(target.path)
     if not files:
         raise ConfigurationError(f"{target}: there is no table, or it is empty")
-    return Snapshot(target, sorted(files, key=lambda each: each.path))
+    return Snapshot(target, sorted(files, key=lambda each: each.path), schema)
 
 
 def files_without_log(path: Path) -> list[TableFile]:
@@ -195,7 +205,27 @@ def files_without_log(path: Path) -> list[TableFile]:
 
 
 def read_snapshot(session: SparkSession, snapshot: Snapshot) -> DataFrame:
-    """The rows of these files."""
+    """The rows of these files, in the columns that the log tells.
+
+    Without a log Spark finds them out, and takes directories `code=007` for numbers.
+    """
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - late on purpose
+
     table = snapshot.target.path
-    reader = session.read.option("mergeSchema", "true").option("basePath", spark_path(table))
+    # Paths are no patterns, whatever signs they have.
+    reader = session.read.option("basePath", spark_path(table)).option("__globPaths__", "false")
+    if snapshot.schema is None:
+        reader = reader.option("mergeSchema", "true")
+    else:
+        schema = with_metadata(snapshot.schema, _written_schema(snapshot))
+        reader = reader.schema(StructType.fromJson(schema))
     return reader.parquet(*(spark_path(table / each.path) for each in snapshot.files))
+
+
+def _written_schema(snapshot: Snapshot) -> Schema | None:
+    """The columns as Spark wrote them into one of the files; merged files do not tell."""
+    for each in snapshot.files:
+        found = (pq.read_schema(snapshot.target.path / each.path).metadata or {}).get(_SPARK_SCHEMA)
+        if found is not None:
+            return dict(json.loads(found))
+    return None

@@ -220,6 +220,15 @@ def _bare(kind: Any) -> Any:  # Any: JSON
     return [_bare(each) for each in kind] if isinstance(kind, list) else kind
 
 
+def with_metadata(schema: Schema, written: Schema | None) -> Schema:
+    """The columns of a table, with what those of rows said about themselves beside their types."""
+    if written is None:
+        return schema
+    told = {each["name"]: each["metadata"] for each in written["fields"]}
+    fields = [{**each, "metadata": told.get(each["name"], {})} for each in schema["fields"]]
+    return {"type": "struct", "fields": fields}
+
+
 def widened_columns(old: Schema, new: Schema) -> list[str]:
     """Columns whose type in `new` is another than in `old`."""
     before = {each["name"]: each["type"] for each in old["fields"]}

@@ -171,6 +171,25 @@ def test_a_batch_is_added_once_and_its_columns_with_it(
     assert found.selectExpr("sum(id)").collect()[0][0] == 2 * sum(range(1000))
 
 
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_columns_are_read_as_they_were_written(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    target = Target.parse(f"{kind}:{tmp_path / 'a [table]*'}")
+    lake = LakeSettings(target=target, partition_by=[PartitionColumn.parse("code")])
+    writer = LakeWriter(lake, Watch())
+    codes = [("007",), ("7",), ("1e3",), ("1d",), (None,)]
+    rows = spark.createDataFrame(codes, "code string").selectExpr("1 as n", "code")
+    writer.append(rows.withMetadata("n", {"comment": "one"}), Transaction("q", 0))
+    if kind == "parquet":  # columns of Delta tables stay as narrow as they are
+        writer.append(rows.selectExpr("2L as n", "code"), Transaction("q", 1))
+    found = read_table(spark, target)
+    assert found.schema["code"].dataType.simpleString() == "string"
+    assert {row.code for row in found.collect()} == {code for (code,) in codes}
+    assert found.schema["n"].metadata == {"comment": "one"}
+    assert {row.n for row in found.collect()} == ({1, 2} if kind == "parquet" else {1})
+
+
 # --- copy ----------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from pulsar_py.pipeline.tables import (
     partition_values,
     small_file_groups,
     widened_columns,
+    with_metadata,
 )
 
 
@@ -51,6 +52,20 @@ def test_columns_are_added_and_widened_and_stay() -> None:
     assert merged == schema(a="long", b="string", c="date")
     assert widened_columns(old, merged) == ["a"]
     assert merged_schema(merged, schema(a="integer")) == merged
+
+
+def test_columns_say_about_themselves_what_rows_did() -> None:
+    written = schema(b="integer", c="date")
+    written["fields"][0]["metadata"] = {"comment": "a pair"}
+    found = with_metadata(schema(a="string", b="long"), written)
+    assert found["fields"][1] == {
+        "name": "b",
+        "type": "long",
+        "nullable": True,
+        "metadata": {"comment": "a pair"},
+    }
+    assert found["fields"][0] == schema(a="string")["fields"][0]
+    assert with_metadata(schema(a="string"), None) == schema(a="string")
 
 
 def test_a_column_that_does_not_fit() -> None:
