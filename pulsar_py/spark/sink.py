@@ -29,7 +29,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pulsar_py.client import Client
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.spark.checks import deduplication_of
 from pulsar_py.spark.contact import naming_options
@@ -244,6 +244,11 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
         for batch in sorted_batches:
             task.write(encoder.encode(batch))
         return RowsWritten(task.finish())
+    except SchemaSerializationError as error:
+        topic = options.topic
+        if topic is None or topic in str(error):
+            raise
+        raise SchemaSerializationError(f"{topic}: {error}") from error
     finally:
         task.end()
 

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import Schema, SchemaInfo
 from pulsar_py.spark.options import EXTRA_COLUMNS, METADATA_COLUMNS, WriteOptions
 
@@ -266,8 +267,23 @@ def _listed(batch: pa.RecordBatch, name: str | None) -> list[Any] | None:  # Any
 
 
 def _millis(batch: pa.RecordBatch, name: str | None) -> list[int | None] | None:
-    """A number is milliseconds already."""
-    return None if name is None else millis_of(batch.column(name)).to_pylist()
+    """A number is milliseconds already.
+
+    Raises:
+        SchemaSerializationError: One is before 1970, which messages can't have.
+    """
+    if name is None:
+        return None
+    millis = millis_of(batch.column(name))
+    times: list[int | None] = millis.to_pylist()
+    least = pc.min(millis).as_py()
+    if least is not None and least < 0:
+        row = next(index for index, each in enumerate(times) if each is not None and each < 0)
+        value = batch.column(name)[row].as_py()
+        raise SchemaSerializationError(
+            f"column {name}, row {row} of {len(times)}: {value} is before 1970"
+        )
+    return times
 
 
 def millis_of(array: Array) -> Array:

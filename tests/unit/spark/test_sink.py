@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from pulsar_py.client import Client
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
 from pulsar_py.spark.exactly_once import Origin
 from pulsar_py.spark.sink import (
@@ -88,6 +89,15 @@ def test_rows_that_fail_upstream_fail_the_task(broker: BrokerThread) -> None:
 
     with pytest.raises(ArithmeticError):
         write_rows(make_plan(options(broker), SCHEMA), TASK, failing())
+
+
+def test_a_row_that_does_not_fit_is_named_with_its_topic(broker: BrokerThread) -> None:
+    schema = StructType([*SCHEMA.fields, StructField("__deliverAt", LongType())])
+    batch = texts([1, 2]).append_column("__deliverAt", pa.array([5, -1], pa.int64()))
+    with pytest.raises(
+        SchemaSerializationError, match=f"^{TOPIC}: column __deliverAt, row 1 of 2: -1 is before"
+    ):
+        write_rows(make_plan(options(broker), schema), TASK, iter([batch]))
 
 
 def test_writers_are_made_for_appending_only(broker: BrokerThread) -> None:

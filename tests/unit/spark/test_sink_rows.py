@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.spark.sink_rows import PayloadSchema, SinkColumns, in_utc, millis_of
 from tests.unit.spark.sink_parts import TOPIC, encoder, texts, write_options
@@ -40,6 +40,18 @@ def test_metadata_columns_become_metadata() -> None:
     assert rows.partitions == [1, None]
     assert rows.deliver_at_millis == [NOON_MILLIS, None]
     assert rows.topics is None
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"), [("__eventTime", pa.timestamp("us", "UTC")), ("__deliverAt", pa.int64())]
+)
+def test_a_time_before_1970_names_column_and_row(column: str, kind: pa.DataType) -> None:
+    times = pa.array([5, None, -315_619_200_000], pa.int64()).cast(kind)
+    batch = pa.record_batch({"value": pa.array([b"v"] * 3), column: times})
+    with pytest.raises(
+        SchemaSerializationError, match=f"column {column}, row 2 of 3: .* is before 1970"
+    ):
+        encoder(batch.schema).encode(batch)
 
 
 def test_roles_can_have_other_columns() -> None:
