@@ -146,6 +146,8 @@ def start_table_stream(rows: DataFrame, writer: LakeWriter, streaming: Streaming
     def write(batch: DataFrame, batch_id: int) -> None:
         writer.append(batch, Transaction(query_id_of(batch), batch_id))
 
+    # Refused here, an error is one sentence; in a batch it ends a traceback of Java's.
+    with_partition_columns(rows, writer.settings.partition_by)
     return triggered(rows.writeStream.foreachBatch(write), streaming).start()
 
 

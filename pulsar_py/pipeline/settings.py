@@ -143,6 +143,11 @@ class PartitionColumn:
     name: str
     expression: str
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a column that is there, and none that is made."""
+        return self.expression in (self.name, quoted(self.name))
+
     @classmethod
     def parse(cls, text: str) -> PartitionColumn:
         """Read `column`, `function(column)` or `name=SQL`.

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from pulsar_py.pipeline.settings import PartitionColumn
-from pulsar_py.pipeline.tables import STAGING, SUFFIX, TableFile
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.settings import PartitionColumn, quoted
+from pulsar_py.pipeline.tables import NULL_PARTITION, STAGING, SUFFIX, TableFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,13 +32,46 @@ def spark_path(path: Path) -> str:
 
 
 def with_partition_columns(rows: DataFrame, partition_by: Sequence[PartitionColumn]) -> DataFrame:
-    """The rows with the columns that they are partitioned by."""
+    """The rows with the columns that they are partitioned by.
+
+    Texts that have the directory of null become null: two groups can't write one file.
+
+    Raises:
+        ConfigurationError: A column is not there, or one to be made is.
+    """
     from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
 
+    check_partition_columns(rows.columns, partition_by)
     for each in partition_by:
-        if each.name not in rows.columns:
-            rows = rows.withColumn(each.name, functions.expr(each.expression))
+        rows = rows.withColumn(each.name, functions.expr(each.expression))
+        if rows.schema[each.name].dataType.typeName() == "string":
+            column = functions.col(quoted(each.name))
+            rows = rows.withColumn(
+                each.name, functions.when(~column.isin("", NULL_PARTITION), column)
+            )
     return rows
+
+
+def check_partition_columns(
+    columns: Sequence[str], partition_by: Sequence[PartitionColumn]
+) -> None:
+    """Refuse what can't be made of these columns; names of SQL have no case.
+
+    Raises:
+        ConfigurationError: A column is not there, or one to be made is.
+    """
+    known = {each.lower() for each in columns}
+    for each in partition_by:
+        is_there = each.name.lower() in known
+        if each.is_plain and not is_there:
+            raise ConfigurationError(
+                f"partition-by: there is no column {each.name!r}, but {', '.join(columns)}"
+            )
+        if is_there and not each.is_plain:
+            raise ConfigurationError(
+                f"partition-by: {each.name}={each.expression}: there is a column {each.name!r}"
+                " already; give the one that is made another name"
+            )
 
 
 def write_files(

@@ -190,6 +190,33 @@ def test_columns_are_read_as_they_were_written(
     assert {row.n for row in found.collect()} == ({1, 2} if kind == "parquet" else {1})
 
 
+def test_texts_that_have_the_directory_of_null_become_null(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    target = Target.parse(f"parquet:{tmp_path / 'table'}")
+    lake = LakeSettings(target=target, partition_by=[PartitionColumn.parse("code")])
+    codes = [(None,), ("",), ("a",), ("__HIVE_DEFAULT_PARTITION__",), (None,)]
+    rows = spark.createDataFrame(codes, "code string").selectExpr("1 as n", "code").coalesce(1)
+    assert LakeWriter(lake, Watch()).append(rows, Transaction("q", 0)) == 5
+    found = read_table(spark, target).groupBy("code").count().collect()
+    assert {row.code: row[1] for row in found} == {None: 4, "a": 1}
+
+
+@pytest.mark.parametrize("text", ["nosuch", "value=substr(value, 1, 1)"])
+def test_partition_columns_are_refused_before_a_query_starts(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path, text: str
+) -> None:
+    publish(cluster, topic, range(1))
+    target = Target.parse(f"parquet:{tmp_path / 'table'}")
+    settings = ExportSettings(
+        source=TopicRange(cluster=cluster, topic=topic),
+        lake=LakeSettings(target=target, partition_by=[PartitionColumn.parse(text)]),
+        streaming=Streaming(checkpoint=default_checkpoint(target)),
+    )
+    with pytest.raises(ConfigurationError, match=r"partition-by: .*column '(nosuch|value)'"):
+        export(spark, settings)
+
+
 # --- copy ----------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,15 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
-from pulsar_py.pipeline.staging import _put_in_place, finish_staging, forget_staged, spark_path
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.settings import PartitionColumn
+from pulsar_py.pipeline.staging import (
+    _put_in_place,
+    check_partition_columns,
+    finish_staging,
+    forget_staged,
+    spark_path,
+)
 
 
 def stage(table: Path, path: str, rows: int) -> None:
@@ -44,3 +52,24 @@ def test_what_an_attempt_has_left_is_found(tmp_path: Path) -> None:
 
 def test_paths_keep_their_signs() -> None:
     assert spark_path(Path("/a b/c=%3A")) == "file:///a b/c=%3A"
+
+
+@pytest.mark.parametrize(
+    "text", ["code", "Code", "code=code", "first=substr(code, 1, 1)", "date(t)"]
+)
+def test_partition_columns_that_can_be_made(text: str) -> None:
+    check_partition_columns(["code", "t"], [PartitionColumn.parse(text)])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nosuch", "there is no column 'nosuch', but code, t_date"),
+        ("code=substr(code, 1, 1)", r"code=substr\(code, 1, 1\): there is a column 'code' already"),
+        ("CODE=substr(code, 1, 1)", "there is a column 'CODE' already"),
+        ("date(t)", r"t_date=date\(t\): there is a column 't_date' already"),
+    ],
+)
+def test_partition_columns_that_cannot_be_made(text: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        check_partition_columns(["code", "t_date"], [PartitionColumn.parse(text)])
