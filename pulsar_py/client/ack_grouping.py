@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from pulsar_py.client.message import EntryKey, ReceivedEntry
+from pulsar_py.client.recent import remember
 from pulsar_py.common.ack_set import full_bits
 from pulsar_py.common.message_id import MessageId
 
@@ -158,7 +159,7 @@ class AcknowledgmentsGroupingTracker:
             bits = self._foreign.get(key, full_bits(message_id.batch_size))
             bits &= ~(1 << message_id.batch_index)
             if bits:
-                self._remember_foreign(key, bits)
+                remember(self._foreign, key, bits, FOREIGN_BATCHES_LIMIT)
                 if self._is_batch_index_enabled:
                     self._individual[key] = bits & self._individual.get(key, bits)
                 return False
@@ -170,9 +171,7 @@ class AcknowledgmentsGroupingTracker:
 
     def remember_chunks(self, key: EntryKey, chunk_ids: Sequence[EntryKey]) -> None:
         """A message in chunks is about to be handed out; ids from elsewhere don't name them all."""
-        self._chunks[key] = chunk_ids
-        if len(self._chunks) > CHUNKED_MESSAGES_LIMIT:
-            self._chunks.popitem(last=False)
+        remember(self._chunks, key, chunk_ids, CHUNKED_MESSAGES_LIMIT)
 
     def entries_of(self, message_id: MessageId) -> Sequence[EntryKey]:
         """The entries of the message of an id that did not come from this consumer.
@@ -184,12 +183,6 @@ class AcknowledgmentsGroupingTracker:
             return known
         first = message_id.first_chunk
         return (key,) if first is None else ((first.ledger_id, first.entry_id), key)
-
-    def _remember_foreign(self, key: EntryKey, bits: int) -> None:
-        self._foreign[key] = bits
-        self._foreign.move_to_end(key)
-        if len(self._foreign) > FOREIGN_BATCHES_LIMIT:
-            self._foreign.popitem(last=False)
 
     def acknowledge_entries(self, keys: Iterable[EntryKey]) -> None:
         """Whole entries are done."""

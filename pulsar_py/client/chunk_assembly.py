@@ -29,6 +29,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from pulsar_py.client.message import EntryKey
+from pulsar_py.client.recent import remember
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 
 __all__ = ["MAX_CHUNKED_MESSAGE_BYTES", "Chunk", "ChunkAssembly", "ChunkListener", "ChunkOutcome"]
@@ -171,8 +172,8 @@ class ChunkAssembly:
         if buffer is not None:
             keys = self._buffers.pop(metadata.uuid).keys + keys
             if metadata.uuid not in self._gapped:
-                _remember(self._gapped, metadata.uuid)
-                _remember(self._asked, metadata.uuid)
+                remember(self._gapped, metadata.uuid, None, _REMEMBERED_COUNT)
+                remember(self._asked, metadata.uuid, None, _REMEMBERED_COUNT)
         if metadata.uuid in self._asked:
             outcome.to_redeliver += keys
             return
@@ -187,7 +188,7 @@ class ChunkAssembly:
             outcome.to_acknowledge += keys
         else:
             outcome.to_redeliver += keys
-            _remember(self._asked, uuid)
+            remember(self._asked, uuid, None, _REMEMBERED_COUNT)
 
     def first_keys(self) -> list[EntryKey]:
         """The first entry of each incomplete message."""
@@ -227,12 +228,6 @@ class ChunkAssembly:
         self._buffers.clear()
         self._asked.clear()
         self._former_orphans, self._orphans = self._orphans, {}
-
-
-def _remember(uuids: OrderedDict[str, None], uuid: str) -> None:
-    uuids[uuid] = None
-    if len(uuids) > _REMEMBERED_COUNT:
-        uuids.popitem(last=False)
 
 
 def _size_problem(uuid: str, buffer: _Buffer) -> str | None:
