@@ -265,11 +265,13 @@ class Receiver:
 
         Where all would come again with it, only if there is a reason to expect more of it then.
         """
-        for key in effects.to_redeliver + effects.held:
+        reasons = [(key, True) for key in effects.to_redeliver]
+        reasons += [(key, self._is_refused_later) for key in effects.held]
+        for key, is_refused in reasons:
             self._counters.receive_failures += 1
             if self._redeliveries.unacked is not None:
                 self._redeliveries.handed_out(key, 0)
-            elif self._is_refused_later or key in effects.to_redeliver:
+            elif is_refused:
                 self._redeliveries.refuse(key, 0)
             logger.warning(
                 "%s: entry %d:%d held back",
