@@ -465,11 +465,13 @@ def run_soak(seed: int, minutes: float) -> Outcome:
 def _steady_collector() -> Iterator[None]:
     """Cycles go at set times: what is only weakly held would else change a seed's course."""
     gc.collect()
+    gc.freeze()  # what was there before is not looked through each minute
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
+        gc.unfreeze()
 
 
 @contextmanager
