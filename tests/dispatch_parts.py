@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.common.names import TopicName
@@ -26,7 +27,6 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandRedeliverUnacknowledgedMessages,
     MessageMetadata,
 )
-from pulsar_py.server.dispatch.client_connection import Buffer
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, SubscriptionType
 from pulsar_py.server.topics.consumer import Consumer

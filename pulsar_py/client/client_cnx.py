@@ -24,6 +24,7 @@ from pulsar_py.client.answers import ANSWERS
 from pulsar_py.client.handler_table import HandlerTable, Touched
 from pulsar_py.client.handlers import ConsumerHandler, ProducerHandler, TopicWatchHandler
 from pulsar_py.client.pending_requests import PendingRequests, fail
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ConnectError,
@@ -60,7 +61,6 @@ _PROGRESS_BYTES: Final = 1024
 """So much at once of a frame that is not complete shows that the broker is there. Less does not:
 one that announced more than it sends would be believed for ever, for its answers to each PING."""
 
-Buffer = bytes | bytearray | memoryview
 _MESSAGE: Final = BaseCommand.MESSAGE
 _SEND_RECEIPT: Final = BaseCommand.SEND_RECEIPT
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import StorageError
-
-Buffer = bytes | bytearray | memoryview
 
 OnSynced = Callable[[BaseException | None], None]
 """Called on the loop, once: with None when everything is durable, else with what went wrong."""

@@ -26,7 +26,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
-from pulsar_py.common.disk import AppendFile, Buffer, Disk, OnSynced, ReadFile
+from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.disk import AppendFile, Disk, OnSynced, ReadFile
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
 
 LOCK_NAME = "LOCK"

@@ -13,7 +13,8 @@ import asyncio
 import posixpath
 from collections.abc import Sequence
 
-from pulsar_py.common.disk import AppendFile, Buffer, Disk, OnSynced, ReadFile
+from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.disk import AppendFile, Disk, OnSynced, ReadFile
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
 
 DEFAULT_CAPACITY_BYTES = 1 << 40

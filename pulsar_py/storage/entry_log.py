@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disk import AppendFile, Disk, ReadFile, read_fully
 from pulsar_py.storage.entry_log_format import (
     LOG_HEADER_BYTES,
-    Buffer,
     check_log_version,
     encode_log_header,
 )

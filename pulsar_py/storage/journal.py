@@ -27,16 +27,11 @@ from collections import deque
 from collections.abc import Callable
 from itertools import accumulate
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disk import AppendFile, Disk
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.storage.journal_format import (
-    FILE_HEADER_BYTES,
-    Buffer,
-    FileHeader,
-    Section,
-    encode_block,
-)
+from pulsar_py.storage.journal_format import FILE_HEADER_BYTES, FileHeader, Section, encode_block
 from pulsar_py.storage.ledger_record import LedgerRecord
 from pulsar_py.storage.ledgers import Ledger
 from pulsar_py.storage.settings import BookieSettings

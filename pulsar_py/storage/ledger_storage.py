@@ -19,12 +19,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.storage import compaction
 from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_log import EntryLogReaders, EntryLogWriter, log_path
-from pulsar_py.storage.entry_log_format import Buffer, cut_runs, encode_run
+from pulsar_py.storage.entry_log_format import cut_runs, encode_run
 from pulsar_py.storage.index import Index, merge_tables, write_table
 from pulsar_py.storage.index_format import Item, Location, record_key, run_key
 from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY

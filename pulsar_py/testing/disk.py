@@ -25,7 +25,8 @@ import posixpath
 import random
 from collections.abc import Callable, Collection, Sequence
 
-from pulsar_py.common.disk import AppendFile, Buffer, Disk, OnSynced, ReadFile
+from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.disk import AppendFile, Disk, OnSynced, ReadFile
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
 
 SECTOR_BYTES = 512

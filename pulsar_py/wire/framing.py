@@ -19,6 +19,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple, NoReturn
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import LocalProtocolError, RemoteProtocolError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 
@@ -67,7 +68,7 @@ class FrameDecoder:
         # The largest totalSize that is not refused; the size field itself counts.
         self._max_total_size = max_frame_bytes - 4
         # The beginning of an unfinished frame, in order.
-        self._pieces: list[bytes | bytearray | memoryview] = []
+        self._pieces: list[Buffer] = []
         self._pending_bytes = 0
         # totalSize of the unfinished frame; -1 as long as fewer than four bytes of it are there.
         self._total_size = -1
@@ -87,7 +88,7 @@ class FrameDecoder:
         """The length of the frame that was begun; 0 where there is none, or it is not known."""
         return 4 + self._total_size if self._total_size >= 0 else 0
 
-    def take_unfinished(self) -> list[bytes | bytearray | memoryview]:
+    def take_unfinished(self) -> list[Buffer]:
         """What is there of the frame that was begun; whoever takes it receives the rest."""
         pieces, self._pieces = self._pieces, []
         self._pending_bytes = 0

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.disk import AppendFile, Buffer, Disk
+from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.disk import AppendFile, Disk
 from pulsar_py.common.errors import DirectoryLockedError, StorageError
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk

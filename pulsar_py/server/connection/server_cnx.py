@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from google.protobuf.message import DecodeError
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError, ServiceError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSend
 from pulsar_py.server.connection.command_table import HANDLERS
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Buffer = bytes | bytearray | memoryview
 
 PAUSED_BY_PUBLISHES: Final = 1
 PAUSED_BY_OUTPUT: Final = 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-Buffer = bytes | bytearray | memoryview
+from pulsar_py.common.buffer import Buffer
 
 
 class ClientConnection(Protocol):

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pulsar_py.common.ack_set import to_bits
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
@@ -23,7 +24,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandRedeliverUnacknowledgedMessages,
     MessageIdData,
 )
-from pulsar_py.server.dispatch.client_connection import Buffer, ClientConnection
+from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.dispatch.filtering import summary_of
 from pulsar_py.server.dispatch.pending_acks import PendingAcks, PositionKey
 from pulsar_py.server.dispatch.permits import ConsumerPermits

@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disk import Disk, ReadFile
 from pulsar_py.common.findings import OnProgress, no_progress
 from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_log import EntryLogWriter, log_path
-from pulsar_py.storage.entry_log_format import Buffer, cut_runs, encode_run
+from pulsar_py.storage.entry_log_format import cut_runs, encode_run
 from pulsar_py.storage.index_format import Item, Location, record_key, run_key
 from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
 from pulsar_py.storage.index_table import IndexTableWriter, table_path
