@@ -29,12 +29,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
+from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.storage.journal_format import big_endian, from_big_endian
-from pulsar_py.storage.packed_entries import PackedEntries
-
-Buffer = bytes | bytearray | memoryview
 
 LOG_MAGIC = b"PLSRELOG"
 VERSION = 1
@@ -137,10 +136,17 @@ def decode_run(
         raise CorruptDataError(f"{path}: offset {offset}: the checksum does not match")
     ledger_id, first_entry_id, count, _ = _RUN_REST.unpack_from(data, start + _RUN_START.size)
     at = start + RUN_HEADER_BYTES + 4 * count
-    lengths = from_big_endian(data[start + RUN_HEADER_BYTES : at])
-    if at + sum(lengths) != end:
+    entries = _entries(data, at, data[start + RUN_HEADER_BYTES : at], count)
+    if at + entries.size_bytes != end:
         raise CorruptDataError(f"{path}: offset {offset}: the run's lengths don't add up")
-    return Run(ledger_id, first_entry_id, PackedEntries(data, at, lengths))
+    return Run(ledger_id, first_entry_id, entries)
+
+
+def _entries(data: bytes, at: int, stored_lengths: bytes, count: int) -> PackedEntries:
+    """Those that stand from `at` on; where all have one length, none is looked at alone."""
+    if count and stored_lengths == stored_lengths[:4] * count:
+        return PackedEntries(data, at, count, int.from_bytes(stored_lengths[:4], "big"))
+    return PackedEntries.of(data, at, from_big_endian(stored_lengths))
 
 
 def run_length(data: Buffer, at: int) -> tuple[RunHeader, int] | None:

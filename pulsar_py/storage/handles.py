@@ -16,6 +16,9 @@ from pulsar_py.storage.ledger_store import LedgerWriter
 from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger, check_exists
 from pulsar_py.storage.write_cache import AppendGate, WriteCache, cut
 
+ENOUGH_ENTRIES = 32
+"""So many of one run are returned as they lie there; fewer are put together with what follows."""
+
 
 class HandleOwner(Protocol):
     """What a handle needs of the Bookie."""
@@ -94,6 +97,8 @@ class BookieLedger(LedgerWriter):
             entries, place = found
             available = min(last - entry_id + 1, len(entries) - place)
             part = cut(entries, place, available, max_bytes)
+            if not chosen and len(part) >= ENOUGH_ENTRIES:
+                return part
             size_bytes = sum(map(len, part))
             if chosen and size_bytes > max_bytes:
                 break

@@ -39,12 +39,11 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
+from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.storage.ledger_record import LedgerRecord
-from pulsar_py.storage.packed_entries import PackedEntries
-
-Buffer = bytes | bytearray | memoryview
 
 FILE_MAGIC = b"PLSRJRNL"
 VERSION = 1
@@ -207,7 +206,7 @@ def decode_block(block: bytes) -> Block | None:
         at += 4 * count
         size_bytes = sum(lengths)
         is_whole = body + size_bytes <= len(block)  # else refused below
-        entries = [*PackedEntries(block, body, lengths)] if is_whole else []
+        entries = [*PackedEntries.of(block, body, lengths)] if is_whole else []
         body += size_bytes
         sections.append(Section(ledger_id, first_entry_id, entries, lengths, size_bytes))
     records = []

@@ -50,7 +50,7 @@ class BookieSettings:
     read_ahead_bytes: int = MIB
     """What a sequential reader's miss loads at once."""
 
-    fetch_ahead_bytes: int = 2 * MIB
+    fetch_ahead_bytes: int = 4 * MIB
     """What is loaded for a reader that has nearly used up that, while it is busy with the rest."""
 
     read_cache_bytes: int = 16 * MIB

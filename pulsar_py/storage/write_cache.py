@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from pulsar_py.common.errors import DiskFullError, StorageError
+from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.storage.ledger_record import LedgerRecord
 from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger
-from pulsar_py.storage.packed_entries import PackedEntries
 
 LEDGER_OVERHEAD_BYTES = 1024
 """What a ledger costs in a generation beside its entries."""
@@ -234,7 +234,7 @@ class WriteCache:
         return None
 
 
-def cut(entries: Sequence[bytes], place: int, count: int, max_bytes: int) -> list[bytes]:
+def cut(entries: Sequence[bytes], place: int, count: int, max_bytes: int) -> Sequence[bytes]:
     """Up to `count` entries from `place`: at least one, then while `max_bytes` allow."""
     if isinstance(entries, PackedEntries):
         return entries.up_to(place, count, max_bytes)

@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 import struct
 from base64 import b64decode
+from collections.abc import Sequence
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from pulsar_py.common.errors import PayloadError
+from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.wire.payload import (
     CHECKSUM_AND_SIZE,
@@ -211,6 +213,9 @@ _ONE_BYTE_VARINT_END = 0x80
 _CHECKSUM_AT = 2
 _SIZE_AT = CHECKSUM_BLOCK_SIZE
 
+_REPEATED_LIMIT = 8
+"""Lengths of runs of which a shape keeps its numbers; each has some kilobytes."""
+
 _NEW_SHAPE_EVERY = 32
 """Plain entries of other shapes until the next one is learnt: where producers take turns, learning
 each time would cost more than it saves."""
@@ -253,13 +258,15 @@ class PlainShape:
     Invariant: a `data` with `int.from_bytes(data[:end]) & mask == pattern` is a plain entry.
     """
 
-    __slots__ = ("_others_count", "end", "mask", "pattern")
+    __slots__ = ("_others_count", "_repeated", "end", "mask", "pattern")
 
     def __init__(self) -> None:
         self.end = 0
         self.mask = 0
         self.pattern = 1  # nothing has this shape
         self._others_count = 0  # plain entries of other shapes
+        # Mask and pattern of so many headers, one after the other.
+        self._repeated: dict[int, tuple[int, int]] = {}
 
     def is_plain(self, data: bytes) -> bool:
         """Whether it is a plain entry, of this shape or another."""
@@ -270,6 +277,31 @@ class PlainShape:
             self._learn(data[:end])
         self._others_count += end > 0
         return end > 0
+
+    def are_plain(self, entries: Sequence[bytes]) -> bool:
+        """Whether all of them are plain entries, of this shape or others."""
+        # Hot path: catch-up in `make bench`. One comparison for all; measured: 0.15 -> 0.05 µs.
+        count, end = len(entries), self.end
+        if end and count > 1:
+            if isinstance(entries, PackedEntries):
+                heads = entries.heads(end)
+            else:
+                heads = [data[:end] for data in entries]
+            joined = b"".join(heads)
+            mask, pattern = self._repeated.get(count) or self._repeat(count)
+            if len(joined) == count * end and int.from_bytes(joined, "big") & mask == pattern:
+                return True
+        return all(map(self.is_plain, entries))
+
+    def _repeat(self, count: int) -> tuple[int, int]:
+        if len(self._repeated) == _REPEATED_LIMIT:
+            self._repeated.clear()
+        mask, pattern = (
+            int.from_bytes(each.to_bytes(self.end, "big") * count, "big")
+            for each in (self.mask, self.pattern)
+        )
+        self._repeated[count] = (mask, pattern)
+        return mask, pattern
 
     def _learn(self, headers: bytes) -> None:
         mask, tail_at = bytearray(headers), _NAME_LENGTH_AT + 1 + headers[_NAME_LENGTH_AT]
@@ -282,6 +314,7 @@ class PlainShape:
         self.end = len(headers)
         self.mask = int.from_bytes(mask, "big")
         self.pattern = int.from_bytes(headers, "big") & self.mask
+        self._repeated.clear()
 
 
 def summarize_parsed(data: bytes) -> FullSummary:

@@ -146,13 +146,8 @@ class EntryFilters:
         """Whether all entries of a run are plain, and nobody has to look at one alone."""
         if run.is_made or self.judges_plain_entries:
             return False
-        shape = self._shape
-        end, mask, pattern = shape.end, shape.mask, shape.pattern
-        for data in run.datas:
-            if int.from_bytes(data[:end], "big") & mask != pattern:
-                if not shape.is_plain(data):
-                    return False
-                end, mask, pattern = shape.end, shape.mask, shape.pattern
+        if not self._shape.are_plain(run.datas):
+            return False
         run.summary = PLAIN
         return True
 

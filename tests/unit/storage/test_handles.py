@@ -4,6 +4,8 @@ import pytest
 
 from pulsar_py.common.errors import DiskFullError, EntryNotFoundError
 from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.packed_entries import PackedEntries
+from pulsar_py.storage.handles import ENOUGH_ENTRIES
 from tests.unit.storage.support import entry, fill, start, write
 
 
@@ -25,6 +27,25 @@ async def test_read_cached_goes_on_over_caches_and_runs_without_waiting() -> Non
     assert writer.read_cached(8, 99, 450) == cached[8:12]
     assert writer.read_cached(28, 99, 1) == cached[28:29]
     assert writer.read_cached(40, 99, 1) is None
+    await bookie.close()
+
+
+async def test_enough_of_one_run_is_given_as_it_lies_there() -> None:
+    bookie = await start(
+        MemoryDisk(), run_bytes=100 * (ENOUGH_ENTRIES + 3), read_ahead_bytes=50_000
+    )
+    writer, _ = await write(bookie, 100)
+    await bookie.flush()
+    await writer.read(0, 99, 10_000)
+
+    found = writer.read_cached(1, 99, 100_000)
+    few = writer.read_cached(30, 99, 100_000)
+
+    assert isinstance(found, PackedEntries)
+    assert isinstance(few, list)
+    for first, some in ((1, found), (30, few)):
+        assert some == [entry(entry_id) for entry_id in range(first, first + len(some))]
+    assert len(few) > ENOUGH_ENTRIES
     await bookie.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_py.common.hashing import sticky_slot
+from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.proto.PulsarApi_pb2 import (
     BrokerEntryMetadata,
     EncryptionKeys,
@@ -131,6 +133,29 @@ def test_a_shape_takes_exactly_the_plain_entries(entries: list[bytes], cut: int)
     shape = PlainShape()
     for data in [each for entry in entries for each in (entry, entry[:cut], entry[1:], entry)]:
         assert shape.is_plain(data) == isinstance(summarize_entry(data), PlainSummary)
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_many_are_plain_if_each_is(packs: bool) -> None:  # noqa: FBT001
+    other = payload.encode_entry(
+        MessageMetadata(producer_name="other", sequence_id=1, publish_time=2), b"hello"
+    )
+    batch = payload.encode_entry(
+        MessageMetadata(producer_name="p", sequence_id=1, publish_time=2, num_messages_in_batch=3),
+        b"hello",
+    )
+    shape = PlainShape()
+    runs = [[], [PLAIN], [PLAIN] * 40, [PLAIN, other] * 3, [other] * 2, [PLAIN, b""], [b"", b""]]
+    runs += [[*[PLAIN] * place, entry, *[PLAIN] * 3] for place in range(4) for entry in (batch,)]
+    runs += [
+        [PLAIN, PLAIN[:9], PLAIN + bytes(shape.end)],
+        [PLAIN] * 300,
+        *([PLAIN] * n for n in range(20)),
+    ]
+    for run in runs * 2:
+        entries = PackedEntries.of(b"".join(run), 0, array("I", map(len, run))) if packs else run
+        expected = all(isinstance(summarize_entry(entry), PlainSummary) for entry in run)
+        assert shape.are_plain(entries) == expected
 
 
 def test_a_flipped_bit_of_headers_is_told_by_the_shape_as_by_parsing() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pulsar_py.storage.packed_entries import PackedEntries
+from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.storage.read_cache import ENTRY_OVERHEAD_BYTES
 from pulsar_py.storage.write_cache import cut
 
@@ -15,7 +15,7 @@ DIFFERENT = [b"", b"a", b"bb", b"", b"cccc", b"d"]
 
 
 def packed(entries: Sequence[bytes]) -> PackedEntries:
-    return PackedEntries(b"head" + b"".join(entries) + b"tail", 4, array("I", map(len, entries)))
+    return PackedEntries.of(b"head" + b"".join(entries) + b"tail", 4, array("I", map(len, entries)))
 
 
 @pytest.mark.parametrize("entries", [SAME, DIFFERENT, [b""] * 3, [b"one"], []])
@@ -42,12 +42,36 @@ def test_what_fits_is_what_fits_of_a_list(entries: list[bytes]) -> None:
                 assert cut(found, place, count, max_bytes) == expected, (place, count, max_bytes)
 
 
+@pytest.mark.parametrize("entries", [SAME, DIFFERENT, [b""] * 3, [b"one"], []])
+def test_a_slice_is_one_too(entries: list[bytes]) -> None:
+    for start in range(len(entries) + 1):
+        for stop in range(start, len(entries) + 1):
+            part, expected = packed(entries)[start:stop], entries[start:stop]
+            assert isinstance(part, PackedEntries)
+            assert part.size_bytes == sum(map(len, expected))
+            assert part[1:3] == expected[1:3]
+            assert part[0:0] == []
+            for length in range(6):
+                assert part.heads(length) == [entry[:length] for entry in expected]
+            if expected:
+                assert part.up_to(0, 2, 100) == expected[:2]
+                assert part[-1] == expected[-1]
+
+
+def test_it_is_equal_to_the_same_entries_alone() -> None:
+    assert packed(SAME) == packed(SAME)
+    assert packed(SAME) == SAME
+    assert packed(SAME) != packed(SAME)[1:]
+    assert packed(SAME) != packed([b"x", *SAME[1:]])
+    assert packed(SAME) != 3
+
+
 def test_tiny_entries_cost_what_the_cache_counts() -> None:
     lengths = array("I", [0, 1] * 50_000)
     data = bytes(sum(lengths))
     tracemalloc.start()
     try:
-        found = PackedEntries(data, 0, lengths)
+        found = PackedEntries.of(data, 0, lengths)
         cost, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

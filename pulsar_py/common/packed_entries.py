@@ -1,0 +1,124 @@
+"""PackedEntries: the entries of a run as they lie in what was read, cut out when wanted.
+
+A stretch of a log holds thousands of entries that nobody may ask for, and who does asks for some
+at a time: cutting those when they go out keeps what is cut in the processor's cache. Pure.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from typing import overload
+
+_NO_ENDS = array("I")
+
+
+class PackedEntries(Sequence[bytes]):
+    """Entries that stand one after the other in `data` from `at`; keeps all of `data` in memory.
+
+    A slice shares what it is a slice of.
+    """
+
+    __slots__ = ("_at", "_count", "_data", "_ends", "_first", "_size")
+
+    def __init__(
+        self, data: bytes, at: int, count: int, lengths: int | array[int], first: int = 0
+    ) -> None:
+        """`lengths` is that of each.
+
+        Where they differ, it has where they begin and end, from `at` on, and `first` is the place
+        of the first one among those.
+        """
+        self._data = data
+        self._at = at
+        self._count = count
+        self._size, self._ends = (lengths, _NO_ENDS) if isinstance(lengths, int) else (-1, lengths)
+        self._first = first
+
+    @classmethod
+    def of(cls, data: bytes, at: int, lengths: array[int]) -> PackedEntries:
+        """Entries of these lengths; `data` has to hold all of them."""
+        count = len(lengths)
+        if lengths and lengths.count(lengths[0]) == count:
+            return cls(data, at, count, lengths[0])
+        return cls(data, at, count, array("I", accumulate(lengths, initial=0)))
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all entries together."""
+        if self._size >= 0:
+            return self._size * self._count
+        return self._ends[self._first + self._count] - self._ends[self._first]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[bytes]: ...
+
+    def __getitem__(self, index: int | slice) -> bytes | Sequence[bytes]:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self._count)
+            return self._part(start, max(start, stop)) if step == 1 else self._cut()[index]
+        place = range(self._count)[index]
+        (entry,) = self._part(place, place + 1)
+        return entry
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._cut() == list(other)
+
+    __hash__ = None  # type: ignore[assignment] # as of a list, which it is equal to
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._cut())
+
+    def up_to(self, place: int, count: int, max_bytes: int) -> PackedEntries:
+        """Up to `count` entries from `place`: at least one, then while `max_bytes` allow."""
+        if self._size > 0:
+            count = min(count, max(max_bytes // self._size, 1))
+        elif self._size < 0:
+            ends, first = self._ends, self._first + place
+            fitting = bisect_right(ends, ends[first] + max_bytes, lo=first) - 1 - first
+            count = min(count, max(fitting, 1))
+        return self._part(place, min(place + count, self._count))
+
+    def heads(self, length: int) -> list[bytes]:
+        """How each of them begins; all of an entry that isn't longer than that."""
+        # Hot path: catch-up in `make bench`.
+        size = self._size
+        if size > length:
+            return list(_heads(length, size, self._count).unpack_from(self._data, self._at))
+        return [entry[:length] for entry in self._cut()]
+
+    def _part(self, start: int, stop: int) -> PackedEntries:
+        size = self._size
+        if size >= 0:
+            return PackedEntries(self._data, self._at + start * size, stop - start, size)
+        first = self._first + start
+        return PackedEntries(self._data, self._at, stop - start, self._ends, first)
+
+    def _cut(self) -> list[bytes]:
+        # Hot path: benchmarks/micro_storage.py, catch-up.
+        data, size, at = self._data, self._size, self._at
+        if size >= 0:
+            # One call cuts all of them; measured: 0.05 against 0.09 µs an entry.
+            return list(_cutter(size, self._count).unpack_from(data, at))
+        ends = self._ends[self._first : self._first + self._count + 1]
+        return [data[at + begin : at + end] for begin, end in pairwise(ends)]
+
+
+@lru_cache(maxsize=64)
+def _cutter(size: int, count: int) -> struct.Struct:
+    return struct.Struct(f"{size}s" * count)
+
+
+@lru_cache(maxsize=64)
+def _heads(length: int, size: int, count: int) -> struct.Struct:
+    return struct.Struct(f"{length}s{size - length}x" * count)
