@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError, Message
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.message_id import to_unsigned
 from pulsar_py.common.varint import varint
@@ -165,6 +166,7 @@ class SendReceiptEncoder:
 
 # The second byte tells it from a checksum's magic; every entry that is delivered has one.
 _BROKER_BLOCK_MAGIC_END = MAGIC_BROKER_ENTRY_METADATA[1]
+_LINE: Final = bytes(range(256))
 _FIRST_BYTES: Final = tuple(bytes((value,)) for value in range(256))
 
 JOIN_BELOW_BYTES: Final = 4096
@@ -180,16 +182,46 @@ class StoredEntry(Protocol):
     data: bytes
 
 
-def _buffers(
-    parts: list[bytes | bytearray | memoryview], entries_bytes_count: int
-) -> list[bytes | bytearray | memoryview]:
+def _buffers(parts: list[Buffer], entries_bytes_count: int) -> list[Buffer]:
     """What goes to the socket: four parts an entry, small entries joined."""
     if 4 * entries_bytes_count <= JOIN_BELOW_BYTES * len(parts):
         return [b"".join(parts)]
-    buffers: list[bytes | bytearray | memoryview] = []
+    buffers: list[Buffer] = []
     for at in range(0, len(parts), 4):
         buffers += (b"".join(parts[at : at + 3]), parts[at + 3])
     return buffers
+
+
+def _first_byte(entry_id: int) -> int:
+    """Of the varint; the ids up to the next multiple of 128 have those that follow it."""
+    return entry_id & 0x7F | (0x80 if entry_id >> 7 else 0)
+
+
+def _same_frames(before: bytes, after: bytes, entry_id: int, block: list[bytes]) -> list[Buffer]:
+    """Frames of entries of one length: one text between all of them, then one byte in each."""
+    command_size, size = len(before) + 1 + len(after), len(block[0])
+    sizes = _pack_sizes(command_size + 4 + size, command_size)
+    first = _first_byte(entry_id)
+    frames = bytearray().join((sizes, before, b"\0", after))
+    at, step = len(sizes) + len(before), len(frames) + size
+    frames = frames.join((b"", *block))
+    frames[at::step] = _LINE[first : first + len(block)]
+    return [frames]
+
+
+def _different_frames(
+    before: bytes, after: bytes, entry_id: int, block: list[bytes]
+) -> list[Buffer]:
+    pack_sizes, command_size = _pack_sizes, len(before) + 1 + len(after)
+    parts: list[Buffer] = []
+    size, sizes = -1, b""
+    first = _first_byte(entry_id)
+    for first_byte, entry in zip(_FIRST_BYTES[first : first + len(block)], block, strict=True):
+        if len(entry) != size:
+            size = len(entry)
+            sizes = pack_sizes(command_size + 4 + size, command_size) + before
+        parts += (sizes, first_byte, after, entry)
+    return _buffers(parts, sum(map(len, block)))
 
 
 class MessageEncoder:
@@ -233,12 +265,12 @@ class MessageEncoder:
 
     def encode_run(
         self, entries: Iterable[StoredEntry], *, strips_broker_entry_metadata: bool
-    ) -> tuple[list[bytes | bytearray | memoryview], int]:
+    ) -> tuple[list[Buffer], int]:
         """MESSAGE frames of entries without anything special, and how many bytes of entries."""
         # Hot path: tailing in `make bench`. One call a run, not one an entry: of the frames in it
         # only entry ids and lengths differ.
         pack_sizes, first_bytes = _pack_sizes, _FIRST_BYTES
-        parts: list[bytes | bytearray | memoryview] = []
+        parts: list[Buffer] = []
         bytes_count = 0
         ledger_id = block = size = -1
         command_size = continues = 0
@@ -262,28 +294,24 @@ class MessageEncoder:
 
     def encode_neighbours(
         self, ledger_id: int, first_entry_id: int, entries: Sequence[bytes]
-    ) -> tuple[list[bytes | bytearray | memoryview], int]:
+    ) -> tuple[list[Buffer], int]:
         """The same for entries without broker metadata whose ids follow each other."""
         # Hot path: catch-up in `make bench`. Commands of 128 entries differ in one byte.
-        pack_sizes = _pack_sizes
-        parts: list[bytes | bytearray | memoryview] = []
-        bytes_count = place = 0
+        entries = list(entries)
+        is_same = bool(entries) and len(set(map(len, entries))) == 1
+        frame = (
+            _same_frames if is_same and len(entries[0]) < JOIN_BELOW_BYTES else _different_frames
+        )
+        buffers: list[Buffer] = []
+        place = 0
         while place < len(entries):
             entry_id = first_entry_id + place
-            low = entry_id & 0x7F
-            block = entries[place : place + 0x80 - low]
+            block = entries[place : place + 0x80 - (entry_id & 0x7F)]
             before, after = self._around_entry_id(ledger_id, entry_id)
-            command_size = len(before) + 1 + len(after)
-            low |= 0x80 if entry_id >> 7 else 0
-            size, sizes = -1, b""
-            for first_byte, entry in zip(_FIRST_BYTES[low : low + len(block)], block, strict=True):
-                if len(entry) != size:
-                    size = len(entry)
-                    sizes = pack_sizes(command_size + 4 + size, command_size) + before
-                parts += (sizes, first_byte, after, entry)
-            bytes_count += sum(map(len, block))
+            buffers += frame(before, after, entry_id, block)
             place += len(block)
-        return _buffers(parts, bytes_count), bytes_count
+        bytes_count = len(entries[0]) * len(entries) if is_same else sum(map(len, entries))
+        return buffers, bytes_count
 
     def _around_entry_id(self, ledger_id: int, entry_id: int) -> tuple[bytes, bytes]:
         """The command before and after the first byte of its entry id, the last 7 bits of that.
