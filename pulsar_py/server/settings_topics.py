@@ -276,7 +276,11 @@ class TopicSettings(Settings):
     )
 
     dispatcherMaxReadBatchSize: int = setting(
-        default=100, minimum=1, dynamic=True, category=DISPATCH, doc="Most entries of one read."
+        default=100,
+        minimum=1,
+        dynamic=True,
+        category=DISPATCH,
+        doc="Most entries of one read; four times as many for one consumer, if in memory.",
     )
     dispatcherMinReadBatchSize: int = setting(
         default=1,

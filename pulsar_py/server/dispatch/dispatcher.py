@@ -40,6 +40,10 @@ logger = logging.getLogger(__name__)
 MAX_BATCHES_A_TURN = 8
 """Batches read and sent before other work of the loop gets its turn."""
 
+BATCHES_TOGETHER = 4
+"""Batches read and sent as one where one consumer gets all and they are in memory: what a batch
+costs beside its entries, 0.9 µs for each of 100, is paid once."""
+
 
 class DispatchConsumer(Protocol):
     """What a dispatcher needs of a consumer (implemented by `topics.consumer.Consumer`)."""
@@ -210,6 +214,8 @@ class Dispatcher(ABC):
 class PersistentDispatcher(Dispatcher):
     """The read loop on a cursor."""
 
+    _batches_together = 1
+
     def __init__(self, host: DispatchHost) -> None:
         self._host = host
         self._cursor = host.cursor
@@ -239,7 +245,7 @@ class PersistentDispatcher(Dispatcher):
             return
         self._is_reading = True
         try:
-            for _ in range(MAX_BATCHES_A_TURN):
+            for _ in range(MAX_BATCHES_A_TURN // self._batches_together):
                 if not self._read_batch():
                     return
         finally:
@@ -290,12 +296,14 @@ class PersistentDispatcher(Dispatcher):
                 timer.cancel()
         self._retry = self._next_turn = None
 
-    def _read_next(self, limit: int) -> Sequence[Entry] | None:
+    def _read_next(self, wanted: int) -> Sequence[Entry] | None:
         """The next entries if they are in memory; [] means waiting, None a task that reads."""
         host = self._host
         max_bytes = host.settings.max_read_bytes
         max_position = host.max_read_position()
-        entries = self._cursor.read_cached(limit, max_bytes, max_position)
+        limit = min(wanted, self._read_batch_entries)
+        together = min(wanted, self._read_batch_entries * self._batches_together)
+        entries = self._cursor.read_cached(together, max_bytes, max_position)
         if entries is None:
             self._start_read(
                 partial(self._cursor.read, limit, max_bytes, max_position), self._on_entries_read

@@ -21,6 +21,7 @@ from pulsar_py.common.hashing import sticky_slot
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import (
+    BATCHES_TOGETHER,
     DispatchConsumer,
     DispatchHost,
     PersistentDispatcher,
@@ -39,6 +40,8 @@ from pulsar_py.wire.entry_summary import sticky_key
 
 class SingleActiveConsumerDispatcher(PersistentDispatcher):
     """Owned by a PersistentSubscription while its type is Exclusive or Failover."""
+
+    _batches_together = BATCHES_TOGETHER
 
     def __init__(self, host: DispatchHost, subscription_type: SubscriptionType) -> None:
         super().__init__(host)
@@ -162,7 +165,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
             return False
         average = consumer.average_messages_per_entry
         entries_count = permits if average <= 1 else ceil(permits / average)
-        entries = self._read_next(min(entries_count, self._read_batch_entries))
+        entries = self._read_next(entries_count)
         if not entries:
             return False
         self._on_entries_read(entries)

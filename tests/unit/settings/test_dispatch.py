@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from math import ceil
 
 import pytest
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.server.dispatch.dispatcher import BATCHES_TOGETHER
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.topics.consumer import Consumer
 from pulsar_py.testing.clock import VirtualClock
@@ -22,14 +24,23 @@ OF_C1, OF_C2 = "k0", "k1"  # Keys of consumers named c1 and c2.
 
 
 @pytest.mark.setting("dispatcherMaxReadBatchSize", "dispatcherMaxReadSizeBytes")
-@pytest.mark.parametrize("name", ["dispatcherMaxReadBatchSize", "dispatcherMaxReadSizeBytes"])
-async def test_how_much_one_read_takes(virtual_clock: VirtualClock, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind", "writes"),
+    [
+        ("dispatcherMaxReadBatchSize", EXCLUSIVE, 9 / BATCHES_TOGETHER),
+        ("dispatcherMaxReadBatchSize", SHARED, 9),
+        ("dispatcherMaxReadSizeBytes", EXCLUSIVE, 9),
+    ],
+)
+async def test_how_much_one_read_takes(
+    virtual_clock: VirtualClock, name: str, kind: SubscriptionType, writes: float
+) -> None:
     async with dispatching(virtual_clock, **{name: 1}) as topic:
-        await topic.publish_many(3)
+        await topic.publish_many(9)
         connection = FakeConnection()
-        await topic.consume(kind=EXCLUSIVE, permits=10, connection=connection)
+        await topic.consume(kind=kind, permits=10, connection=connection)
         await settle()
-        assert connection.writes_count == 3
+        assert connection.writes_count == ceil(writes)
 
 
 class FailingReads:
