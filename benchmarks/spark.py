@@ -3,12 +3,13 @@
     python -m benchmarks.spark [--rows 1000000] [--growth 1000000 3000000] [--rounds 3]
 
 One broker (`pulsar-py standalone`) holds topics of 1 KB messages, every one different, in batches
-of up to 1,000. Sessions of `local[1]` and `local[2]` take turns, each in a process of its own, and
-within each the loads do: the connector's rows into Spark's noop sink, the same rows from Parquet
-files by Spark's own reader, the same messages as tuples, and both topic and Parquet files into
-Parquet files. What counts are ratios within one run. CPU is that of the JVM, all its Python workers
-and, apart, of the broker. Before them, a topic of 1 MB messages is read, for the memory of the
-largest Python worker.
+of up to 1,000: random bytes, not compressed, and rows of a log (`log_rows`), which the producer
+compresses with LZ4, as Spark does Parquet files with Snappy. Sessions of `local[1]` and `local[2]`
+take turns, each in a process of its own, and within each the loads do: the connector's rows into
+Spark's noop sink, the same rows from Parquet files by Spark's own reader, the same messages as
+tuples, and both topic and Parquet files into Parquet files. What counts are ratios within one run.
+CPU is that of the JVM, all its Python workers and, apart, of the broker. Before them, a topic of
+1 MB messages is read, for the memory of the largest Python worker.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from benchmarks.log_rows import log_rows
 from benchmarks.targets import Target, start_ours
+from pulsar_py import CompressionType
 from pulsar_py.client import Client
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +43,10 @@ LARGE_COUNT = 400
 RETAINED = {"defaultRetentionSizeInMB": "-1", "defaultRetentionTimeInMinutes": "-1"}
 WORKER = "pyspark.daemon"
 BLOCK = 1000
+LOG = "log rows: "
+LOG_ROWS_COUNT = 20_000
+"""Different rows of a log; each message has a number before one of them."""
+NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Job:
 
     service_url: str
     admin_url: str
-    # Of topics `<prefix>-<partitions>-<rows>`.
+    # Of topics `<prefix>-<partitions>-<rows>`, and `<prefix>-log-1-<rows>`.
     prefix: str
     cores: int
     rows: int
@@ -84,14 +91,38 @@ def topic_of(prefix: str, partitions: int, rows: int) -> str:
     return f"persistent://public/default/{prefix}-{partitions}-{rows}"
 
 
+def log_prefix(prefix: str) -> str:
+    """Of the topic with rows of a log."""
+    return f"{prefix}-log"
+
+
 # --- filling -------------------------------------------------------------------------------------
 
 
-async def fill(url: str, topic: str, count: int, size: int) -> None:
-    """Publish messages of which no two are the same."""
-    noise = os.urandom(size + (1 << 20))
-    large = size >= LARGE_BYTES
+Payload: TypeAlias = Callable[[int], bytes]
+"""That of the message with a number."""
+
+
+def noise(size: int) -> Payload:
+    """Random bytes of which no two are the same."""
+    data = os.urandom(size + (1 << 20))
+    rest = size - NUMBER_BYTES
+    return lambda index: index.to_bytes(8) + data[(at := index * 97 % (1 << 20)) : at + rest]
+
+
+def log(size: int) -> Payload:
+    """Rows of a log, each behind its number."""
+    rows = log_rows(LOG_ROWS_COUNT, size - NUMBER_BYTES)
+    return lambda index: b"%08d" % index + rows[index % LOG_ROWS_COUNT]
+
+
+async def fill(
+    url: str, topic: str, count: int, payload: Payload, compression: CompressionType
+) -> None:
+    """Publish messages."""
+    large = len(payload(0)) >= LARGE_BYTES
     options: dict[str, Any] = {  # Any: keyword arguments
+        "compression_type": compression,
         "batching_enabled": not large,
         "batching_max_messages": BLOCK,
         "batching_max_allowed_size_in_bytes": 1 << 20,
@@ -103,9 +134,7 @@ async def fill(url: str, topic: str, count: int, size: int) -> None:
         for first in range(0, count, block):
             under_way.append(
                 [
-                    producer.send_nowait(
-                        index.to_bytes(8) + noise[(at := index * 97 % (1 << 20)) : at + size - 8]
-                    )
+                    producer.send_nowait(payload(index))
                     for index in range(first, min(first + block, count))
                 ]
             )
@@ -201,12 +230,14 @@ class Session:
     def stop(self) -> None:
         self._spark.stop()
 
-    def _topic(self, partitions: int, rows: int, form: str = "pulsar", **options: str) -> Any:
+    def _topic(
+        self, partitions: int, rows: int, form: str = "pulsar", *, prefix: str = "", **options: str
+    ) -> Any:
         job = self._job
         given = {
             "service.url": job.service_url,
             "admin.url": job.admin_url,
-            "topic": topic_of(job.prefix, partitions, rows),
+            "topic": topic_of(prefix or job.prefix, partitions, rows),
         }
         return self._spark.read.format(form).options(**(given | options)).load()
 
@@ -221,6 +252,16 @@ class Session:
     def _drain(self, load: str, rows: int, frame: Any) -> None:
         self._measure(load, rows, frame.write.format("noop").mode("overwrite").save)
 
+    def _beside_parquet(self, kind: str, topic: Any, path: str) -> None:
+        rows = self._job.rows
+        self._measure(f"{kind}topic to parquet", rows, lambda: topic.write.parquet(path))
+        self._drain(f"{kind}parquet", rows, self._spark.read.parquet(path))
+        stored = self._spark.read.parquet(path)
+        self._measure(
+            f"{kind}parquet to parquet", rows, lambda: stored.write.parquet(f"{path}-again")
+        )
+        self._drain(f"{kind}arrow", rows, topic)
+
     def run(self) -> None:
         """All loads; the first read of each kind warms up."""
         job = self._job
@@ -230,16 +271,9 @@ class Session:
         self._topic(1, job.rows).limit(10).write.format("noop").mode("overwrite").save()
         for number in range(job.rounds):
             frame = self._topic(1, job.rows)
-            path = f"{parquet}-{number}"
-            self._measure("topic to parquet", job.rows, lambda: frame.write.parquet(path))  # noqa: B023 - called at once
-            self._drain("parquet", job.rows, self._spark.read.parquet(path))
-            stored = self._spark.read.parquet(path)
-            self._measure(
-                "parquet to parquet",
-                job.rows,
-                lambda: stored.write.parquet(f"{path}-again"),  # noqa: B023 - called at once
-            )
-            self._drain("arrow", job.rows, frame)
+            self._beside_parquet("", frame, f"{parquet}-{number}")
+            rows_of_log = self._topic(1, job.rows, prefix=log_prefix(job.prefix))
+            self._beside_parquet(LOG, rows_of_log, f"{parquet}-log-{number}")
             self._drain("arrow, value alone", job.rows, frame.select("value"))
             self._drain("arrow, columns=__key", job.rows, self._topic(1, job.rows, columns="__key"))
             self._drain("tuples", job.rows, self._topic(1, job.rows, "pulsar-tuples"))
@@ -281,16 +315,18 @@ def medians(figures: list[Figures]) -> list[Figures]:
 
 def print_table(figures: list[Figures]) -> None:
     """Loads by cores, and the ratios that have an aim."""
-    print(f"{'load':<26}{'cores':>6}{'rows':>10}{'rows/s':>10}{'rows/cpu-s':>12}{'MB/worker':>11}")
+    print(f"{'load':<30}{'cores':>6}{'rows':>10}{'rows/s':>10}{'rows/cpu-s':>12}{'MB/worker':>11}")
     for each in medians(figures):
         print(
-            f"{each.load:<26}{each.cores:>6}{each.rows:>10}{each.rows_per_second:>10,.0f}"
+            f"{each.load:<30}{each.cores:>6}{each.rows:>10}{each.rows_per_second:>10,.0f}"
             f"{each.rows_per_cpu_second:>12,.0f}{each.worker_megabytes:>11.0f}"
         )
     for cores in sorted({each.cores for each in figures}):
         for load, other, aim in (
             ("arrow", "parquet", 0.7),
             ("topic to parquet", "parquet to parquet", 0.7),
+            (f"{LOG}arrow", f"{LOG}parquet", 0.7),
+            (f"{LOG}topic to parquet", f"{LOG}parquet to parquet", 0.7),
             ("arrow", "tuples", 1.7),
         ):
             ratio = ratio_of(figures, cores, load, other)
@@ -311,14 +347,19 @@ def measure(target: Target, directory: Path, arguments: argparse.Namespace) -> l
     prefix = f"spark-{time.time_ns()}"
     url = f"pulsar://{target.host}:{target.port}"
     admin_url = f"http://{target.host}:{target.web_port}"
+    plain = CompressionType.NONE
     for rows in {arguments.rows, *arguments.growth}:
         print(f"filling {rows} rows", file=sys.stderr, flush=True)
-        asyncio.run(fill(url, topic_of(prefix, 1, rows), rows, ROW_BYTES))
+        asyncio.run(fill(url, topic_of(prefix, 1, rows), rows, noise(ROW_BYTES), plain))
+    rows_of_log = topic_of(log_prefix(prefix), 1, arguments.rows)
+    asyncio.run(fill(url, rows_of_log, arguments.rows, log(ROW_BYTES), CompressionType.LZ4))
     two = topic_of(prefix, 2, arguments.rows)
     create_partitioned(target, two, 2)
     for index in range(2):
-        asyncio.run(fill(url, f"{two}-partition-{index}", arguments.rows // 2, ROW_BYTES))
-    asyncio.run(fill(url, topic_of(prefix, 0, LARGE_COUNT), LARGE_COUNT, LARGE_BYTES))
+        part = f"{two}-partition-{index}"
+        asyncio.run(fill(url, part, arguments.rows // 2, noise(ROW_BYTES), plain))
+    large = topic_of(prefix, 0, LARGE_COUNT)
+    asyncio.run(fill(url, large, LARGE_COUNT, noise(LARGE_BYTES), plain))
     figures: list[Figures] = []
     for cores in arguments.cores:
         growth = tuple(arguments.growth) if cores == max(arguments.cores) else ()
