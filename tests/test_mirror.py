@@ -9,6 +9,7 @@ from tests.package_source import PACKAGE, ROOT, modules
 UNIT = ROOT / "tests" / "unit"
 
 COVERED_ELSEWHERE = {
+    "common/buffer.py": "the name of a type",
     "common/clock.py": "an edge of three lines; virtual time stands in for it everywhere",
     "metadata/store.py": "an interface; tests/contracts has one suite for all implementations",
     "server/dispatch/client_connection.py": "an interface",

@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from pulsar_py.client.message import EntryKey, ReceivedEntry
-from pulsar_py.client.recent import remember
 from pulsar_py.common.ack_set import full_bits
 from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.recent import remember
 
 __all__ = [
     "AcknowledgmentsGroupingTracker",

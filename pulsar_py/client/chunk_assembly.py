@@ -29,7 +29,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from pulsar_py.client.message import EntryKey
-from pulsar_py.client.recent import remember
+from pulsar_py.common.recent import remember
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 
 __all__ = ["MAX_CHUNKED_MESSAGE_BYTES", "Chunk", "ChunkAssembly", "ChunkListener", "ChunkOutcome"]

@@ -49,15 +49,11 @@ class ReadCache:
         self._firsts: dict[int, list[int]] = {}
         # By the key of a run that is here: the entry to report when it is found.
         self._marks: dict[RunKey, int] = {}
-        # Of those, the ones that stand for a stretch that nobody has asked for.
-        self._unread: set[RunKey] = set()
+        # Of those, the ones that stand for what nobody has asked for, with its bytes.
+        self._unread: dict[RunKey, int] = {}
+        self.unread_bytes = 0
         self.size_bytes = 0
         self.on_mark: OnMark | None = None
-
-    @property
-    def unread_count(self) -> int:
-        """Stretches that were fetched ahead, are here, and were not found by anybody."""
-        return len(self._unread)
 
     def put(
         self, ledger_id: int, runs: Sequence[tuple[int, Sequence[bytes]]], size_bytes: int
@@ -82,18 +78,23 @@ class ReadCache:
             self._forget(next(iter(self._stretches)))
 
     def mark(
-        self, ledger_id: int, first_entry_id: int, next_entry_id: int, *, is_unread: bool = False
+        self, ledger_id: int, first_entry_id: int, next_entry_id: int, *, unread_bytes: int = 0
     ) -> None:
-        """Report `next_entry_id` when that run is found, if it is here; `is_unread` counts it."""
+        """Report `next_entry_id` when that run is found, if it is here.
+
+        `unread_bytes` counts in `ReadCache.unread_bytes` until then: what was fetched with the run
+        for somebody who has not come to it yet.
+        """
         key = (ledger_id, first_entry_id)
         if key in self._runs:
             self._marks[key] = next_entry_id
-            if is_unread:
-                self._unread.add(key)
+            self._set_unread(key, unread_bytes)
 
-    def has(self, ledger_id: int, entry_id: int) -> bool:
-        """Whether an entry is here; does not count as a use."""
-        return self._key_of(ledger_id, entry_id) is not None
+    def end_of(self, ledger_id: int, entry_id: int) -> int:
+        """The next entry, from `entry_id` on, that is not here; does not count as a use."""
+        while (key := self._key_of(ledger_id, entry_id)) is not None:
+            entry_id = key[1] + len(self._runs[key][0])
+        return entry_id
 
     def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[bytes], int] | None:
         """Entries of which one is `entry_id`, and its place among them."""
@@ -104,10 +105,15 @@ class ReadCache:
         self._stretches.move_to_end(stretch)
         if key in self._marks:
             next_entry_id = self._marks.pop(key)
-            self._unread.discard(key)
+            self._set_unread(key, 0)
             if self.on_mark is not None:
                 self.on_mark(ledger_id, next_entry_id)
         return run, entry_id - key[1]
+
+    def _set_unread(self, key: RunKey, size_bytes: int) -> None:
+        self.unread_bytes += size_bytes - self._unread.pop(key, 0)
+        if size_bytes:
+            self._unread[key] = size_bytes
 
     def _key_of(self, ledger_id: int, entry_id: int) -> tuple[int, int] | None:
         """Of the run that holds an entry."""
@@ -131,7 +137,7 @@ class ReadCache:
         for key in stretch.keys:
             del self._runs[key]
             self._marks.pop(key, None)
-            self._unread.discard(key)
+            self._set_unread(key, 0)
             ledger_id, first_entry_id = key
             firsts = self._firsts[ledger_id]
             del firsts[bisect_right(firsts, first_entry_id) - 1]

@@ -1,12 +1,14 @@
 """RunReader: brings runs of entries from the entry logs into the read cache (edge).
 
 A miss loads a *stretch*: the run that holds the entry and the neighbours that follow it in the log.
-Whoever comes to the last run of such a stretch reads in order, and gets what follows loaded while
-it is busy with what it has; from then on it finds the next stretch in memory each time it has used
-up one, as long as it keeps reading and there is room. Reads of neighbours are one read of the file.
+Whoever comes to the last run of such a stretch reads in order, and gets what follows fetched while
+it is busy with what it has: as much as the settings say, in as many stretches as that lies in. When
+it begins with that, the next fetch begins: it takes some turns of a busy loop, however fast the
+disk is. Of many who read at a time each gets half of the room there is. Reads of neighbours are one
+read of the file.
 
-What always holds: each run is checked before it is cached; at most one stretch a ledger is fetched
-ahead at a time, and what was fetched ahead and not yet wanted fills at most half of the cache.
+What always holds: each run is checked before it is cached; at most one fetch a ledger is under way,
+and what was fetched ahead and not yet wanted fills at most half of the cache.
 
 Source: the read-ahead of DbLedgerStorage in Apache BookKeeper.
 """
@@ -15,22 +17,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
 
 from pulsar_py.common.errors import CorruptDataError, StorageError
+from pulsar_py.common.recent import remember
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.storage.entry_log import EntryLogReaders, log_path
 from pulsar_py.storage.entry_log_format import decode_run
 from pulsar_py.storage.index import FoundRun, Index
 from pulsar_py.storage.read_cache import ENTRY_OVERHEAD_BYTES, RUN_OVERHEAD_BYTES, ReadCache
-from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.storage.settings import MIB, BookieSettings
 
 logger = logging.getLogger(__name__)
 
 READ_ATTEMPTS_COUNT = 3
 
+STRETCH_BYTES = 2 * MIB
+"""What is fetched ahead is read in pieces of at most that, save where one run is larger."""
+
 FETCHES_COUNT = 2
-"""Stretches fetched ahead at a time, of all ledgers: a thread is left for everybody else."""
+"""Stretches read ahead at a time, of all ledgers: a thread is left for everybody else."""
+
+STRETCHES_COUNT = 32
+"""Most stretches of one fetch: where topics take turns, each run lies by itself."""
+
+ENDS_COUNT = 256
+"""Ledgers of which it is known where their last miss ended."""
+
+SMALLEST_PART = 8
+"""Less than such a part of what the settings say is not worth a fetch's turns of the loop."""
 
 
 class RunReader:
@@ -47,11 +63,13 @@ class RunReader:
         self._readers = readers
         self._cache = cache
         self._ahead_bytes = settings.fetch_ahead_bytes
+        self._smallest_bytes = settings.fetch_ahead_bytes // SMALLEST_PART
         self._cache_bytes = settings.read_cache_bytes
-        # Stretches fetched ahead that nobody has come to yet.
-        self._unread_limit_count = (
-            settings.read_cache_bytes // (2 * self._ahead_bytes) if self._ahead_bytes else 0
-        )
+        # What fetches that are under way will bring.
+        self._coming_bytes = 0
+        self._reading = asyncio.Semaphore(FETCHES_COUNT)
+        # By ledger, the entry behind what the last miss brought: who wants that reads in order.
+        self._ends: OrderedDict[int, int] = OrderedDict()
         self._tasks = TaskOwner("run reader")
         # By ledger, what is being fetched ahead.
         self._fetches: dict[int, asyncio.Task[None]] = {}
@@ -77,6 +95,9 @@ class RunReader:
         runs, entries = await self._load(ledger_id, entry_id, ahead_bytes)
         if len(runs) > 1:
             self._cache.mark(ledger_id, runs[-1][0], _end(runs))
+        elif self._ends.get(ledger_id) == entry_id:
+            self._fetch_ahead(ledger_id, _end(runs))
+        remember(self._ends, ledger_id, _end(runs), ENDS_COUNT)
         return entries, entry_id - runs[0][0]
 
     async def _load(
@@ -90,14 +111,16 @@ class RunReader:
                 raise CorruptDataError(f"ledger {ledger_id}: entry {entry_id} is not in the index")
             runs = _fitting(runs, self._cache_bytes)
             path = log_path(runs[0][1].log_id)
-            first = runs[0][1]
-            length = sum(location.length for _, location in runs)
             try:
-                data = await self._readers.read(first.log_id, first.offset, length)
+                data = await self._read(runs)
             except FileNotFoundError:
                 continue  # Compacted since the index was asked; it knows the new place.
             return runs, self._decode(ledger_id, runs, data)
         raise CorruptDataError(f"{path}: missing; it has entry {entry_id} of ledger {ledger_id}")
+
+    async def _read(self, runs: list[FoundRun]) -> bytes:
+        first = runs[0][1]
+        return await self._readers.read(first.log_id, first.offset, _size_bytes(runs))
 
     def _decode(self, ledger_id: int, runs: list[FoundRun], data: bytes) -> Sequence[bytes]:
         """Check the runs of a stretch and cache them; the entries of the first."""
@@ -118,28 +141,56 @@ class RunReader:
 
     def _fetch_ahead(self, ledger_id: int, entry_id: int) -> None:
         """Somebody reads in order and will soon want `entry_id`: fetch it, if there is room."""
+        unread_bytes = self._cache.unread_bytes + self._coming_bytes
+        size_bytes = min(self._ahead_bytes, (self._cache_bytes // 2 - unread_bytes) // 2)
         if (
             not self._is_closed
             and ledger_id not in self._fetches
-            and len(self._fetches) < FETCHES_COUNT
-            and len(self._fetches) + self._cache.unread_count < self._unread_limit_count
+            and size_bytes > self._smallest_bytes
         ):
-            work = self._fetch(ledger_id, entry_id)
+            work = self._fetch(ledger_id, entry_id, size_bytes)
             self._fetches[ledger_id] = self._tasks.spawn(work, "fetch ahead")
+            self._coming_bytes += size_bytes
 
-    async def _fetch(self, ledger_id: int, entry_id: int) -> None:
+    async def _fetch(self, ledger_id: int, entry_id: int, size_bytes: int) -> None:
+        """Cache about `size_bytes` of what follows `entry_id` and is not here."""
+        end = self._cache.end_of(ledger_id, entry_id)
         try:
-            if self._cache.has(ledger_id, entry_id):
-                return
-            if not await self._index.find_runs(ledger_id, entry_id, 0):
-                return  # The ledger's end, or what is still in the write cache.
-            runs, _ = await self._load(ledger_id, entry_id, self._ahead_bytes)
-            self._cache.mark(ledger_id, runs[0][0], _end(runs), is_unread=True)
-        except StorageError:
-            # Whoever needs the entry reads it again, and is told.
+            stretches = await self._find(ledger_id, end, size_bytes)
+            reads = map(self._read_in_turn, stretches)
+            datas = await asyncio.gather(*reads, return_exceptions=True)  # returns when all ended
+            for runs, data in zip(stretches, datas, strict=True):
+                if isinstance(data, BaseException):
+                    raise data
+                self._decode(ledger_id, runs, data)
+        except (StorageError, FileNotFoundError):
+            # Whoever needs the entries reads them again, and is told.
             logger.debug("fetching ahead failed", exc_info=True)
+            return
         finally:
             del self._fetches[ledger_id]
+            self._coming_bytes -= size_bytes
+        if stretches:
+            first, end = stretches[0][0][0], _end(stretches[-1])
+            unread_bytes = sum(map(_size_bytes, stretches))
+            self._cache.mark(ledger_id, first, end, unread_bytes=unread_bytes)
+
+    async def _find(self, ledger_id: int, entry_id: int, size_bytes: int) -> list[list[FoundRun]]:
+        """Stretches from `entry_id` on: none at the ledger's end, nor of the write cache's."""
+        stretches: list[list[FoundRun]] = []
+        while size_bytes > self._smallest_bytes and len(stretches) < STRETCHES_COUNT:
+            wanted = min(size_bytes, STRETCH_BYTES)
+            runs = await self._index.find_runs(ledger_id, entry_id, wanted)
+            if not runs:
+                break
+            stretches.append(runs)
+            size_bytes -= _size_bytes(runs)
+            entry_id = _end(runs)
+        return stretches
+
+    async def _read_in_turn(self, runs: list[FoundRun]) -> bytes:
+        async with self._reading:
+            return await self._read(runs)
 
     async def close(self) -> None:
         """Return when nothing is being fetched any more."""
@@ -154,6 +205,10 @@ def _fitting(runs: list[FoundRun], limit_bytes: int) -> list[FoundRun]:
         if limit_bytes < 0:
             return runs[: max(count, 1)]
     return runs
+
+
+def _size_bytes(runs: list[FoundRun]) -> int:
+    return sum(location.length for _, location in runs)
 
 
 def _end(runs: list[FoundRun]) -> int:

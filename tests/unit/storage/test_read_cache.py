@@ -69,7 +69,7 @@ def test_of_a_stretch_only_what_is_new_is_taken() -> None:
     cache.put(1, [(0, run()), (10, run())], 20_000)
     cache.forget_ledger(1)
     assert cache.size_bytes == 0
-    assert not cache.has(1, 10)
+    assert cache.end_of(1, 10) == 10
 
 
 def test_what_is_too_big_is_not_kept_and_nothing_twice() -> None:
@@ -100,22 +100,32 @@ def test_the_first_who_finds_a_marked_run_is_reported() -> None:
     cache, reported = ReadCache(100_000), []
     cache.on_mark = lambda *news: reported.append(news)
     put(cache, 0, run())
-    cache.mark(1, 0, 40, is_unread=True)
-    cache.mark(1, 99, 40, is_unread=True)
+    cache.mark(1, 0, 40, unread_bytes=7)
+    cache.mark(1, 0, 40, unread_bytes=9)
+    cache.mark(1, 99, 40, unread_bytes=7)
 
-    assert cache.has(1, 5)
-    assert not cache.has(1, 10)
-    assert (cache.unread_count, reported) == (1, [])
+    assert (cache.unread_bytes, reported) == (9, [])
     cache.find(1, 5)
     cache.find(1, 6)
-    assert (cache.unread_count, reported) == (0, [(1, 40)])
+    assert (cache.unread_bytes, reported) == (0, [(1, 40)])
+
+
+def test_where_what_is_here_ends() -> None:
+    cache = ReadCache(100_000)
+    for first in (0, 10, 30):
+        put(cache, first, run())
+
+    ends = {entry_id: cache.end_of(1, entry_id) for entry_id in (0, 9, 10, 19, 20, 30, 40)}
+
+    assert ends == {0: 20, 9: 20, 10: 20, 19: 20, 20: 20, 30: 40, 40: 40}
+    assert cache.end_of(2, 5) == 5
 
 
 def test_a_mark_goes_with_its_run() -> None:
     cache = ReadCache(11_500)
     put(cache, 0, run())
-    cache.mark(1, 0, 40, is_unread=True)
+    cache.mark(1, 0, 40, unread_bytes=7)
     put(cache, 10, run())
 
-    assert cache.unread_count == 0
+    assert cache.unread_bytes == 0
     assert cache.find(1, 0) is None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from operator import itemgetter
 
 import pytest
 
@@ -15,7 +16,7 @@ from pulsar_py.storage.index import Index, write_table
 from pulsar_py.storage.index_format import run_key
 from pulsar_py.storage.index_table import IndexTable
 from pulsar_py.storage.read_cache import ReadCache
-from pulsar_py.storage.run_reader import RunReader
+from pulsar_py.storage.run_reader import STRETCHES_COUNT, RunReader
 from pulsar_py.storage.settings import BookieSettings
 from tests.unit.storage.support import entry
 
@@ -72,20 +73,23 @@ class Logs:
         self.reader = RunReader(index, readers, self.cache, settings)
 
     @classmethod
-    async def filled(cls, ledgers: int = 1, settings: BookieSettings = SETTINGS) -> Logs:
+    async def filled(
+        cls, ledgers: int = 1, settings: BookieSettings = SETTINGS, *, by_turns: bool = False
+    ) -> Logs:
         logs = cls(settings)
         for directory in ("entries", "index"):
             await logs.disk.make_directory(directory)
         writer = await EntryLogWriter.create(logs.disk, 1)
         items = []
-        for ledger_id in range(1, ledgers + 1):
-            for first in range(0, RUN_ENTRIES * RUNS, RUN_ENTRIES):
-                entries = [entry(entry_id) for entry_id in range(first, first + RUN_ENTRIES)]
-                location = writer.add(encode_run(ledger_id, first, entries), RUN_ENTRIES)
-                items.append((run_key(ledger_id, first), location.encode()))
+        firsts = range(0, RUN_ENTRIES * RUNS, RUN_ENTRIES)
+        runs = [(ledger_id, first) for ledger_id in range(1, ledgers + 1) for first in firsts]
+        for ledger_id, first in sorted(runs, key=itemgetter(1)) if by_turns else runs:
+            entries = [entry(entry_id) for entry_id in range(first, first + RUN_ENTRIES)]
+            location = writer.add(encode_run(ledger_id, first, entries), RUN_ENTRIES)
+            items.append((run_key(ledger_id, first), location.encode()))
         await writer.sync()
         await writer.close()
-        await write_table(logs.disk, 1, items)
+        await write_table(logs.disk, 1, sorted(items))
         logs._index.tables.append(await IndexTable.open(logs.disk, 1, logs._index.cache))
         return logs
 
@@ -190,9 +194,45 @@ async def test_what_nobody_reads_does_not_fill_the_cache() -> None:
         await logs.read(RUN_ENTRIES * 2, ledger_id)
         await turns()
 
-    limit = SETTINGS.read_cache_bytes // (2 * SETTINGS.fetch_ahead_bytes)
-    assert 2 < logs.cache.unread_count <= limit
+    assert SETTINGS.read_cache_bytes / 3 < logs.cache.unread_bytes <= SETTINGS.read_cache_bytes / 2
     assert logs.cache.size_bytes <= SETTINGS.read_cache_bytes
+
+
+async def test_a_reader_that_goes_back_finds_what_follows_in_memory() -> None:
+    logs = await Logs.filled()
+    for _ in range(2):
+        for entry_id in range(0, RUN_ENTRIES * 12, RUN_ENTRIES):
+            await logs.read(entry_id)
+            await turns()
+
+    offsets = [offset for offset, _ in logs.disk.reads]
+    assert len(set(offsets)) == len(offsets)
+    await logs.reader.close()
+
+
+async def test_what_lies_in_pieces_is_fetched_together() -> None:
+    """Two ledgers by turns: no run has its neighbour behind it."""
+    logs = await Logs.filled(ledgers=2, by_turns=True)
+    hits = []
+    for entry_id in range(RUN_ENTRIES * RUNS):
+        hits.append(await logs.read(entry_id))
+        await turns()
+
+    # The second miss tells who reads in order.
+    assert [entry_id for entry_id, hit in enumerate(hits) if not hit] == [0, RUN_ENTRIES]
+    assert len(logs.disk.reads) == RUNS
+    await logs.reader.close()
+
+
+async def test_one_fetch_is_of_so_many_pieces_at_most() -> None:
+    settings = replace(SETTINGS, fetch_ahead_bytes=40_000, read_cache_bytes=400_000)
+    logs = await Logs.filled(ledgers=2, settings=settings, by_turns=True)
+    for entry_id in (0, RUN_ENTRIES):
+        await logs.read(entry_id)
+    await turns()
+
+    assert 2 < len(logs.disk.reads) <= 2 + STRETCHES_COUNT
+    await logs.reader.close()
 
 
 async def test_the_end_of_a_ledger_ends_it() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from pulsar_py.client.recent import remember
+from pulsar_py.common.recent import remember
 
 
 def test_the_oldest_goes_and_what_comes_again_is_new() -> None:
