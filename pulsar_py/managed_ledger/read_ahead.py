@@ -31,6 +31,8 @@ class ReadAhead:
     def keep_at_least(self, run: EntryRun, count: int) -> None:
         """Replace what is here; without room in the budget, keep only the first `count`."""
         self.clear()
+        # Bytes of its own: slices of a stretch would keep all of it, and nobody would count that.
+        run = EntryRun(run.ledger_id, run.first_entry_id, list(run.datas))
         sizes = list(map(len, run.datas))
         size = sum(sizes) + len(sizes) * ENTRY_OVERHEAD_BYTES
         self._largest_bytes = max(sizes, default=0)

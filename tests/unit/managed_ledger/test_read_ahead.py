@@ -1,5 +1,8 @@
 """ReadAhead: entries kept for the next reads, within the budget."""
 
+import sys
+
+from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
 from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.managed_ledger.read_ahead import ReadAhead
@@ -49,3 +52,18 @@ def test_without_room_only_what_was_asked_for_is_kept():
     assert texts(ahead.take(5, 3, 99, 100)) == ["3", "4"]
     assert ahead.take(5, 5, 99, 100) is None
     assert manager.used_bytes == 0
+
+
+def test_what_is_kept_keeps_no_more_than_is_counted():
+    stretch = bytes(1 << 20)
+    packed = PackedEntries(stretch, 0, 1 << 10, 1 << 10)
+    _, manager = ahead_with(0, 1)
+    ahead = ReadAhead(manager)
+    held = sys.getrefcount(stretch)
+
+    run = EntryRun(5, 0, packed[:3])
+    ahead.keep_at_least(run, 1)
+    del run, packed
+
+    assert sys.getrefcount(stretch) == held - 1
+    assert len(ahead.take(5, 0, 99, 1 << 20)) == 3
