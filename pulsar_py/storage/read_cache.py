@@ -49,7 +49,7 @@ class ReadCache:
         self._firsts: dict[int, list[int]] = {}
         # By the key of a run that is here: the entry to report when it is found.
         self._marks: dict[RunKey, int] = {}
-        # Of those, the ones that stand for what nobody has asked for, with its bytes.
+        # By the key of a run that is here: bytes that came with it and that nobody has asked for.
         self._unread: dict[RunKey, int] = {}
         self.unread_bytes = 0
         self.size_bytes = 0
@@ -77,18 +77,21 @@ class ReadCache:
         while self.size_bytes > self._limit_bytes:
             self._forget(next(iter(self._stretches)))
 
-    def mark(
-        self, ledger_id: int, first_entry_id: int, next_entry_id: int, *, unread_bytes: int = 0
-    ) -> None:
-        """Report `next_entry_id` when that run is found, if it is here.
-
-        `unread_bytes` counts in `ReadCache.unread_bytes` until then: what was fetched with the run
-        for somebody who has not come to it yet.
-        """
+    def mark(self, ledger_id: int, first_entry_id: int, next_entry_id: int) -> bool:
+        """Report `next_entry_id` when that run is found; False if it isn't here."""
         key = (ledger_id, first_entry_id)
         if key in self._runs:
             self._marks[key] = next_entry_id
-            self._set_unread(key, unread_bytes)
+        return key in self._marks
+
+    def count_unread(self, ledger_id: int, first_entry_id: int, size_bytes: int) -> None:
+        """Count so many bytes in `unread_bytes` until that run is found, if it is here.
+
+        They were fetched with it for somebody who has not come to it yet.
+        """
+        key = (ledger_id, first_entry_id)
+        if key in self._runs:
+            self._set_unread(key, size_bytes)
 
     def end_of(self, ledger_id: int, entry_id: int) -> int:
         """The next entry, from `entry_id` on, that is not here; does not count as a use."""
@@ -103,9 +106,10 @@ class ReadCache:
             return None
         run, stretch = self._runs[key]
         self._stretches.move_to_end(stretch)
+        if key in self._unread:
+            self._set_unread(key, 0)
         if key in self._marks:
             next_entry_id = self._marks.pop(key)
-            self._set_unread(key, 0)
             if self.on_mark is not None:
                 self.on_mark(ledger_id, next_entry_id)
         return run, entry_id - key[1]

@@ -100,9 +100,11 @@ def test_the_first_who_finds_a_marked_run_is_reported() -> None:
     cache, reported = ReadCache(100_000), []
     cache.on_mark = lambda *news: reported.append(news)
     put(cache, 0, run())
-    cache.mark(1, 0, 40, unread_bytes=7)
-    cache.mark(1, 0, 40, unread_bytes=9)
-    cache.mark(1, 99, 40, unread_bytes=7)
+    assert cache.mark(1, 0, 40)
+    assert not cache.mark(1, 99, 40)
+    for size_bytes in (7, 9):
+        cache.count_unread(1, 0, size_bytes)
+        cache.count_unread(1, 99, size_bytes)
 
     assert (cache.unread_bytes, reported) == (9, [])
     cache.find(1, 5)
@@ -124,7 +126,8 @@ def test_where_what_is_here_ends() -> None:
 def test_a_mark_goes_with_its_run() -> None:
     cache = ReadCache(11_500)
     put(cache, 0, run())
-    cache.mark(1, 0, 40, unread_bytes=7)
+    cache.mark(1, 0, 40)
+    cache.count_unread(1, 0, 7)
     put(cache, 10, run())
 
     assert cache.unread_bytes == 0

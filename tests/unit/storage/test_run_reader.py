@@ -16,7 +16,7 @@ from pulsar_py.storage.index import Index, write_table
 from pulsar_py.storage.index_format import run_key
 from pulsar_py.storage.index_table import IndexTable
 from pulsar_py.storage.read_cache import ReadCache
-from pulsar_py.storage.run_reader import STRETCHES_COUNT, RunReader
+from pulsar_py.storage.run_reader import READS_COUNT, STRETCHES_COUNT, RunReader
 from pulsar_py.storage.settings import BookieSettings
 from tests.unit.storage.support import entry
 
@@ -33,6 +33,11 @@ class GatedDisk(MemoryDisk):
         self.gate.set()
         self.reads: list[tuple[int, int]] = []
         self.error: StorageError | None = None
+        self.damaged = b""
+
+    def damage(self, entry_id: int) -> None:
+        """Give something else where the log has that entry."""
+        self.damaged = entry(entry_id)
 
     async def open_read(self, path: str) -> ReadFile:
         file = await super().open_read(path)
@@ -54,7 +59,9 @@ class GatedFile(ReadFile):
         await self._disk.gate.wait()
         if self._disk.error is not None:
             raise self._disk.error
-        return await self._file.read_at(offset, length)
+        data = await self._file.read_at(offset, length)
+        damaged = self._disk.damaged
+        return data.replace(damaged, bytes(len(damaged))) if damaged else data
 
     async def close(self) -> None:
         await self._file.close()
@@ -221,6 +228,54 @@ async def test_what_lies_in_pieces_is_fetched_together() -> None:
     # The second miss tells who reads in order.
     assert [entry_id for entry_id, hit in enumerate(hits) if not hit] == [0, RUN_ENTRIES]
     assert len(logs.disk.reads) == RUNS
+    await logs.reader.close()
+
+
+async def test_nobody_waits_for_pieces_that_are_not_being_read_yet() -> None:
+    logs = await Logs.filled(ledgers=2, by_turns=True)
+    for entry_id in (0, RUN_ENTRIES):
+        await logs.read(entry_id)
+    logs.disk.gate.clear()
+    await turns()
+    begun = len(logs.disk.reads)
+    owner = TaskOwner("test")
+    last = owner.spawn(logs.reader.load(1, RUN_ENTRIES * 6, 0), "not begun")
+    first = owner.spawn(logs.reader.load(1, RUN_ENTRIES * 2, 0), "begun")
+    await turns()
+
+    assert begun == 2 + READS_COUNT
+    assert len(logs.disk.reads) == begun + 1
+    logs.disk.gate.set()
+    for loading, entry_id in ((last, 6), (first, 2)):
+        entries, place = await loading
+        assert entries[place] == entry(RUN_ENTRIES * entry_id)
+    await logs.reader.close()
+    offsets = [offset for offset, _ in logs.disk.reads]
+    assert len(set(offsets)) == len(offsets)
+
+
+async def test_a_reader_that_comes_before_all_of_a_fetch_is_there_gets_the_next_one_too() -> None:
+    logs = await Logs.filled(ledgers=2, by_turns=True)
+    hits = []
+    for entry_id in range(0, RUN_ENTRIES * RUNS, RUN_ENTRIES):
+        hits.append(await logs.read(entry_id))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    await logs.reader.close()
+
+    assert hits.count(True) > RUNS / 2
+    assert len(logs.disk.reads) == RUNS
+
+
+async def test_intact_runs_before_a_damaged_one_are_served() -> None:
+    logs = await Logs.filled()
+    logs.disk.damage(RUN_ENTRIES * 2)
+
+    assert not await logs.read(0)
+    assert await logs.read(RUN_ENTRIES)
+    with pytest.raises(CorruptDataError, match="checksum"):
+        await logs.read(RUN_ENTRIES * 2)
+    assert not await logs.read(RUN_ENTRIES * 3)
     await logs.reader.close()
 
 
