@@ -222,6 +222,7 @@ class PersistentDispatcher(Dispatcher):
         self._is_reading = False  # Inside read_more; what is called from there may call it again.
         self._epoch = 0  # Reads begun in an earlier one are dropped.
         self._is_closed = False
+        self._read_this_turn = 0  # entries
         self._read_batch_entries = host.settings.max_read_batch_entries
         self._backoff_millis = 0  # Of the last failed read, 0 after success.
         self._retry: asyncio.TimerHandle | None = None  # Set while a failed read waits.
@@ -245,9 +246,13 @@ class PersistentDispatcher(Dispatcher):
             return
         self._is_reading = True
         try:
-            for _ in range(MAX_BATCHES_A_TURN // self._batches_together):
+            self._read_this_turn = 0
+            most = MAX_BATCHES_A_TURN * self._read_batch_entries
+            for _ in range(MAX_BATCHES_A_TURN):
                 if not self._read_batch():
                     return
+                if self._read_this_turn >= most:
+                    break
         finally:
             self._is_reading = False
         self._schedule_read(0)
@@ -310,6 +315,8 @@ class PersistentDispatcher(Dispatcher):
             )
         elif not entries:
             self._wait_for_entries(max_position)
+        else:
+            self._read_this_turn += len(entries)
         return entries
 
     @abstractmethod
