@@ -255,8 +255,8 @@ class Session:
     def _beside_parquet(self, kind: str, topic: Any, path: str) -> None:
         rows = self._job.rows
         self._measure(f"{kind}topic to parquet", rows, lambda: topic.write.parquet(path))
-        self._drain(f"{kind}parquet", rows, self._spark.read.parquet(path))
         stored = self._spark.read.parquet(path)
+        self._drain(f"{kind}parquet", rows, stored)
         self._measure(
             f"{kind}parquet to parquet", rows, lambda: stored.write.parquet(f"{path}-again")
         )
