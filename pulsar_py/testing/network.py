@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar, cast
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.testing.clock import VirtualTimeLoop
 
 T = TypeVar("T")
@@ -211,7 +212,7 @@ class MemoryTransport(asyncio.Transport):
 
     # --- writing ---------------------------------------------------------------------------
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
+    def write(self, data: Buffer) -> None:
         """Queue bytes; they arrive a latency later, unless the window is full."""
         if self._is_eof_written:
             raise RuntimeError("Cannot call write() after write_eof()")
