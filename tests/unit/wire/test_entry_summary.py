@@ -146,7 +146,7 @@ def test_many_are_plain_if_each_is(packs: bool) -> None:  # noqa: FBT001
     )
     shape = PlainShape()
     runs = [[], [PLAIN], [PLAIN] * 40, [PLAIN, other] * 3, [other] * 2, [PLAIN, b""], [b"", b""]]
-    runs += [[*[PLAIN] * place, entry, *[PLAIN] * 3] for place in range(4) for entry in (batch,)]
+    runs += [[*[PLAIN] * place, batch, *[PLAIN] * 3] for place in range(4)]
     runs += [
         [PLAIN, PLAIN[:9], PLAIN + bytes(shape.end)],
         [PLAIN] * 300,
