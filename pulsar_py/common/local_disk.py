@@ -31,7 +31,7 @@ from pulsar_py.common.disk import AppendFile, Disk, OnSynced, ReadFile
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
 
 LOCK_NAME = "LOCK"
-POOL_THREADS_COUNT = 3
+POOL_THREADS_COUNT = 4
 BUFFERS_PER_CALL = 1024
 """IOV_MAX on Linux: how many buffers one call writes at most."""
 

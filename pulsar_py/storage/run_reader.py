@@ -2,13 +2,13 @@
 
 A miss loads a *stretch*: the run that holds the entry and the neighbours that follow it in the log.
 Whoever comes to the last run of such a stretch reads in order, and gets what follows fetched while
-it is busy with what it has: as much as the settings say, in as many stretches as that lies in. When
-it begins with that, the next fetch begins: it takes some turns of a busy loop, however fast the
-disk is. Of many who read at a time each gets half of the room there is. Reads of neighbours are one
-read of the file.
+it is busy with what it has: a *window* of pieces, each a stretch, of as much as the settings say.
+Whenever the reader begins with a piece, the window moves on by one; so there is always as much on
+its way as a busy loop and the disk's threads need to hand things over. Of many who read at a time
+each gets half of the room there is.
 
-What always holds: each run is checked before it is cached; at most one fetch a ledger is under way,
-and what was fetched ahead and not yet wanted fills at most half of the cache.
+What always holds: each run is checked before it is cached, and what was fetched ahead and not yet
+wanted fills at most three quarters of the cache.
 
 Source: the read-ahead of DbLedgerStorage in Apache BookKeeper.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 
 from pulsar_py.common.errors import CorruptDataError, StorageError
@@ -35,51 +35,70 @@ logger = logging.getLogger(__name__)
 READ_ATTEMPTS_COUNT = 3
 
 STRETCH_BYTES = 2 * MIB
-"""What is fetched ahead is read in pieces of at most that, save where one run is larger."""
+"""A piece has at most that, and a quarter of a window, save where one run is larger."""
 
-READS_COUNT = 2
-"""Stretches read ahead at a time, of all ledgers: a thread is left for everybody else."""
+READS_COUNT = 3
+"""Pieces read ahead at a time, of all ledgers: a thread is left for everybody else."""
 
-FETCHES_COUNT = 4
+READERS_COUNT = 4
 """Ledgers for which something is fetched ahead at a time."""
 
-STRETCHES_COUNT = 32
-"""Most stretches of one fetch: where topics take turns, each run lies by itself."""
+PIECES_COUNT = 32
+"""Most pieces of a window: where topics take turns, each run lies by itself."""
 
-ENDS_COUNT = 256
-"""Ledgers of which it is known where their last miss ended."""
+LEDGERS_COUNT = 256
+"""Ledgers of which it is known where their last miss ended, and their window."""
 
 SMALLEST_PART = 8
 """Less than such a part of what the settings say is not worth a fetch's turns of the loop."""
 
 
 class _Piece:
-    """One stretch of a fetch."""
+    """One stretch of a window."""
 
-    __slots__ = ("done", "has_begun", "runs")
+    __slots__ = ("done", "end", "first", "has_begun", "runs", "size_bytes")
 
     def __init__(self, runs: list[FoundRun], done: asyncio.Future[None]) -> None:
         self.runs = runs
+        self.first = runs[0][0]
+        self.end = _end(runs)
+        self.size_bytes = _size_bytes(runs)
         self.has_begun = False
         self.done = done  # what of it could be cached is
 
 
-class _Fetch:
-    """What is being fetched ahead of one ledger's reader."""
+class _Window:
+    """What was asked for ahead of one ledger's reader, in order; it has not begun with any."""
 
-    __slots__ = ("is_marked", "next_entry_id", "pieces")
+    __slots__ = ("coming_count", "end", "first", "is_finding", "pieces", "size_bytes")
 
-    def __init__(self) -> None:
-        self.pieces: list[_Piece] = []
-        self.is_marked = False
-        # Set when the reader has come to it before all of it was there.
-        self.next_entry_id: int | None = None
+    def __init__(self, entry_id: int) -> None:
+        self.first = self.end = entry_id
+        self.pieces: deque[_Piece] = deque()
+        self.size_bytes = 0
+        self.is_finding = False
+        self.coming_count = 0
 
-    def begun(self, entry_id: int) -> asyncio.Future[None] | None:
-        """What to wait for where the read that brings an entry has begun."""
+    def add(self, piece: _Piece) -> None:
+        """Ask for what follows, too."""
+        self.pieces.append(piece)
+        self.size_bytes += piece.size_bytes
+        self.end = piece.end
+
+    def slide(self, entry_id: int) -> bool:
+        """The reader has what is before `entry_id`; False if that is not of this window."""
+        if not self.first <= entry_id <= self.end:
+            return False
+        while self.pieces and self.pieces[0].end <= entry_id:
+            self.size_bytes -= self.pieces.popleft().size_bytes
+        self.first = self.pieces[0].first if self.pieces else self.end
+        return True
+
+    def piece_with(self, entry_id: int) -> _Piece | None:
+        """The one that brings an entry."""
         for piece in self.pieces:
-            if piece.has_begun and piece.runs[0][0] <= entry_id < _end(piece.runs):
-                return piece.done
+            if piece.first <= entry_id < piece.end:
+                return piece
         return None
 
 
@@ -97,15 +116,17 @@ class RunReader:
         self._readers = readers
         self._cache = cache
         self._ahead_bytes = settings.fetch_ahead_bytes
+        self._piece_bytes = min(STRETCH_BYTES, settings.fetch_ahead_bytes // 4)
         self._smallest_bytes = settings.fetch_ahead_bytes // SMALLEST_PART
         self._cache_bytes = settings.read_cache_bytes
-        # What fetches that are under way will bring.
+        # What reads that are under way will bring, and windows that have such.
         self._coming_bytes = 0
+        self._coming_windows_count = 0
         self._reading = asyncio.Semaphore(READS_COUNT)
         # By ledger, the entry behind what the last miss brought: who wants that reads in order.
         self._ends: OrderedDict[int, int] = OrderedDict()
+        self._windows: OrderedDict[int, _Window] = OrderedDict()
         self._tasks = TaskOwner("run reader")
-        self._fetches: dict[int, _Fetch] = {}
         self._is_closed = False
         cache.on_mark = self._fetch_ahead
 
@@ -119,18 +140,21 @@ class RunReader:
         Raises:
             CorruptDataError: The run is damaged or missing.
         """
-        fetch = self._fetches.get(ledger_id)
-        if fetch is not None and (done := fetch.begun(entry_id)) is not None:
-            await asyncio.shield(done)
-            found = self._cache.find(ledger_id, entry_id)
-            if found is not None:
-                return found
+        window = self._windows.get(ledger_id)
+        if window is not None and (piece := window.piece_with(entry_id)) is not None:
+            if piece.done.done():
+                del self._windows[ledger_id]  # It gave way before it was wanted, or failed.
+            elif piece.has_begun:
+                await asyncio.shield(piece.done)
+                found = self._cache.find(ledger_id, entry_id)
+                if found is not None:
+                    return found
         runs, entries = await self._load(ledger_id, entry_id, ahead_bytes)
         if len(runs) > 1:
             self._cache.mark(ledger_id, runs[-1][0], _end(runs))
         elif self._ends.get(ledger_id) == entry_id:
             self._fetch_ahead(ledger_id, _end(runs))
-        remember(self._ends, ledger_id, _end(runs), ENDS_COUNT)
+        remember(self._ends, ledger_id, _end(runs), LEDGERS_COUNT)
         return entries, entry_id - runs[0][0]
 
     async def _load(
@@ -178,70 +202,74 @@ class RunReader:
         return checked
 
     def _fetch_ahead(self, ledger_id: int, entry_id: int) -> None:
-        """Somebody reads in order and will soon want `entry_id`: fetch it, if there is room."""
-        fetch = self._fetches.get(ledger_id)
-        if fetch is not None:
-            fetch.next_entry_id = entry_id
-            return
-        unread_bytes = self._cache.unread_bytes + self._coming_bytes
-        size_bytes = min(self._ahead_bytes, (self._cache_bytes // 2 - unread_bytes) // 2)
+        """Somebody reads in order and will soon want `entry_id`: move the window there."""
+        window = self._windows.get(ledger_id)
+        if window is None or not window.slide(entry_id):
+            window = _Window(self._cache.end_of(ledger_id, entry_id))
+        remember(self._windows, ledger_id, window, LEDGERS_COUNT)
+        self._extend(ledger_id, window)
+
+    def _extend(self, ledger_id: int, window: _Window) -> None:
+        """Ask for one piece more, if there is room."""
+        room_bytes = self._cache_bytes * 3 // 4 - self._cache.unread_bytes - self._coming_bytes
+        size_bytes = min(self._piece_bytes, self._ahead_bytes - window.size_bytes, room_bytes // 2)
         if (
             not self._is_closed
-            and len(self._fetches) < FETCHES_COUNT
+            and not window.is_finding
+            and self._windows.get(ledger_id) is window
+            and len(window.pieces) < PIECES_COUNT
             and size_bytes > self._smallest_bytes
+            and (window.coming_count or self._coming_windows_count < READERS_COUNT)
         ):
-            fetch = self._fetches[ledger_id] = _Fetch()
-            self._coming_bytes += size_bytes
-            self._tasks.spawn(self._fetch(fetch, ledger_id, entry_id, size_bytes), "fetch ahead")
+            window.is_finding = True
+            self._tasks.spawn(self._fetch(ledger_id, window, size_bytes), "fetch ahead")
 
-    async def _fetch(self, fetch: _Fetch, ledger_id: int, entry_id: int, size_bytes: int) -> None:
-        """Cache about `size_bytes` of what follows `entry_id` and is not here."""
-        loop = asyncio.get_running_loop()
-        first = self._cache.end_of(ledger_id, entry_id)
+    async def _fetch(self, ledger_id: int, window: _Window, size_bytes: int) -> None:
+        """Bring about `size_bytes` of what follows a window, if anything does."""
+        self._coming_windows_count += not window.coming_count
+        window.coming_count += 1
+        self._coming_bytes += size_bytes
         try:
-            for runs in await self._find(ledger_id, first, size_bytes):
-                fetch.pieces.append(_Piece(runs, loop.create_future()))
-            await asyncio.gather(*(self._bring(fetch, ledger_id, each) for each in fetch.pieces))
-        except StorageError:
-            logger.debug("fetching ahead failed", exc_info=True)
-        finally:
-            del self._fetches[ledger_id]
-            self._coming_bytes -= size_bytes
-        if fetch.next_entry_id is not None:
-            self._fetch_ahead(ledger_id, fetch.next_entry_id)
-
-    async def _bring(self, fetch: _Fetch, ledger_id: int, piece: _Piece) -> None:
-        """Cache a stretch, unless somebody has done so meanwhile."""
-        runs, cache = piece.runs, self._cache
-        try:
-            async with self._reading:
-                if cache.end_of(ledger_id, runs[0][0]) >= _end(runs):
-                    return
-                piece.has_begun = True
-                data = await self._read(runs)
-            first = cache.end_of(ledger_id, runs[0][0])
-            self._decode(ledger_id, runs, data)
-            cache.count_unread(ledger_id, first, _size_bytes(runs))
-            if not fetch.is_marked:
-                fetch.is_marked = cache.mark(ledger_id, first, _end(fetch.pieces[-1].runs))
+            piece = await self._ask(ledger_id, window, size_bytes)
+            if piece is not None:
+                self._extend(ledger_id, window)
+                await self._bring(ledger_id, piece)
         except (StorageError, FileNotFoundError):
             # Whoever needs the entries reads them again, and is told.
             logger.debug("fetching ahead failed", exc_info=True)
         finally:
-            piece.done.set_result(None)
+            self._coming_bytes -= size_bytes
+            window.coming_count -= 1
+            self._coming_windows_count -= not window.coming_count
 
-    async def _find(self, ledger_id: int, entry_id: int, size_bytes: int) -> list[list[FoundRun]]:
-        """Stretches from `entry_id` on: none at the ledger's end, nor of the write cache's."""
-        stretches: list[list[FoundRun]] = []
-        while size_bytes > self._smallest_bytes and len(stretches) < STRETCHES_COUNT:
-            wanted = min(size_bytes, STRETCH_BYTES)
-            runs = await self._index.find_runs(ledger_id, entry_id, wanted)
-            if not runs:
-                break
-            stretches.append(runs)
-            size_bytes -= _size_bytes(runs)
-            entry_id = _end(runs)
-        return stretches
+    async def _ask(self, ledger_id: int, window: _Window, size_bytes: int) -> _Piece | None:
+        """Add what follows: None at the ledger's end, and where the write cache has the rest."""
+        try:
+            runs = await self._index.find_runs(ledger_id, window.end, size_bytes)
+        finally:
+            window.is_finding = False
+        if not runs:
+            return None
+        piece = _Piece(runs, asyncio.get_running_loop().create_future())
+        window.add(piece)
+        return piece
+
+    async def _bring(self, ledger_id: int, piece: _Piece) -> None:
+        """Cache a piece, unless somebody has done so meanwhile."""
+        cache = self._cache
+        try:
+            async with self._reading:
+                first = cache.end_of(ledger_id, piece.first)
+                if self._is_closed or first >= piece.end:
+                    return
+                piece.has_begun = True
+                data = await self._read(piece.runs)
+            first = cache.end_of(ledger_id, piece.first)
+            self._decode(ledger_id, piece.runs, data)
+            cache.count_unread(ledger_id, first, piece.size_bytes)
+            cache.mark(ledger_id, first, piece.end)
+        finally:
+            piece.done.set_result(None)
 
     async def close(self) -> None:
         """Return when nothing is being fetched any more."""

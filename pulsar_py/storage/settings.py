@@ -50,8 +50,8 @@ class BookieSettings:
     read_ahead_bytes: int = MIB
     """What a sequential reader's miss loads at once."""
 
-    fetch_ahead_bytes: int = 4 * MIB
-    """What is loaded for a reader that has nearly used up that, while it is busy with the rest."""
+    fetch_ahead_bytes: int = 8 * MIB
+    """How much is fetched ahead of a sequential reader while it is busy with what it has."""
 
     read_cache_bytes: int = 16 * MIB
     """Runs read from entry logs, kept decoded."""

@@ -16,7 +16,7 @@ from pulsar_py.storage.index import Index, write_table
 from pulsar_py.storage.index_format import run_key
 from pulsar_py.storage.index_table import IndexTable
 from pulsar_py.storage.read_cache import ReadCache
-from pulsar_py.storage.run_reader import READS_COUNT, STRETCHES_COUNT, RunReader
+from pulsar_py.storage.run_reader import PIECES_COUNT, READS_COUNT, RunReader
 from pulsar_py.storage.settings import BookieSettings
 from tests.unit.storage.support import entry
 
@@ -176,7 +176,7 @@ async def test_a_reader_that_catches_up_with_a_fetch_waits_for_it() -> None:
     assert entries[place] == entry(RUN_ENTRIES * 3)
     await turns()
     offsets = [offset for offset, _ in logs.disk.reads]
-    assert reads == 2
+    assert reads == 1 + READS_COUNT
     assert len(set(offsets)) == len(offsets)
     await logs.reader.close()
 
@@ -201,7 +201,8 @@ async def test_what_nobody_reads_does_not_fill_the_cache() -> None:
         await logs.read(RUN_ENTRIES * 2, ledger_id)
         await turns()
 
-    assert SETTINGS.read_cache_bytes / 3 < logs.cache.unread_bytes <= SETTINGS.read_cache_bytes / 2
+    limit = SETTINGS.read_cache_bytes * 3 / 4
+    assert limit / 2 < logs.cache.unread_bytes <= limit
     assert logs.cache.size_bytes <= SETTINGS.read_cache_bytes
 
 
@@ -279,14 +280,56 @@ async def test_intact_runs_before_a_damaged_one_are_served() -> None:
     await logs.reader.close()
 
 
-async def test_one_fetch_is_of_so_many_pieces_at_most() -> None:
+async def test_a_window_is_of_so_many_pieces_at_most() -> None:
     settings = replace(SETTINGS, fetch_ahead_bytes=40_000, read_cache_bytes=400_000)
     logs = await Logs.filled(ledgers=2, settings=settings, by_turns=True)
     for entry_id in (0, RUN_ENTRIES):
         await logs.read(entry_id)
     await turns()
 
-    assert 2 < len(logs.disk.reads) <= 2 + STRETCHES_COUNT
+    assert 2 < len(logs.disk.reads) <= 2 + PIECES_COUNT
+    await logs.reader.close()
+
+
+async def test_a_window_moves_on_with_its_reader() -> None:
+    """What is on its way is as much before each piece, whatever the reader does."""
+    logs = await Logs.filled()
+    await logs.read(0)
+    ahead = []
+    for run in range(2, 20):
+        await logs.read(RUN_ENTRIES * run)
+        await turns()
+        ahead.append(logs.cache.end_of(1, RUN_ENTRIES * run) // RUN_ENTRIES - run - 1)
+
+    assert len(set(ahead)) == 1
+    assert ahead[0] * logs.disk.reads[-1][1] > SETTINGS.fetch_ahead_bytes * 3 / 4
+    await logs.reader.close()
+
+
+async def test_what_was_forgotten_before_it_was_wanted_is_fetched_ahead_again() -> None:
+    logs = await Logs.filled()
+    await logs.read(0)
+    await logs.read(RUN_ENTRIES * 2)
+    await turns()
+    logs.cache.forget_ledger(1)
+    hits = []
+    for run in range(3, 20):
+        hits.append(await logs.read(RUN_ENTRIES * run))
+        await turns()
+
+    assert hits.count(False) == 1
+    assert logs.cache.unread_bytes <= SETTINGS.fetch_ahead_bytes
+    await logs.reader.close()
+
+
+async def test_a_reader_that_jumps_takes_its_window_along() -> None:
+    logs = await Logs.filled()
+    for run in (0, 2, 30, 32):
+        await logs.read(RUN_ENTRIES * run)
+        await turns()
+    hits = [await logs.read(RUN_ENTRIES * run) for run in (33, 34)]
+
+    assert hits == [True, True]
     await logs.reader.close()
 
 
@@ -315,4 +358,4 @@ async def test_closing_waits_for_what_is_under_way_and_begins_nothing() -> None:
 
     await logs.read(RUN_ENTRIES * 3)
     await turns()
-    assert len(logs.disk.reads) == 2
+    assert len(logs.disk.reads) == 1 + READS_COUNT
