@@ -27,6 +27,10 @@ COLLECTOR_THRESHOLDS = (5000, 4, 100)
 """Objects more before the youngest are looked at (0.5 ms); how often that before the next
 generation is (3 ms); how often that before all are."""
 
+SWITCH_INTERVAL_SECONDS = 0.0005
+"""How long a thread that has read or synced waits at most for the interpreter while the loop is
+busy. Python's 5 ms are what a megabyte takes to be sent: readers of a backlog would wait for it."""
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -48,6 +52,7 @@ def run(options: StandaloneOptions) -> int:
     """Run one broker to its end; returns the exit code."""
     set_up_logging(log_format=options.log_format, level=options.log_level)
     spare_the_loop()
+    hurry_threads()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(options))
@@ -74,6 +79,11 @@ def spare_the_loop() -> None:
     """
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
+
+
+def hurry_threads() -> None:
+    """Let what the disk's threads bring be handed over soon."""
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
 
 
 def set_up_logging(*, log_format: str, level: str) -> None:

@@ -8,7 +8,7 @@ its way as a busy loop and the disk's threads need to hand things over. Of many 
 each gets half of the room there is.
 
 What always holds: each run is checked before it is cached, and what was fetched ahead and not yet
-wanted fills at most three quarters of the cache.
+wanted fills at most half of the cache.
 
 Source: the read-ahead of DbLedgerStorage in Apache BookKeeper.
 """
@@ -211,7 +211,7 @@ class RunReader:
 
     def _extend(self, ledger_id: int, window: _Window) -> None:
         """Ask for one piece more, if there is room."""
-        room_bytes = self._cache_bytes * 3 // 4 - self._cache.unread_bytes - self._coming_bytes
+        room_bytes = self._cache_bytes // 2 - self._cache.unread_bytes - self._coming_bytes
         size_bytes = min(self._piece_bytes, self._ahead_bytes - window.size_bytes, room_bytes // 2)
         if (
             not self._is_closed

@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import pytest
 
 from pulsar_py.cli.standalone import (
     COLLECTOR_THRESHOLDS,
+    SWITCH_INTERVAL_SECONDS,
     StandaloneOptions,
+    hurry_threads,
     load_config,
     run,
     serve,
@@ -115,6 +118,15 @@ async def test_signals_stop_it_once_each(
     assert words[2].startswith("pulsar://127.0.0.1:")
     assert words[3].startswith("http://127.0.0.1:")
     assert words[4:] == ["data", "in", "memory"]
+
+
+def test_threads_wait_a_moment_for_a_busy_loop() -> None:
+    before = sys.getswitchinterval()
+    try:
+        hurry_threads()
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_SECONDS)
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_the_cyclic_collector_leaves_what_is_old_alone() -> None:

@@ -201,7 +201,7 @@ async def test_what_nobody_reads_does_not_fill_the_cache() -> None:
         await logs.read(RUN_ENTRIES * 2, ledger_id)
         await turns()
 
-    limit = SETTINGS.read_cache_bytes * 3 / 4
+    limit = SETTINGS.read_cache_bytes / 2
     assert limit / 2 < logs.cache.unread_bytes <= limit
     assert logs.cache.size_bytes <= SETTINGS.read_cache_bytes
 
