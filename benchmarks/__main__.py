@@ -138,16 +138,27 @@ def run_load(load: Load, target: Target, seconds: float) -> Figures:
 def measure_brokers(
     chosen: list[Load], others: list[Target], directory: Path, *, rounds: int, seconds: float
 ) -> dict[str, dict[str, Figures]]:
-    """Load name to broker name to medians; brokers take turns within each load."""
+    """Load name to broker name to medians; brokers take turns within each load.
+
+    Another broker that breaks off a load is left out of it, and that is said.
+    """
     table: dict[str, dict[str, Figures]] = {}
     for load in chosen:
         settings = SMALL_CACHES if load.name.startswith("catch-up") else {}
         ours = start_ours(directory, settings)
+        targets = [ours, *others]
         try:
             taken: dict[str, list[Figures]] = {}
             for _ in range(rounds):
-                for target in [ours, *others]:
-                    taken.setdefault(target.name, []).append(run_load(load, target, seconds))
+                for target in tuple(targets):
+                    try:
+                        taken.setdefault(target.name, []).append(run_load(load, target, seconds))
+                    except (RuntimeError, OSError) as error:
+                        if target is ours:
+                            raise
+                        print(f"{load.name}: {target.name} is left out: {error!r}", flush=True)
+                        targets.remove(target)
+                        del taken[target.name]
         finally:
             ours.stop()
         table[load.name] = {name: median_figures(figures) for name, figures in taken.items()}
