@@ -49,8 +49,8 @@ PIECES_COUNT = 32
 LEDGERS_COUNT = 256
 """Ledgers of which it is known where their last miss ended, and their window."""
 
-SMALLEST_PART = 8
-"""Less than such a part of what the settings say is not worth a fetch's turns of the loop."""
+SMALLEST_PART = 4
+"""Less than such a part of a piece is not worth its turns of the loop."""
 
 
 class _Piece:
@@ -117,7 +117,7 @@ class RunReader:
         self._cache = cache
         self._ahead_bytes = settings.fetch_ahead_bytes
         self._piece_bytes = min(STRETCH_BYTES, settings.fetch_ahead_bytes // 4)
-        self._smallest_bytes = settings.fetch_ahead_bytes // SMALLEST_PART
+        self._smallest_bytes = self._piece_bytes // SMALLEST_PART
         self._cache_bytes = settings.read_cache_bytes
         # What reads that are under way will bring, and windows that have such.
         self._coming_bytes = 0
