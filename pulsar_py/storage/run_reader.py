@@ -8,7 +8,7 @@ its way as a busy loop and the disk's threads need to hand things over. Of many 
 each gets half of the room there is.
 
 What always holds: each run is checked before it is cached, and what was fetched ahead and not yet
-wanted fills at most half of the cache.
+wanted fills at most a third of the cache, or a run more.
 
 Source: the read-ahead of DbLedgerStorage in Apache BookKeeper.
 """
@@ -85,9 +85,12 @@ class _Window:
         self.size_bytes += piece.size_bytes
         self.end = piece.end
 
-    def slide(self, entry_id: int) -> bool:
-        """The reader has what is before `entry_id`; False if that is not of this window."""
-        if not self.first <= entry_id <= self.end:
+    def slide(self, entry_id: int, cached_end: int) -> bool:
+        """The reader has what is before `entry_id`, and all up to `cached_end` is here.
+
+        False if this is no window ahead of it: something between is missing, or it is beyond.
+        """
+        if not (entry_id <= self.end and self.first <= cached_end):
             return False
         while self.pieces and self.pieces[0].end <= entry_id:
             self.size_bytes -= self.pieces.popleft().size_bytes
@@ -204,14 +207,15 @@ class RunReader:
     def _fetch_ahead(self, ledger_id: int, entry_id: int) -> None:
         """Somebody reads in order and will soon want `entry_id`: move the window there."""
         window = self._windows.get(ledger_id)
-        if window is None or not window.slide(entry_id):
-            window = _Window(self._cache.end_of(ledger_id, entry_id))
+        cached_end = self._cache.end_of(ledger_id, entry_id)
+        if window is None or not window.slide(entry_id, cached_end):
+            window = _Window(cached_end)
         remember(self._windows, ledger_id, window, LEDGERS_COUNT)
         self._extend(ledger_id, window)
 
     def _extend(self, ledger_id: int, window: _Window) -> None:
         """Ask for one piece more, if there is room."""
-        room_bytes = self._cache_bytes // 2 - self._cache.unread_bytes - self._coming_bytes
+        room_bytes = self._cache_bytes // 3 - self._cache.unread_bytes - self._coming_bytes
         size_bytes = min(self._piece_bytes, self._ahead_bytes - window.size_bytes, room_bytes // 2)
         if (
             not self._is_closed
@@ -221,17 +225,20 @@ class RunReader:
             and size_bytes > self._smallest_bytes
             and (window.coming_count or self._coming_windows_count < READERS_COUNT)
         ):
+            # From now on, not when the task begins: many may come here in one turn of the loop.
+            self._coming_windows_count += not window.coming_count
+            window.coming_count += 1
+            self._coming_bytes += size_bytes
             window.is_finding = True
             self._tasks.spawn(self._fetch(ledger_id, window, size_bytes), "fetch ahead")
 
     async def _fetch(self, ledger_id: int, window: _Window, size_bytes: int) -> None:
         """Bring about `size_bytes` of what follows a window, if anything does."""
-        self._coming_windows_count += not window.coming_count
-        window.coming_count += 1
-        self._coming_bytes += size_bytes
         try:
             piece = await self._ask(ledger_id, window, size_bytes)
             if piece is not None:
+                self._coming_bytes += piece.size_bytes - size_bytes
+                size_bytes = piece.size_bytes
                 self._extend(ledger_id, window)
                 await self._bring(ledger_id, piece)
         except (StorageError, FileNotFoundError):

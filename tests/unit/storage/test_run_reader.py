@@ -201,7 +201,7 @@ async def test_what_nobody_reads_does_not_fill_the_cache() -> None:
         await logs.read(RUN_ENTRIES * 2, ledger_id)
         await turns()
 
-    limit = SETTINGS.read_cache_bytes / 2
+    limit = SETTINGS.read_cache_bytes / 3
     assert limit / 2 < logs.cache.unread_bytes <= limit
     assert logs.cache.size_bytes <= SETTINGS.read_cache_bytes
 
@@ -319,6 +319,48 @@ async def test_what_was_forgotten_before_it_was_wanted_is_fetched_ahead_again() 
 
     assert hits.count(False) == 1
     assert logs.cache.unread_bytes <= SETTINGS.fetch_ahead_bytes
+    await logs.reader.close()
+
+
+async def test_readers_of_one_turn_of_the_loop_share_the_room() -> None:
+    settings = replace(SETTINGS, read_cache_bytes=150_000)
+    logs = await Logs.filled(ledgers=20, settings=settings)
+    for ledger_id in range(1, 21):
+        await logs.read(0, ledger_id)
+    for ledger_id in range(1, 21):
+        assert logs.cache.find(ledger_id, RUN_ENTRIES * 2) is not None
+    await turns()
+
+    assert 0 < logs.cache.unread_bytes <= settings.read_cache_bytes / 3
+    await logs.reader.close()
+
+
+async def test_two_readers_of_a_ledger_have_little_read_twice() -> None:
+    """The second one comes to where the first one began while pieces of that are on their way."""
+    settings = replace(SETTINGS, fetch_ahead_bytes=13_000, read_cache_bytes=1_000_000)
+    logs = await Logs.filled(settings=settings)
+    gap = 10
+    for run in range(RUNS - gap):
+        for place in (run + gap, run):
+            await logs.read(RUN_ENTRIES * place)
+            await asyncio.sleep(0)
+    await logs.reader.close()
+
+    first_offset, _ = min(logs.disk.reads)
+    end = max(offset + length for offset, length in logs.disk.reads)
+    read_bytes = sum(length for _, length in logs.disk.reads)
+    assert read_bytes < 1.1 * (end - first_offset)
+
+
+async def test_a_large_window_is_fetched_ahead_too() -> None:
+    settings = replace(SETTINGS, fetch_ahead_bytes=64 << 20, read_cache_bytes=256 << 20)
+    logs = await Logs.filled(settings=settings)
+    hits = []
+    for entry_id in range(0, RUN_ENTRIES * RUNS, RUN_ENTRIES):
+        hits.append(await logs.read(entry_id))
+        await turns()
+
+    assert hits.count(False) == 1
     await logs.reader.close()
 
 
