@@ -29,7 +29,7 @@ generation is (3 ms); how often that before all are."""
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long a thread that has read or synced waits at most for the interpreter while the loop is
-busy. Python's 5 ms are what a megabyte takes to be sent: readers of a backlog would wait for it."""
+busy. In Python's 5 ms that sends three megabytes: readers of a backlog would wait for the next."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

@@ -77,12 +77,11 @@ class ReadCache:
         while self.size_bytes > self._limit_bytes:
             self._forget(next(iter(self._stretches)))
 
-    def mark(self, ledger_id: int, first_entry_id: int, next_entry_id: int) -> bool:
-        """Report `next_entry_id` when that run is found; False if it isn't here."""
+    def mark(self, ledger_id: int, first_entry_id: int, next_entry_id: int) -> None:
+        """Report `next_entry_id` when that run is found, if it is here."""
         key = (ledger_id, first_entry_id)
         if key in self._runs:
             self._marks[key] = next_entry_id
-        return key in self._marks
 
     def count_unread(self, ledger_id: int, first_entry_id: int, size_bytes: int) -> None:
         """Count so many bytes in `unread_bytes` until that run is found, if it is here.

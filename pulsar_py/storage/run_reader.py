@@ -34,8 +34,8 @@ logger = logging.getLogger(__name__)
 
 READ_ATTEMPTS_COUNT = 3
 
-STRETCH_BYTES = 2 * MIB
-"""A piece has at most that, and a quarter of a window, save where one run is larger."""
+PIECE_BYTES = 2 * MIB
+"""What a piece has at most, nor more than a quarter of a window, save where one run is larger."""
 
 READS_COUNT = 3
 """Pieces read ahead at a time, of all ledgers: a thread is left for everybody else."""
@@ -70,14 +70,19 @@ class _Piece:
 class _Window:
     """What was asked for ahead of one ledger's reader, in order; it has not begun with any."""
 
-    __slots__ = ("coming_count", "end", "first", "is_finding", "pieces", "size_bytes")
+    __slots__ = ("coming_count", "end", "is_finding", "pieces", "size_bytes")
 
     def __init__(self, entry_id: int) -> None:
-        self.first = self.end = entry_id
+        self.end = entry_id
         self.pieces: deque[_Piece] = deque()
         self.size_bytes = 0
         self.is_finding = False
         self.coming_count = 0
+
+    @property
+    def first(self) -> int:
+        """Id of its first entry; where nothing is asked for, of the one that will be."""
+        return self.pieces[0].first if self.pieces else self.end
 
     def add(self, piece: _Piece) -> None:
         """Ask for what follows, too."""
@@ -85,16 +90,12 @@ class _Window:
         self.size_bytes += piece.size_bytes
         self.end = piece.end
 
-    def slide(self, entry_id: int, cached_end: int) -> bool:
-        """The reader has what is before `entry_id`, and all up to `cached_end` is here.
-
-        False if this is no window ahead of it: something between is missing, or it is beyond.
-        """
-        if not (entry_id <= self.end and self.first <= cached_end):
+    def slide(self, entry_id: int) -> bool:
+        """The reader has what is before `entry_id`; False if that is not of this window."""
+        if not self.first <= entry_id <= self.end:
             return False
         while self.pieces and self.pieces[0].end <= entry_id:
             self.size_bytes -= self.pieces.popleft().size_bytes
-        self.first = self.pieces[0].first if self.pieces else self.end
         return True
 
     def piece_with(self, entry_id: int) -> _Piece | None:
@@ -119,7 +120,7 @@ class RunReader:
         self._readers = readers
         self._cache = cache
         self._ahead_bytes = settings.fetch_ahead_bytes
-        self._piece_bytes = min(STRETCH_BYTES, settings.fetch_ahead_bytes // 4)
+        self._piece_bytes = min(PIECE_BYTES, settings.fetch_ahead_bytes // 4)
         self._smallest_bytes = self._piece_bytes // SMALLEST_PART
         self._cache_bytes = settings.read_cache_bytes
         # What reads that are under way will bring, and windows that have such.
@@ -207,9 +208,11 @@ class RunReader:
     def _fetch_ahead(self, ledger_id: int, entry_id: int) -> None:
         """Somebody reads in order and will soon want `entry_id`: move the window there."""
         window = self._windows.get(ledger_id)
-        cached_end = self._cache.end_of(ledger_id, entry_id)
-        if window is None or not window.slide(entry_id, cached_end):
-            window = _Window(cached_end)
+        if window is None or not window.slide(entry_id):
+            cached_end = self._cache.end_of(ledger_id, entry_id)
+            # With all of it here up to another reader's window, that one is its window, too.
+            if window is None or not entry_id < window.first <= cached_end:
+                window = _Window(cached_end)
         remember(self._windows, ledger_id, window, LEDGERS_COUNT)
         self._extend(ledger_id, window)
 

@@ -100,8 +100,8 @@ def test_the_first_who_finds_a_marked_run_is_reported() -> None:
     cache, reported = ReadCache(100_000), []
     cache.on_mark = lambda *news: reported.append(news)
     put(cache, 0, run())
-    assert cache.mark(1, 0, 40)
-    assert not cache.mark(1, 99, 40)
+    cache.mark(1, 0, 40)
+    cache.mark(1, 99, 40)
     for size_bytes in (7, 9):
         cache.count_unread(1, 0, size_bytes)
         cache.count_unread(1, 99, size_bytes)
@@ -110,6 +110,9 @@ def test_the_first_who_finds_a_marked_run_is_reported() -> None:
     cache.find(1, 5)
     cache.find(1, 6)
     assert (cache.unread_bytes, reported) == (0, [(1, 40)])
+    put(cache, 99, run())
+    cache.find(1, 99)
+    assert reported == [(1, 40)]  # What was not here has no mark when it comes.
 
 
 def test_where_what_is_here_ends() -> None:
