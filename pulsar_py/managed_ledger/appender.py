@@ -35,7 +35,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.ledger_format import LedgerList
+from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.ledger_state import LedgerState, State
 from pulsar_py.storage.ledger_store import LedgerStore, LedgerWriter
 
@@ -51,10 +51,6 @@ class AppenderOwner(Protocol[C]):
 
     name: str
     config: ManagedLedgerConfig
-    change_lock: asyncio.Lock
-
-    async def write_ledger_list(self, stored: LedgerList) -> None:
-        """Compare and set the list in metadata; fences and raises if that is lost."""
 
     def on_confirmed_group(
         self, ledger_id: int, first_entry_id: int, contexts: list[C], datas: list[bytes]
@@ -79,6 +75,7 @@ class Appender(Generic[C]):
         owner: AppenderOwner[C],
         ledgers: LedgerState,
         *,
+        ledger_list: LedgerListStore,
         store: LedgerStore,
         clock: Clock,
         tasks: TaskOwner,
@@ -86,6 +83,7 @@ class Appender(Generic[C]):
     ) -> None:
         self._owner = owner
         self._ledgers = ledgers
+        self._ledger_list = ledger_list
         self._store = store
         self._clock = clock
         self._tasks = tasks
@@ -276,7 +274,7 @@ class Appender(Generic[C]):
 
     async def _bring_next_ledger(self) -> None:
         try:
-            async with self._owner.change_lock:
+            async with self._ledger_list.lock:
                 if self._writer is None:
                     await self.open_next_ledger()
         finally:
@@ -376,7 +374,7 @@ class Appender(Generic[C]):
         async with asyncio.timeout(config.ledger_creation_timeout_seconds):
             writer = await self._store.create(self, config.ledger_options)
         try:
-            await self._owner.write_ledger_list(self._ledgers.with_next_ledger(writer.ledger_id))
+            await self._ledger_list.write(self._ledgers.with_next_ledger(writer.ledger_id))
         except ManagedLedgerFencedError:
             await self._discard(writer)
             raise

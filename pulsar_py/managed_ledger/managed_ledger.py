@@ -1,9 +1,9 @@
 """ManagedLedger: an append-only log of ledgers with cursors (edge).
 
-Carries out what `LedgerState` decides about positions, trimming and ends, and keeps the list of
-ledgers in metadata by compare-and-set: losing that means another owner, and fences. Appending is
-the `Appender`'s, which reports whole groups; here a group is counted, cached if a cursor tails,
-told to the listener in one call, and waiting cursors are woken once.
+Carries out what `LedgerState` decides about positions, trimming and ends. The list of ledgers is
+kept in metadata by a `LedgerListStore`; losing it means another owner, and fences. Appending is the
+`Appender`'s, which reports whole groups; here a group is counted, cached if a cursor tails, told to
+the listener in one call, and waiting cursors are woken once.
 
 What always holds: a ledger takes entries only after metadata names it, and is deleted only after
 metadata does not. Changes of the list happen one at a time, under `change_lock`.
@@ -25,9 +25,7 @@ from pulsar_py.common.errors import (
     ManagedLedgerError,
     ManagedLedgerFencedError,
     ManagedLedgerTerminatedError,
-    MetadataBadVersionError,
     MetadataError,
-    MetadataExistsError,
     StorageError,
 )
 from pulsar_py.common.position import Position
@@ -41,7 +39,8 @@ from pulsar_py.managed_ledger.cursor_registry import CursorRegistry, InitialPosi
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import EntryCache, EntryCacheManager
 from pulsar_py.managed_ledger.entry_run import EntryRun
-from pulsar_py.managed_ledger.ledger_format import LedgerList, encode_ledger_list, ledger_path
+from pulsar_py.managed_ledger.ledger_format import LedgerList
+from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
 from pulsar_py.managed_ledger.ledger_reading import LedgerReading
 from pulsar_py.managed_ledger.ledger_state import LedgerState, State
@@ -110,15 +109,17 @@ class ManagedLedger(Generic[C]):
         self.cursor_memory = shared.cursor_memory
         self.cache_manager = shared.cache_manager
         self.tasks = TaskOwner(f"managed-ledger {name}")
-        self.change_lock = asyncio.Lock()  # held while the list of ledgers changes
+        self.ledger_list = LedgerListStore(
+            name, shared.metadata, version=version, on_lost=self.fence
+        )
+        self.change_lock = self.ledger_list.lock
         self._shared = shared
         self._store = shared.ledger_store
-        self._metadata = shared.metadata
-        self._version = version  # of the list in metadata
         self._ledgers = LedgerState(stored)
         self._appender: Appender[C | Waiter] = Appender(
             self,
             self._ledgers,
+            ledger_list=self.ledger_list,
             store=shared.ledger_store,
             clock=shared.clock,
             tasks=self.tasks,
@@ -258,21 +259,6 @@ class ManagedLedger(Generic[C]):
 
     # The list of ledgers
 
-    async def write_ledger_list(self, stored: LedgerList) -> None:
-        """Compare and set the list in metadata. Under the change lock.
-
-        Raises:
-            ManagedLedgerFencedError: Someone else changed it; this one is fenced now.
-            MetadataError: It could not be stored.
-        """
-        try:
-            self._version = await self._metadata.put(
-                ledger_path(self.name), encode_ledger_list(stored), expected_version=self._version
-            )
-        except (MetadataBadVersionError, MetadataExistsError) as error:
-            self.fence(error)
-            raise ManagedLedgerFencedError(f"{self.name}: {error}") from error
-
     def fence(self, error: Exception) -> None:
         """Another owner was seen: fail what is pending and tell the listener, soon. Once."""
         if self._ledgers.state in (State.FENCED, State.CLOSED):
@@ -324,7 +310,7 @@ class ManagedLedger(Generic[C]):
             self.raise_if_unusable()
             stored = self._ledgers.stored()
             stored.properties = properties
-            await self.write_ledger_list(stored)
+            await self.ledger_list.write(stored)
             self._ledgers.properties = properties
 
     async def roll_ledger(self) -> None:
@@ -386,7 +372,7 @@ class ManagedLedger(Generic[C]):
             ledger_ids = self._trimmable()
             if not ledger_ids:
                 return
-            await self.write_ledger_list(self._ledgers.without(ledger_ids))
+            await self.ledger_list.write(self._ledgers.without(ledger_ids))
             self._ledgers.ledgers_trimmed(ledger_ids)
             self._registry.on_ledgers_changed()
         self._cache.evict_below(self._ledgers.first_position)
@@ -596,7 +582,7 @@ class ManagedLedger(Generic[C]):
             end = self._ledgers.last_confirmed_or_gap
             stored = self._ledgers.stored()
             stored.terminated_position = end
-            await self.write_ledger_list(stored)
+            await self.ledger_list.write(stored)
             self._ledgers.terminated_position = end
         self._registry.wake()
         return end
@@ -638,7 +624,7 @@ class ManagedLedger(Generic[C]):
             async with self.change_lock:
                 if not is_fenced and self._appender.has_ledger:
                     await self._appender.end_ledger()
-                    await self.write_ledger_list(self._ledgers.stored())
+                    await self.ledger_list.write(self._ledgers.stored())
         except (StorageError, MetadataError, ManagedLedgerError) as failure:
             return [failure]
         finally:
@@ -688,9 +674,7 @@ class ManagedLedger(Generic[C]):
                 raise ManagedLedgerFencedError(f"{self.name}: another owner has it")
             await self._appender.end_ledger()
             self._appender.fail_pending(ManagedLedgerClosedError(f"{self.name}: deleted"))
-            # A last compare-and-set proves that it is still ours to delete.
-            await self.write_ledger_list(self._ledgers.stored())
-            await self._metadata.delete_recursive(ledger_path(self.name))
+            await self.ledger_list.delete(self._ledgers.stored())
         return [*self._ledgers.ledger_ids, *cursor_ledger_ids]
 
     def raise_if_unusable(self) -> None:

@@ -159,8 +159,8 @@ class ManagedLedgerOpener:
         was_closed = await self._end_last_ledger(stored, config)
         ledger = ManagedLedger(name, config, self, stored, version=found.version)
         if not was_closed:
-            async with ledger.change_lock:
-                await ledger.write_ledger_list(stored)
+            async with ledger.ledger_list.lock:
+                await ledger.ledger_list.write(stored)
         if not stored.ledgers:
             await ledger.create_first_ledger()
         names = await self.metadata.children(path)
