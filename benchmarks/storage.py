@@ -5,8 +5,10 @@ figure grows. The second has ten thousand topics with a subscription each, a bac
 entries of 1 KB in ten of them, and one million ledgers in an engine of their own; that takes about
 ten minutes and 12 GB in the directory for temporary files. `--scale 0.1` is a tenth of it.
 The pages of the data are dropped from the system's cache before they are read back
-(`posix_fadvise`). "The longest ping" is the longest answer to a PING sent every 5 ms meanwhile by a
-thread that shares its interpreter with the load: an upper bound of the broker's loop being away.
+(`posix_fadvise`). A last table reads a backlog cold from disks that the kernel makes as slow as a
+volume of the cloud, beside a plain loop over the same files. "The longest ping" is the longest
+answer to a PING sent every 5 ms meanwhile by a thread that shares its interpreter with the load: an
+upper bound of the broker's loop being away.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvloop
 
 from benchmarks.raw_client import RawConnection, entry, frame, send_block
+from benchmarks.slow_disk import CannotLimitError, reads_limited
 from benchmarks.targets import Target, start_ours
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 
@@ -44,6 +47,9 @@ BLOCK_ENTRIES = 200
 IN_FLIGHT_ENTRIES = 4000
 REQUESTS_AT_ONCE = 200
 PERMITS = 1000
+
+DISKS_MEGABYTES_PER_SECOND = (125, 250, 500)
+DISKS_ENTRIES = 1_500_000
 
 LIMITS = {
     "restart_seconds": 5.0,
@@ -160,6 +166,11 @@ def disk_megabytes_per_second(directory: Path) -> float:
             while piece := len(file.read(1 << 20)):
                 read += piece
     return read / (time.perf_counter() - started) / 1e6
+
+
+def log_megabytes(directory: Path) -> float:
+    """What the entry logs hold, headers of entries and all."""
+    return sum(path.stat().st_size for path in directory.rglob("entries/*")) / 1e6
 
 
 def used_megabytes(directory: Path) -> float:
@@ -292,6 +303,41 @@ def _measure_restarted(
     figures["resident_after_reading_megabytes"] = target.resident_megabytes()
 
 
+def measure_disks(entries: int, directory: Path) -> list[dict[str, float]]:
+    """How fast a backlog is read from disks of several speeds, at last from the disk as it is."""
+    data_dir = Path(tempfile.mkdtemp(prefix="disks-", dir=directory))
+    target = start_ours(directory, data_dir=data_dir)
+    try:
+        uvloop.run(subscribe_all(target, BACKLOG_TOPICS))
+        uvloop.run(publish_all(target, entries))
+        target.data_dir = None
+        target.stop()
+        measured = []
+        for limit in (*DISKS_MEGABYTES_PER_SECOND, 0):
+            with reads_limited(data_dir, limit) if limit else nullcontext():
+                plain = disk_megabytes_per_second(data_dir)
+                drop_from_page_cache(data_dir)
+                target = start_ours(directory, data_dir=data_dir)
+                target.data_dir = None
+                seconds = _timed(lambda target=target: uvloop.run(read_backlog(target, entries)))
+                target.stop()
+            ours = log_megabytes(data_dir) / seconds
+            measured.append({"limit": limit, "plain_loop": plain, "backlog": ours})
+        return measured
+    finally:
+        target.stop()
+        shutil.rmtree(data_dir, ignore_errors=True)
+
+
+def print_disks(measured: list[dict[str, float]]) -> None:
+    """One line a disk."""
+    print(f"\n{'reads of the disk limited to':<32}{'plain loop':>14}{'backlog':>14}{'ratio':>8}")
+    for each in measured:
+        name = f"{each['limit']:.0f} MB/s" if each["limit"] else "nothing"
+        ratio = each["backlog"] / each["plain_loop"]
+        print(f"{name:<32}{each['plain_loop']:9.0f} MB/s{each['backlog']:9.0f} MB/s{ratio:8.2f}")
+
+
 def _timed(work: object) -> float:
     assert callable(work)
     started = time.perf_counter()
@@ -331,13 +377,21 @@ def main() -> None:
         print(f"measuring {size}", flush=True)
         measured.append(measure(size, arguments.directory))
     print_table(sizes, measured)
+    disks: list[dict[str, float]] = []
+    try:
+        disks = measure_disks(int(DISKS_ENTRIES * arguments.scale), arguments.directory)
+        print_disks(disks)
+    except CannotLimitError as error:
+        print(f"\nno disk could be slowed down: {error}")
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"storage-{time.strftime('%Y%m%d-%H%M%S')}.json"
     content = [
         {"topics": size.topics, "entries": size.entries, "ledgers": size.ledgers, **figures}
         for size, figures in zip(sizes, measured, strict=True)
     ]
-    path.write_text(json.dumps({"scale": arguments.scale, "sizes": content}, indent=2) + "\n")
+    path.write_text(
+        json.dumps({"scale": arguments.scale, "sizes": content, "disks": disks}, indent=2) + "\n"
+    )
     print(f"\n{path}")
 
 
