@@ -44,6 +44,7 @@ from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
 from pulsar_py.managed_ledger.ledger_reading import LedgerReading
 from pulsar_py.managed_ledger.ledger_state import LedgerState, State
+from pulsar_py.managed_ledger.ledger_trimmer import LedgerTrimmer
 from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.stats import CursorStats, LedgerStats, ManagedLedgerStats
 from pulsar_py.metadata.store import MetadataStore
@@ -114,7 +115,6 @@ class ManagedLedger(Generic[C]):
         )
         self.change_lock = self.ledger_list.lock
         self._shared = shared
-        self._store = shared.ledger_store
         self._ledgers = LedgerState(stored)
         self._appender: Appender[C | Waiter] = Appender(
             self,
@@ -139,8 +139,16 @@ class ManagedLedger(Generic[C]):
             ledger_store=shared.ledger_store,
             cache=self._cache,
         )
+        self._trimmer = LedgerTrimmer(
+            self,
+            self._ledgers,
+            ledger_list=self.ledger_list,
+            ledger_store=shared.ledger_store,
+            registry=self._registry,
+            readers=self._readers,
+            cache=self._cache,
+        )
         self._idle_mark = (-1, 0)  # entries added as of when, for periodic calls
-        self._is_trimming = False  # a task that trims runs
         self._is_closing = False
         self._closed = asyncio.Event()
 
@@ -275,9 +283,9 @@ class ManagedLedger(Generic[C]):
     def on_ledger_created(self, placeholders: list[int]) -> None:
         """The appender has a new ledger; delete the empty ones, and see what can go."""
         if placeholders:
-            self.tasks.spawn(self._delete_ledgers(placeholders), "delete placeholders")
+            self.tasks.spawn(self._trimmer.delete_ledgers(placeholders), "delete placeholders")
         self._registry.on_ledgers_changed()
-        self._maybe_trim()
+        self._trimmer.maybe_trim()
 
     async def create_first_ledger(self) -> None:
         """Make the first ledger of a managed ledger that has none, in metadata too.
@@ -345,50 +353,7 @@ class ManagedLedger(Generic[C]):
         """
         self.raise_if_unusable()
         await self._registry.flush()
-        await self._trim()
-
-    def _maybe_trim(self) -> None:
-        if not self._is_trimming and not self._is_closing and self._trimmable():
-            self._is_trimming = True
-            self.tasks.spawn(self._trim_soon(), "trim")
-
-    def _trimmable(self) -> list[int]:
-        slowest = self.slowest_durable_cursor()
-        position = None if slowest is None else slowest.persistent_mark_delete_position
-        return self._ledgers.trimmable(self.config, position, self.clock.wall_time_millis())
-
-    async def _trim_soon(self) -> None:
-        try:
-            await self._trim()
-        except (ManagedLedgerError, MetadataError) as error:
-            logger.warning("not trimmed", extra={"topic": self.name, "error": str(error)})
-        finally:
-            self._is_trimming = False
-
-    async def _trim(self) -> None:
-        async with self.change_lock:
-            if self._ledgers.state in (State.FENCED, State.CLOSED):
-                return
-            ledger_ids = self._trimmable()
-            if not ledger_ids:
-                return
-            await self.ledger_list.write(self._ledgers.without(ledger_ids))
-            self._ledgers.ledgers_trimmed(ledger_ids)
-            self._registry.on_ledgers_changed()
-        self._cache.evict_below(self._ledgers.first_position)
-        logger.info("ledgers trimmed", extra={"topic": self.name, "ledgers": ledger_ids})
-        await self._delete_ledgers(ledger_ids)
-
-    async def _delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
-        """Delete ledgers that metadata does not name; what fails is left to the collector."""
-        await self._readers.forget(ledger_ids)
-        for ledger_id in ledger_ids:
-            try:
-                await self._store.delete(ledger_id)
-            except StorageError as error:
-                logger.warning(
-                    "ledger left over", extra={"ledger_id": ledger_id, "error": str(error)}
-                )
+        await self._trimmer.trim()
 
     # Cursors
 
@@ -449,7 +414,7 @@ class ManagedLedger(Generic[C]):
             MetadataError: Its record could not be removed; it goes on.
         """
         await self._registry.delete(name)
-        self._maybe_trim()
+        self._trimmer.maybe_trim()
 
     def slowest_durable_cursor(self) -> ManagedCursor | None:
         """The durable cursor with the oldest mark-delete position that survives a crash."""
@@ -459,7 +424,7 @@ class ManagedLedger(Generic[C]):
         """A durable cursor's written position moved: its ledgers may go now."""
         following = self._ledgers.next_valid_position(after)
         if before.ledger_id != following.ledger_id:
-            self._maybe_trim()
+            self._trimmer.maybe_trim()
 
     # Reading
 
@@ -661,7 +626,7 @@ class ManagedLedger(Generic[C]):
                 ledger_ids = await self._delete_metadata()
             finally:
                 await self._release()
-            await self._delete_ledgers(ledger_ids)
+            await self._trimmer.delete_ledgers(ledger_ids)
 
     async def _delete_metadata(self) -> list[int]:
         """Remove the record and all cursors'; returns the ledgers they named."""

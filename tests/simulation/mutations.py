@@ -18,8 +18,10 @@ from pulsar_py.common.errors import StorageError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.managed_ledger.cursor_persister import CursorPersister
+from pulsar_py.managed_ledger.cursor_registry import CursorRegistry
 from pulsar_py.managed_ledger.cursor_state import CursorState
 from pulsar_py.managed_ledger.cursor_store import CursorStore
+from pulsar_py.managed_ledger.ledger_trimmer import LedgerTrimmer
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
@@ -118,19 +120,19 @@ def wrong_entry_of_a_run() -> Iterator[None]:
 
 @contextmanager
 def ledgers_deleted_before_metadata() -> Iterator[None]:
-    original = ManagedLedger._trim
+    original = LedgerTrimmer.trim
 
     async def mutated(self: Any) -> None:
-        await self._delete_ledgers(self._trimmable())
+        await self.delete_ledgers(self._trimmable())
         await original(self)
 
-    with patch.object(ManagedLedger, "_trim", mutated):
+    with patch.object(LedgerTrimmer, "trim", mutated):
         yield
 
 
 @contextmanager
 def trimming_ignores_cursors() -> Iterator[None]:
-    with patch.object(ManagedLedger, "slowest_durable_cursor", lambda self: None):
+    with patch.object(CursorRegistry, "slowest_durable", lambda self: None):
         yield
 
 

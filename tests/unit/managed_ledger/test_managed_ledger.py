@@ -1,4 +1,4 @@
-"""ManagedLedger: positions over a life, trimming, termination, properties, deletion."""
+"""ManagedLedger: positions over a life, rollover, termination, properties, deletion."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.position import LATEST, Position
 from pulsar_py.managed_ledger.ledger_format import ledger_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
-from tests.managed_ledger_parts import MANY, NAME, TRIMMING, World, append_all, settle, texts
+from tests.managed_ledger_parts import MANY, NAME, World, append_all, settle, texts
 
 
 async def test_append_and_wait_gives_positions_beside_a_listener():
@@ -78,87 +78,6 @@ async def test_after_a_crash_what_was_confirmed_is_there():
     assert again.entries_count == 5
     assert again.last_confirmed_entry == Position(4, 1)
     assert await again.append_and_wait(b"x") == Position(5, 0)
-
-
-async def test_consumed_ledgers_are_trimmed_once_the_position_is_written():
-    world = World()
-    ledger = await world.open(max_entries=2, **TRIMMING)
-    cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
-    await append_all(ledger, 5)
-    cursor.acknowledge_cumulative(Position(4, 1))
-    assert len(ledger.ledgers_info()) == 3
-    await asyncio.sleep(1)
-    assert [stats.ledger_id for stats in ledger.ledgers_info()] == [5]
-    assert 3 not in world.store.ledgers
-    assert cursor.mark_delete_position == Position(5, -1)
-    assert cursor.backlog_count() == 1
-
-
-async def test_a_durable_cursor_holds_ledgers_and_a_non_durable_one_does_not():
-    world = World()
-    ledger = await world.open(max_entries=2, **TRIMMING)
-    reader = ledger.new_non_durable_cursor("reader", InitialPosition.EARLIEST)
-    cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
-    await append_all(ledger, 5)
-    assert ledger.entries_count == 5
-    await cursor.clear_backlog()
-    await ledger.trim()
-    assert ledger.entries_count == 1
-    assert reader.mark_delete_position == Position(5, -1)
-    assert texts(await reader.read(*MANY)) == ["m4"]
-
-
-async def test_a_cursor_closed_before_its_ledger_goes_on_holding_ledgers():
-    # A topic that is unloaded closes its subscriptions one by one, while the periodic trimming runs.
-    world = World()
-    ledger = await world.open(max_entries=2, **TRIMMING)
-    slow = await ledger.open_cursor("slow", InitialPosition.EARLIEST)
-    fast = await ledger.open_cursor("fast", InitialPosition.EARLIEST)
-    await append_all(ledger, 5)
-    await fast.clear_backlog()
-    await slow.close()
-    await ledger.trim()
-    await fast.close()
-    await ledger.trim()
-    await ledger.close()
-    again = await world.open()
-    assert again.entries_count == 5
-    assert again.cursors["slow"].backlog_count() == 5
-
-
-async def test_deleting_the_slowest_cursor_lets_its_ledgers_go():
-    world = World()
-    ledger = await world.open(max_entries=2, **TRIMMING)
-    await ledger.open_cursor("slow", InitialPosition.EARLIEST)
-    await append_all(ledger, 5)
-    assert ledger.slowest_durable_cursor().name == "slow"
-    await ledger.delete_cursor("slow")
-    await settle()
-    assert ledger.entries_count == 1
-
-
-async def test_a_ledger_that_cannot_be_deleted_is_left_over_for_the_collector():
-    world = World()
-    opener = world.opener()
-    ledger = await world.open(max_entries=2, opener=opener, **TRIMMING)
-    world.store.delete_error = StorageError("busy")
-    await append_all(ledger, 5)
-    await ledger.trim()
-    assert set(world.store.ledgers) - await opener.named_ledgers() == {3, 4}
-
-
-async def test_retention_by_time_is_checked_at_intervals():
-    world = World()
-    opener = world.opener()
-    ledger = await world.open(
-        max_entries=2, opener=opener, retention_seconds=60, retention_size_bytes=-1
-    )
-    await append_all(ledger, 5)
-    await opener.check_ledgers()
-    assert ledger.entries_count == 5
-    await asyncio.sleep(61)
-    await opener.check_ledgers()
-    assert ledger.entries_count == 1
 
 
 async def test_an_idle_ledger_is_rolled_if_told_so():

@@ -1,0 +1,115 @@
+"""LedgerTrimmer: deletes the ledgers that retention and durable cursors let go (edge).
+
+`LedgerState.trimmable` decides which. First the list without them is written, then every cursor
+steps over them, and only then they are deleted: a crash leaves ledgers that nobody names, which the
+collector finds. A ledger goes only when the cursors' positions beyond it are durable.
+
+Source: internalTrimLedgers and asyncDeleteLedger in ManagedLedgerImpl.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import ManagedLedgerError, MetadataError, StorageError
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.cursor_registry import CursorRegistry
+from pulsar_py.managed_ledger.entry_cache import EntryCache
+from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
+from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
+from pulsar_py.managed_ledger.ledger_state import LedgerState, State
+from pulsar_py.storage.ledger_store import LedgerStore
+
+logger = logging.getLogger(__name__)
+
+
+class TrimmerOwner(Protocol):
+    """What trimming needs of its ManagedLedger."""
+
+    name: str
+    config: ManagedLedgerConfig
+    clock: Clock
+    tasks: TaskOwner
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed or deleted, or is being closed."""
+
+
+class LedgerTrimmer:
+    """The deletions of one managed ledger. Owned by it."""
+
+    def __init__(
+        self,
+        owner: TrimmerOwner,
+        ledgers: LedgerState,
+        *,
+        ledger_list: LedgerListStore,
+        ledger_store: LedgerStore,
+        registry: CursorRegistry,
+        readers: LedgerReaders,
+        cache: EntryCache,
+    ) -> None:
+        self._owner = owner
+        self._ledgers = ledgers
+        self._ledger_list = ledger_list
+        self._ledger_store = ledger_store
+        self._registry = registry
+        self._readers = readers
+        self._cache = cache
+        self._is_trimming = False  # a task that trims runs
+
+    def maybe_trim(self) -> None:
+        """Trim in a task of its own if anything can go; for where nobody waits."""
+        if not self._is_trimming and not self._owner.is_closed and self._trimmable():
+            self._is_trimming = True
+            self._owner.tasks.spawn(self._trim_soon(), "trim")
+
+    def _trimmable(self) -> list[int]:
+        slowest = self._registry.slowest_durable()
+        position = None if slowest is None else slowest.persistent_mark_delete_position
+        return self._ledgers.trimmable(
+            self._owner.config, position, self._owner.clock.wall_time_millis()
+        )
+
+    async def _trim_soon(self) -> None:
+        try:
+            await self.trim()
+        except (ManagedLedgerError, MetadataError) as error:
+            logger.warning("not trimmed", extra={"topic": self._owner.name, "error": str(error)})
+        finally:
+            self._is_trimming = False
+
+    async def trim(self) -> None:
+        """Delete what can go now; nothing once another owner has it, or it is closed.
+
+        Raises:
+            ManagedLedgerFencedError, MetadataError: Nothing was deleted.
+        """
+        async with self._ledger_list.lock:
+            if self._ledgers.state in (State.FENCED, State.CLOSED):
+                return
+            ledger_ids = self._trimmable()
+            if not ledger_ids:
+                return
+            await self._ledger_list.write(self._ledgers.without(ledger_ids))
+            self._ledgers.ledgers_trimmed(ledger_ids)
+            self._registry.on_ledgers_changed()
+        self._cache.evict_below(self._ledgers.first_position)
+        logger.info("ledgers trimmed", extra={"topic": self._owner.name, "ledgers": ledger_ids})
+        await self.delete_ledgers(ledger_ids)
+
+    async def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
+        """Delete ledgers that metadata does not name; what fails is left to the collector."""
+        await self._readers.forget(ledger_ids)
+        for ledger_id in ledger_ids:
+            try:
+                await self._ledger_store.delete(ledger_id)
+            except StorageError as error:
+                logger.warning(
+                    "ledger left over", extra={"ledger_id": ledger_id, "error": str(error)}
+                )
