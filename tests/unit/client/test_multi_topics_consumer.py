@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
-from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.enums import ConsumerType, InitialPosition
+from pulsar_py.client.enums import InitialPosition
 from pulsar_py.client.merged_receiver import TURN_MESSAGES
 from pulsar_py.client.message import Message
 from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
@@ -24,27 +23,9 @@ from pulsar_py.common.errors import (
     InvalidTopicNameError,
     OperationNotSupportedError,
 )
-from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID, MessageId
+from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 from tests.simulated_client import World, simulated
-from tests.unit.client.consumer_parts import spawn
-
-A = "persistent://public/default/a"
-B = "persistent://public/default/b"
-P = "persistent://public/default/p"
-
-
-async def subscribe(world: World, *topics: str, **options: Any) -> MultiTopicsConsumer:
-    consumer = await world.client.subscribe(list(topics), "sub", **options)
-    assert isinstance(consumer, MultiTopicsConsumer)
-    return consumer
-
-
-async def receive(consumer: MultiTopicsConsumer, count: int) -> list[Message]:
-    return [await consumer.receive(5000) for _ in range(count)]
-
-
-def data(messages: list[Message]) -> list[bytes]:
-    return [each.data() for each in messages]
+from tests.unit.client.many_topics import A, B, P, data, receive, subscribe
 
 
 def test_messages_of_all_topics_are_received_and_acknowledged() -> None:
@@ -136,40 +117,6 @@ def test_cumulative_acknowledgements_stay_within_their_topic() -> None:
     simulated(work)
 
 
-def test_a_refused_message_comes_again_from_its_topic() -> None:
-    async def work(world: World) -> None:
-        async with await subscribe(
-            world,
-            "a",
-            "b",
-            consumer_type=ConsumerType.Shared,
-            negative_ack_redelivery_delay_ms=2000,
-        ) as consumer:
-            await world.send("a", "a0")
-            await world.send("b", "b0")
-            for message in await receive(consumer, 2):
-                if message.data() == b"a0":
-                    consumer.negative_acknowledge(message)
-                else:
-                    await consumer.acknowledge(message)
-            again = await consumer.receive(5000)
-            assert (again.data(), again.redelivery_count()) == (b"a0", 1)
-
-    simulated(work)
-
-
-def test_everything_unacknowledged_can_be_asked_for_again() -> None:
-    async def work(world: World) -> None:
-        async with await subscribe(world, "a", "b") as consumer:
-            await world.send("a", "a0")
-            await world.send("b", "b0")
-            await receive(consumer, 2)
-            consumer.redeliver_unacknowledged_messages()
-            assert sorted(data(await receive(consumer, 2))) == [b"a0", b"b0"]
-
-    simulated(work)
-
-
 def test_receiving_ends_in_time_and_says_of_what() -> None:
     async def work(world: World) -> None:
         async with await subscribe(world, "a", "b") as consumer:
@@ -239,159 +186,6 @@ def test_who_waits_hears_of_the_end() -> None:
     simulated(work)
 
 
-def test_partitions_that_come_up_are_read_from_their_beginning() -> None:
-    async def work(world: World) -> None:
-        await world.create_partitioned("p", 1)
-        async with await subscribe(world, "p") as consumer:
-            await world.grow("p", 3)
-            await world.send(f"{P}-partition-2", "early")
-            assert (await consumer.receive(61_000)).data() == b"early"
-            assert len(consumer.topics()) == 3
-
-    simulated(work)
-
-
-def test_noticing_partitions_can_be_turned_off() -> None:
-    async def work(world: World) -> None:
-        await world.create_partitioned("p", 1)
-        async with await subscribe(world, "p", auto_update_partitions=False) as consumer:
-            await world.grow("p", 3)
-            await asyncio.sleep(200)
-            assert len(consumer.topics()) == 1
-
-    simulated(work)
-
-
-def test_seeking_everywhere() -> None:
-    async def work(world: World) -> None:
-        async with await subscribe(world, "a", "b") as consumer:
-            await world.send("a", "a0")
-            await asyncio.sleep(10)
-            middle = world.clock.wall_time_millis()
-            await asyncio.sleep(10)
-            await world.send("a", "a1")
-            await world.send("b", "b0")
-            for message in await receive(consumer, 3):
-                await consumer.acknowledge(message)
-
-            await consumer.seek(EARLIEST_MESSAGE_ID)
-            assert sorted(data(await receive(consumer, 3))) == [b"a0", b"a1", b"b0"]
-            await consumer.seek(middle)
-            assert sorted(data(await receive(consumer, 2))) == [b"a1", b"b0"]
-            await consumer.seek(LATEST_MESSAGE_ID)
-            with pytest.raises(ClientTimeoutError):
-                await consumer.receive(3000)
-
-    simulated(work)
-
-
-COLLECTING = {
-    "batch_receive_policy": ConsumerBatchReceivePolicy(10, -1, 1500),
-    "initial_position": InitialPosition.Earliest,
-}
-
-
-def test_a_batch_in_the_making_is_emptied_by_a_seek() -> None:
-    async def work(world: World) -> None:
-        await world.send("a", "a0", "a1")
-        await world.send("b", "b0", "b1")
-        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
-            batch = spawn(consumer.batch_receive())
-            await asyncio.sleep(0.5)
-            await consumer.seek(LATEST_MESSAGE_ID)
-            assert await batch == []
-            batch = spawn(consumer.batch_receive())
-            await consumer.seek(EARLIEST_MESSAGE_ID)
-            assert sorted(data(await batch)) == [b"a0", b"a1", b"b0", b"b1"]
-
-    simulated(work)
-
-
-def test_a_batch_in_the_making_keeps_what_is_of_other_topics_than_the_one_that_seeks() -> None:
-    async def work(world: World) -> None:
-        await world.send("a", "a0", "a1")
-        await world.send("b", "b0", "b1")
-        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
-            batch = spawn(consumer.batch_receive())
-            await asyncio.sleep(0.5)
-            await consumer.seek({A: LATEST_MESSAGE_ID})
-            await world.send("a", "a2")
-            assert data(await batch) == [b"b0", b"b1", b"a2"]
-
-    simulated(work)
-
-
-def test_a_seek_that_fails_takes_nothing_away() -> None:
-    async def work(world: World) -> None:
-        await world.send("a", "a0", "a1")
-        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
-            batch = spawn(consumer.batch_receive())
-            await asyncio.sleep(0.5)
-            seeking = spawn(consumer.seek(LATEST_MESSAGE_ID))
-            await asyncio.sleep(0)
-            seeking.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await seeking
-            assert data(await batch) == [b"a0", b"a1"]
-
-    simulated(work)
-
-
-@pytest.mark.parametrize("consumer_type", [ConsumerType.Exclusive, ConsumerType.Shared])
-def test_a_batch_in_the_making_holds_each_message_once_though_all_are_asked_for_again(
-    consumer_type: ConsumerType,
-) -> None:
-    async def work(world: World) -> None:
-        await world.send("a", "a0", "a1")
-        await world.send("b", "b0", "b1")
-        async with await subscribe(
-            world, "a", "b", consumer_type=consumer_type, **COLLECTING
-        ) as consumer:
-            batch = spawn(consumer.batch_receive())
-            await asyncio.sleep(0.5)
-            consumer.redeliver_unacknowledged_messages()
-            assert sorted(data(await batch)) == [b"a0", b"a1", b"b0", b"b1"]
-
-    simulated(work)
-
-
-def test_what_one_topic_had_no_room_for_outlives_the_refusal_of_another() -> None:
-    async def work(world: World) -> None:
-        await world.send("a", "a0")
-        async with await subscribe(
-            world,
-            "a",
-            "b",
-            batch_receive_policy=ConsumerBatchReceivePolicy(-1, 3, 1500),
-            initial_position=InitialPosition.Earliest,
-        ) as consumer:
-            first = await consumer.receive(1000)
-            await world.send("b", "b0", "b1")
-            assert data(await consumer.batch_receive()) == [b"b0"]
-            consumer.negative_acknowledge(first)
-            await consumer.seek({A: EARLIEST_MESSAGE_ID})
-            assert (await consumer.receive(1000)).data() == b"b1"
-
-    simulated(work)
-
-
-def test_seeking_topic_by_topic() -> None:
-    async def work(world: World) -> None:
-        async with await subscribe(world, "a", "b") as consumer:
-            await world.send("a", "a0", "a1")
-            await world.send("b", "b0", "b1")
-            ids = {each.data(): each.message_id() for each in await receive(consumer, 4)}
-
-            await consumer.seek(ids[b"a0"])
-            assert data(await receive(consumer, 1)) == [b"a1"]
-            await consumer.seek(lambda topic: EARLIEST_MESSAGE_ID if topic == B else None)
-            assert data(await receive(consumer, 2)) == [b"b0", b"b1"]
-            await consumer.seek({A: ids[b"a0"], B: ids[b"b0"]})
-            assert sorted(data(await receive(consumer, 2))) == [b"a1", b"b1"]
-
-    simulated(work)
-
-
 def test_last_ids_and_what_is_left() -> None:
     async def work(world: World) -> None:
         async with await subscribe(world, "a", "b") as consumer:
@@ -403,105 +197,6 @@ def test_last_ids_and_what_is_left() -> None:
             assert await consumer.has_message_available()
             await receive(consumer, 2)
             assert not await consumer.has_message_available()
-
-    simulated(work)
-
-
-def test_the_queue_is_shared_among_the_parts() -> None:
-    async def work(world: World) -> None:
-        await world.create_partitioned("p", 4)
-        async with await subscribe(
-            world, "p", max_total_receiver_queue_size_across_partitions=40
-        ) as consumer:
-            for index in range(4):
-                await world.send(f"{P}-partition-{index}", *(str(n) for n in range(30)))
-            await asyncio.sleep(5)
-            assert consumer.statistics().receiver_queue_size == 40
-            assert len(await receive(consumer, 120)) == 120
-            assert consumer.statistics().total_messages_received == 120
-
-    simulated(work)
-
-
-def test_the_queue_stays_shared_when_partitions_come_up() -> None:
-    async def work(world: World) -> None:
-        await world.create_partitioned("p", 1)
-        async with await subscribe(
-            world, "p", max_total_receiver_queue_size_across_partitions=40
-        ) as consumer:
-            await world.grow("p", 4)
-            await asyncio.sleep(61)
-            for index in range(4):
-                await world.send(f"{P}-partition-{index}", *(str(n) for n in range(100)))
-            assert len(await receive(consumer, 200)) == 200
-            await asyncio.sleep(1)
-            assert consumer.statistics().receiver_queue_size <= 40
-            assert len(await receive(consumer, 200)) == 200
-
-    simulated(work)
-
-
-def test_pausing_stops_permits() -> None:
-    async def work(world: World) -> None:
-        async with await subscribe(world, "a", "b", receiver_queue_size=4) as consumer:
-            consumer.pause()
-            await world.send("a", *(f"a{n}" for n in range(10)))
-            await receive(consumer, 4)
-            with pytest.raises(ClientTimeoutError):
-                await consumer.receive(1000)
-            consumer.resume()
-            assert len(await receive(consumer, 6)) == 6
-
-    simulated(work)
-
-
-@pytest.mark.parametrize("start_paused", [False, True])
-def test_a_partition_that_comes_up_is_paused_as_the_others_are_by_then(
-    start_paused: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
-    async def work(world: World) -> None:
-        await world.create_partitioned("p", 1)
-        async with await subscribe(world, "p", start_paused=start_paused) as consumer:
-            consumer.resume()
-            await world.grow("p", 2)
-            await asyncio.sleep(61)
-            await world.send(f"{P}-partition-1", "resumed")
-            assert (await consumer.receive(1000)).data() == b"resumed"
-            consumer.pause()
-            await world.grow("p", 3)
-            await asyncio.sleep(61)
-            assert len(consumer.topics()) == 3
-            await world.send(f"{P}-partition-2", "paused")
-            with pytest.raises(ClientTimeoutError):
-                await consumer.receive(1000)
-            consumer.resume()
-            assert (await consumer.receive(1000)).data() == b"paused"
-
-    simulated(work)
-
-
-def test_pausing_while_parts_are_opened_counts_for_them() -> None:
-    async def work(world: World) -> None:
-        await world.create_partitioned("p", 1)
-        await world.grow("p", 2)
-        for topic in (f"{P}-partition-0", f"{P}-partition-1"):
-            await world.send(topic, "old")
-        consumer = MultiTopicsConsumer(
-            world.client.context,
-            ["p"],
-            "sub",
-            ConsumerConfig(initial_position=InitialPosition.Earliest),
-        )
-        async with asyncio.TaskGroup() as group:
-            starting = group.create_task(consumer.start())
-            await asyncio.sleep(0.004)
-            assert not starting.done()
-            consumer.pause()
-        async with consumer:
-            with pytest.raises(ClientTimeoutError):
-                await consumer.receive(1000)
-            consumer.resume()
-            assert data(await receive(consumer, 2)) == [b"old", b"old"]
 
     simulated(work)
 
@@ -588,17 +283,6 @@ def test_what_it_is() -> None:
             with pytest.raises(OperationNotSupportedError, match="retry_enable"):
                 await consumer.reconsume_later(Message.of(b"", topic="a"))
         assert not consumer.is_connected()
-
-    simulated(work)
-
-
-def test_it_takes_over_after_the_broker_is_back() -> None:
-    async def work(world: World) -> None:
-        async with await subscribe(world, "a", "b") as consumer:
-            for connection in list(asyncio.get_running_loop().network.connections):  # type: ignore[attr-defined] # of SimulatedLoop
-                connection.abort()
-            await world.send("b", "b0")
-            assert (await consumer.receive(30_000)).data() == b"b0"
 
     simulated(work)
 
