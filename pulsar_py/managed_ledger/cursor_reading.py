@@ -28,7 +28,7 @@ from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_state import CursorState, ReadRun
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
-from pulsar_py.managed_ledger.entry_run import EntryRun
+from pulsar_py.managed_ledger.ledger_reading import LedgerReading
 from pulsar_py.managed_ledger.read_ahead import ReadAhead
 
 logger = logging.getLogger(__name__)
@@ -37,20 +37,13 @@ _AHEAD_ENTRIES = 100_000  # what one read-ahead asks for at most; its bytes end 
 _REPLAY_BYTES = 5 * 1024 * 1024  # what one read of a replay fetches at most
 
 
-class EntrySource(Protocol):
-    """Where runs of entries come from; the managed ledger."""
+class ReadingOwner(Protocol):
+    """What reading needs of the managed ledger."""
 
     name: str
     config: ManagedLedgerConfig
     cache_manager: EntryCacheManager
-
-    def read_run_cached(
-        self, ledger_id: int, first: int, last: int, max_bytes: int
-    ) -> Sequence[Entry] | None:
-        """Neighbouring entries that are in memory, at least the first; else None."""
-
-    async def read_run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> EntryRun:
-        """Neighbouring entries, at least the first."""
+    reading: LedgerReading  # where runs of entries come from
 
 
 class CursorReading:
@@ -59,7 +52,7 @@ class CursorReading:
     def __init__(
         self,
         name: str,
-        source: EntrySource,
+        owner: ReadingOwner,
         state: CursorState,
         on_lost: Callable[[list[Position]], None],
         load: Callable[[int], Awaitable[None]],
@@ -69,11 +62,12 @@ class CursorReading:
         `load` brings back what is acknowledged of one ledger, if that is not in memory.
         """
         self._name = name
-        self._source = source
+        self._owner = owner
+        self._ledger = owner.reading
         self._state = state
         self._on_lost = on_lost
         self._load = load
-        self._ahead = ReadAhead(source.cache_manager)
+        self._ahead = ReadAhead(owner.cache_manager)
         self._is_closed = False
         self.reads_count = 0  # under way
 
@@ -95,9 +89,7 @@ class CursorReading:
                 run.ledger_id, run.first, run.last, max_bytes
             )
             if entries is None:
-                entries = self._source.read_run_cached(
-                    run.ledger_id, run.first, run.last, max_bytes
-                )
+                entries = self._ledger.run_cached(run.ledger_id, run.first, run.last, max_bytes)
             if entries is None:
                 return None
             state.read_through(run.ledger_id, run.first + len(entries) - 1)
@@ -140,7 +132,7 @@ class CursorReading:
     async def _fetch(self, max_entries: int, max_bytes: int, max_position: Position) -> bool:
         """Read the next run into `_ahead`; False if the cursor was moved meanwhile."""
         state = self._state
-        config = self._source.config
+        config = self._owner.config
         run = state.next_run(max_entries, max_position)
         assert run is not None, "there was something to read"
         if run.is_cold:
@@ -153,7 +145,7 @@ class CursorReading:
             max_bytes = config.read_ahead_bytes
         generation = state.read_generation
         try:
-            entries = await self._source.read_run(run.ledger_id, run.first, last, max_bytes)
+            entries = await self._ledger.run(run.ledger_id, run.first, last, max_bytes)
         except (LedgerNotFoundError, EntryNotFoundError, CorruptDataError) as error:
             if state.read_generation != generation or run.ledger_id not in state.ledgers.ledgers:
                 return False
@@ -175,7 +167,7 @@ class CursorReading:
         logger.error(
             "lost entries skipped",
             extra={
-                "topic": self._source.name,
+                "topic": self._owner.name,
                 "cursor": self._name,
                 "ledger_id": run.ledger_id,
                 "first_entry_id": run.first,
@@ -198,7 +190,7 @@ class CursorReading:
         for ledger_id, first, last in self._replay_runs(positions):
             following = first
             while following <= last:
-                entries = self._source.read_run_cached(ledger_id, following, last, _REPLAY_BYTES)
+                entries = self._ledger.run_cached(ledger_id, following, last, _REPLAY_BYTES)
                 if entries is None:
                     return None
                 found += entries
@@ -226,14 +218,14 @@ class CursorReading:
         return [entry for entry in found if not self._state.is_acknowledged(entry.position)]
 
     async def _read_replay_run(self, ledger_id: int, first: int, last: int) -> Sequence[Entry]:
-        entries = self._source.read_run_cached(ledger_id, first, last, _REPLAY_BYTES)
+        entries = self._ledger.run_cached(ledger_id, first, last, _REPLAY_BYTES)
         if entries is not None:
             return entries
         try:
-            return await self._source.read_run(ledger_id, first, last, _REPLAY_BYTES)
+            return await self._ledger.run(ledger_id, first, last, _REPLAY_BYTES)
         except (LedgerNotFoundError, EntryNotFoundError, CorruptDataError) as error:
             if ledger_id in self._state.ledgers.ledgers:
-                if not self._source.config.skips_non_recoverable_data:
+                if not self._owner.config.skips_non_recoverable_data:
                     raise
                 self._skip_lost(ReadRun(ledger_id, first, first, has_acknowledged=True), error)
             return []

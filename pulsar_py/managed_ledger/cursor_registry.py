@@ -20,7 +20,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursor_persister import PersisterOwner
-from pulsar_py.managed_ledger.cursor_reading import EntrySource
+from pulsar_py.managed_ledger.cursor_reading import ReadingOwner
 from pulsar_py.managed_ledger.cursor_state import CursorState
 from pulsar_py.managed_ledger.cursor_store import CursorStore
 from pulsar_py.managed_ledger.entry_cache import EntryCache
@@ -38,7 +38,7 @@ class InitialPosition(Enum):
     LATEST = "latest"
 
 
-class RegistryOwner(EntrySource, PersisterOwner, Protocol):
+class RegistryOwner(ReadingOwner, PersisterOwner, Protocol):
     """What the cursors need of their ManagedLedger."""
 
     change_lock: asyncio.Lock

@@ -25,7 +25,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.position import LATEST, Position
 from pulsar_py.managed_ledger.cursor_format import NO_LEDGER
 from pulsar_py.managed_ledger.cursor_persister import CursorPersister, PersisterOwner
-from pulsar_py.managed_ledger.cursor_reading import CursorReading, EntrySource
+from pulsar_py.managed_ledger.cursor_reading import CursorReading, ReadingOwner
 from pulsar_py.managed_ledger.cursor_state import CursorState
 from pulsar_py.managed_ledger.cursor_store import CursorStore
 from pulsar_py.managed_ledger.entry import Entry
@@ -34,7 +34,7 @@ from pulsar_py.managed_ledger.stats import CursorStats
 _MAX_RANGES_SHOWN = 1000
 
 
-class CursorOwner(EntrySource, PersisterOwner, Protocol):
+class CursorOwner(ReadingOwner, PersisterOwner, Protocol):
     """What a cursor needs of its ManagedLedger."""
 
     change_lock: asyncio.Lock

@@ -38,7 +38,6 @@ from pulsar_py.managed_ledger.cursor_memory import CursorMemory
 from pulsar_py.managed_ledger.cursor_registry import CursorRegistry, InitialPosition
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import EntryCache, EntryCacheManager
-from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.managed_ledger.ledger_format import LedgerList
 from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
@@ -129,7 +128,7 @@ class ManagedLedger(Generic[C]):
         self._news: AppendNews[C] = AppendNews()
         self._cache = EntryCache(shared.cache_manager)
         self._readers = LedgerReaders(shared.ledger_store, config.ledger_options.password)
-        self._reading = LedgerReading(
+        self.reading = LedgerReading(
             self._ledgers, self._cache, self._readers, lambda: self._appender.writer
         )
         self._registry = CursorRegistry(
@@ -428,20 +427,6 @@ class ManagedLedger(Generic[C]):
 
     # Reading
 
-    def read_run_cached(
-        self, ledger_id: int, first: int, last: int, max_bytes: int
-    ) -> Sequence[Entry] | None:
-        """Neighbouring entries that are in memory, at least the first; else None."""
-        return self._reading.run_cached(ledger_id, first, last, max_bytes)
-
-    async def read_run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> EntryRun:
-        """Neighbouring entries from storage, at least the first.
-
-        Raises:
-            StorageError: It can't be read.
-        """
-        return await self._reading.run(ledger_id, first, last, max_bytes)
-
     async def read_entry(self, position: Position) -> Entry:
         """One entry.
 
@@ -449,7 +434,7 @@ class ManagedLedger(Generic[C]):
             EntryNotFoundError, LedgerNotFoundError: There is none.
             CorruptDataError: What is stored fails its checksum.
         """
-        return await self._reading.read_entry(position)
+        return await self.reading.read_entry(position)
 
     async def find_newest(
         self, predicate: Callable[[Entry], bool], *, after: Position | None = None
@@ -458,7 +443,7 @@ class ManagedLedger(Generic[C]):
 
         A binary search: the predicate has to hold up to some entry and for none behind it.
         """
-        return await self._reading.find_newest(predicate, after=after)
+        return await self.reading.find_newest(predicate, after=after)
 
     # Positions
 
@@ -477,14 +462,6 @@ class ManagedLedger(Generic[C]):
     def count_entries_between(self, lower_exclusive: Position, upper_inclusive: Position) -> int:
         """How many entries exist after the first and up to the second; 0 if they are reversed."""
         return self._ledgers.count_between(lower_exclusive, upper_inclusive)
-
-    def position_after_entries(self, start: Position, count: int) -> Position:
-        """The `count`-th entry after `start`, at most the last one; `start` if there is none."""
-        return self._ledgers.position_after_entries(start, count)
-
-    def size_after(self, position: Position) -> int:
-        """Estimated bytes of the entries after `position`."""
-        return self._ledgers.size_after(position)
 
     def backlog_size_bytes(self) -> int:
         """Estimated bytes after the slowest durable cursor's mark-delete position."""

@@ -54,7 +54,7 @@ async def test_the_open_ledger_is_read_through_its_writer():
     world = World()
     ledger = await world.open()
     await append_all(ledger, 3)
-    assert texts(ledger.read_run_cached(3, 0, 2, 100)) == ["m0", "m1", "m2"]
+    assert texts(ledger.reading.run_cached(3, 0, 2, 100)) == ["m0", "m1", "m2"]
     world.store.is_cold = True
-    assert ledger.read_run_cached(3, 0, 2, 100) is None
-    assert texts(await ledger.read_run(3, 1, 2, 100)) == ["m1", "m2"]
+    assert ledger.reading.run_cached(3, 0, 2, 100) is None
+    assert texts(await ledger.reading.run(3, 1, 2, 100)) == ["m1", "m2"]

@@ -241,10 +241,10 @@ async def test_sizes_and_counts_between_positions():
     ledger = await world.open(max_entries=2)
     positions = await append_all(ledger, 5)
     assert ledger.count_entries_between(positions[0], positions[4]) == 4
-    assert ledger.position_after_entries(positions[0], 2) == positions[2]
+    assert ledger.ledgers.position_after_entries(positions[0], 2) == positions[2]
     assert ledger.next_valid_position(positions[1]) == positions[2]
     assert ledger.previous_position(positions[2]) == positions[1]
-    assert ledger.size_after(positions[3]) == 2
+    assert ledger.ledgers.size_after(positions[3]) == 2
     assert ledger.next_valid_position(LATEST) == Position(5, 1)
     assert ledger.backlog_size_bytes() == 0
     await ledger.open_cursor("sub", InitialPosition.EARLIEST)
