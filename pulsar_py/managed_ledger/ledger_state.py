@@ -68,6 +68,7 @@ class LedgerState:
 
     __slots__ = (
         "_first_index",
+        "_idle_mark",
         "_ids",
         "entries_added_count",
         "last_confirmed_entry",
@@ -83,6 +84,7 @@ class LedgerState:
         self.ledgers: dict[int, LedgerRecord] = {}  # by id, ascending
         self._ids: list[int] = []  # keys of `ledgers`
         self._first_index = 0  # absolute index before the first ledger's first entry
+        self._idle_mark = (-1, 0)  # entries added as of when, for periodic questions
         self.size_bytes = 0  # of all ledgers' confirmed entries
         self.entries_added_count = 0  # confirmed since it was opened
         self.properties = dict(stored.properties)
@@ -192,6 +194,27 @@ class LedgerState:
             entries_count >= config.max_entries_per_ledger
             or size_bytes >= config.max_size_per_ledger_bytes
             or age_seconds >= config.maximum_rollover_seconds * (1 + 0.05 * jitter)
+        )
+
+    def is_rollover_due_by_time(self, config: ManagedLedgerConfig, now_millis: int) -> bool:
+        """Whether the open ledger is too old, or has been idle for too long; to be asked at times.
+
+        What is idle shows between two calls: from the first that finds nothing new.
+        """
+        if self.state is not State.OPENED:
+            return False
+        if self._idle_mark[0] != self.entries_added_count:
+            self._idle_mark = (self.entries_added_count, now_millis)
+        record = self.last_ledger
+        idle_limit = config.inactive_ledger_rollover_seconds
+        idle_seconds = (now_millis - self._idle_mark[1]) / 1000
+        if idle_limit and record.entries_count and idle_seconds > idle_limit:
+            return True
+        return self.is_rollover_due(
+            config,
+            entries_count=record.entries_count,
+            size_bytes=record.size_bytes,
+            now_millis=now_millis,
         )
 
     def trimmable(

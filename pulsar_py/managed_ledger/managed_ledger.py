@@ -147,7 +147,6 @@ class ManagedLedger(Generic[C]):
             readers=self._readers,
             cache=self._cache,
         )
-        self._idle_mark = (-1, 0)  # entries added as of when, for periodic calls
         self._is_closing = False
         self._closed = asyncio.Event()
 
@@ -328,20 +327,7 @@ class ManagedLedger(Generic[C]):
 
     async def roll_if_due(self) -> None:
         """Roll a ledger that is too old, or has been idle for long; for periodic calls."""
-        if self._ledgers.state is not State.OPENED:
-            return
-        now_millis = self.clock.wall_time_millis()
-        record = self._ledgers.last_ledger
-        if self._idle_mark[0] != self._ledgers.entries_added_count:
-            self._idle_mark = (self._ledgers.entries_added_count, now_millis)
-        idle_limit = self.config.inactive_ledger_rollover_seconds
-        idle_seconds = (now_millis - self._idle_mark[1]) / 1000
-        if self._ledgers.is_rollover_due(
-            self.config,
-            entries_count=record.entries_count,
-            size_bytes=record.size_bytes,
-            now_millis=now_millis,
-        ) or (idle_limit and record.entries_count and idle_seconds > idle_limit):
+        if self._ledgers.is_rollover_due_by_time(self.config, self.clock.wall_time_millis()):
             await self.roll_ledger()
 
     async def trim(self) -> None:

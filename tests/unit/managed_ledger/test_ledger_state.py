@@ -3,6 +3,7 @@
 import pytest
 
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.ledger_format import LedgerList, LedgerRecord
 from pulsar_py.managed_ledger.ledger_state import TRANSITIONS, LedgerState, State
 
@@ -48,3 +49,33 @@ def test_an_empty_list_gets_its_first_ledger():
     assert state.last_confirmed_entry == Position(5, -1)
     assert state.last_position == Position(5, -1)
     assert state.opened_millis == 17
+
+
+def opened(entries_count):
+    """A managed ledger with one open ledger, made at time 0."""
+    state = LedgerState(LedgerList())
+    state.ledger_created(5, 0)
+    state.move_to(State.CREATING)
+    state.move_to(State.OPENED)
+    state.confirmed(entries_count, entries_count)
+    return state
+
+
+def test_idle_is_a_ledger_that_got_nothing_between_two_questions():
+    config = ManagedLedgerConfig(inactive_ledger_rollover_seconds=30)
+    state = opened(1)
+    assert not state.is_rollover_due_by_time(config, 40_000)
+    assert not state.is_rollover_due_by_time(config, 70_000)
+    assert state.is_rollover_due_by_time(config, 70_001)
+    state.confirmed(1, 1)
+    assert not state.is_rollover_due_by_time(config, 80_000)
+    assert not opened(0).is_rollover_due_by_time(config, 10**9)
+
+
+def test_only_an_open_ledger_gets_too_old():
+    config = ManagedLedgerConfig(maximum_rollover_seconds=700)
+    state = opened(1)
+    assert not state.is_rollover_due_by_time(config, 699_999)
+    assert state.is_rollover_due_by_time(config, 700_000)
+    state.move_to(State.CLOSING)
+    assert not state.is_rollover_due_by_time(config, 700_000)
