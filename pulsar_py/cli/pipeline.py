@@ -210,6 +210,11 @@ def replay(**options: Any) -> None:
 @click.option("--order-by", metavar="COLUMNS", help="Order of the rows of each key.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Rows a second.")
 @click.option("--tasks", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option(
+    "--notes",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory that notes what ran first  [default: _backfill in the table's].",
+)
 @SELECTION
 @TARGET_CLUSTER
 @CLUSTER

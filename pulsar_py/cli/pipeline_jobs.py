@@ -210,6 +210,7 @@ def backfill_job(options: Options) -> Job:
     from pulsar_py.pipeline.backfill import (  # noqa: PLC0415 - loads pyarrow
         BackfillSettings,
         backfill,
+        check,
     )
 
     order_by = options["order_by"]
@@ -222,11 +223,13 @@ def backfill_job(options: Options) -> Job:
         rows_per_second=options["rate"],
         where=options["where"],
         select=options["select"],
+        notes=None if options["notes"] is None else options["notes"].absolute(),
     )
     return Job(
         work=lambda session, watch: backfill(session, settings, watch),
         target=settings.target,
         table=settings.source,
+        check_more=lambda: check(settings),
     )
 
 

@@ -7,10 +7,11 @@ Keys, event times and properties are those of the table's columns `__key`, `__ev
     original-topic           `__topic`
     original-publish-time    milliseconds of `__publishTime`
 
-Repeatable means: the same table and the same name send the same rows under the same sequence ids,
-so the topic drops what it has. Therefore the cut into tasks does not depend on the machine: with an
-order, rows are spread by key and sorted in each task; without one, files are cut by size alone, and
-have to be the same ones. `first_run` refuses what is not the same.
+Repeatable means: the same table under the same name sends the same rows under the same sequence
+ids, so the topic drops what it has. Therefore the cut into tasks does not depend on the machine:
+with an order, rows are spread by key and sorted in each task; without one, files are cut by size
+alone, and have to be the same ones. `first_run` refuses what is not the same. Another table under
+the same name is another backfill.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pulsar_py.pipeline.first_run import (
     CUT_SETTINGS,
     DIRECTORY,
     Run,
+    check_notes,
     mark_of,
     remember_or_refuse,
 )
@@ -36,6 +38,7 @@ from pulsar_py.pipeline.settings import Guarantee, TopicTarget, quoted
 from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.topics import select, write_batch
 from pulsar_py.pipeline.watch import Watch
+from pulsar_py.spark.known_names import has_rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +69,25 @@ class BackfillSettings:
     where: str | None = None
     select: str | None = None
     notes: Path | None = None
-    """Directory that remembers first runs; None for one in the table's own."""
+    """Directory that remembers first runs; None for one in the table's own. A note that the table
+    has counts in any case."""
+
+    def notes_for(self, file_name: str) -> Path:
+        """The directory that has, or gets, the note of that name."""
+        own = self.source.path / DIRECTORY
+        return own if self.notes is None or (own / file_name).exists() else self.notes
+
+
+def check(settings: BackfillSettings) -> None:
+    """Refuse what can't begin, without Spark.
+
+    Raises:
+        ConfigurationError: There is no table, or its note can't be written.
+    """
+    snapshot = snapshot_of(settings.source)
+    if settings.target.guarantee is Guarantee.EXACTLY_ONCE:
+        name = run_of(settings, snapshot, {}).file_name
+        check_notes(settings.notes_for(name), name)
 
 
 def backfill(session: SparkSession, settings: BackfillSettings, watch: Watch | None = None) -> None:
@@ -81,29 +102,35 @@ def backfill(session: SparkSession, settings: BackfillSettings, watch: Watch | N
     rows = read_snapshot(session, snapshot)
     rows = rows.selectExpr(*message_columns(rows.columns))
     rows = select(rows, where=settings.where, select=settings.select)
-    order = "input"
     if settings.order_by:
         rows = ordered_by_key(rows, settings.order_by, settings.tasks)
-        order = "columns:" + ",".join(settings.order_by)
     if settings.rows_per_second is not None:
         rows = throttled(session, rows, settings.rows_per_second)
-    target = replace(settings.target, idempotency_key=settings.name, sequence_order=order)
+    target = settings.target
     if target.guarantee is Guarantee.EXACTLY_ONCE:
-        notes = settings.notes or settings.source.path / DIRECTORY
         cut = {name: session.conf.get(name, None) or "" for name in CUT_SETTINGS}
-        remember_or_refuse(notes, run_of(settings, order, snapshot, cut), str(settings.source))
+        now = run_of(settings, snapshot, cut)
+        notes = settings.notes_for(now.file_name)
+        options = target.connector_options()
+        first = remember_or_refuse(
+            notes,
+            now,
+            is_known=lambda key: has_rows_of(options, key, settings.tasks),
+            clock=SystemClock(),
+            is_shared=notes == settings.notes,
+        )
+        target = replace(target, idempotency_key=first.key, sequence_order=first.order)
     run_job(session, lambda: write_batch(rows, target), watch or Watch())
 
 
-def run_of(
-    settings: BackfillSettings, order: str, snapshot: Snapshot, cut: Mapping[str, str]
-) -> Run:
+def run_of(settings: BackfillSettings, snapshot: Snapshot, cut: Mapping[str, str]) -> Run:
     """What the numbers of rows depend on: of files and their cut only if no order is given."""
     is_sorted = bool(settings.order_by)
     return Run(
         name=settings.name,
+        table=str(settings.source),
         topic=str(TopicName.parse(settings.target.topic)),
-        order=order,
+        order="columns:" + ",".join(settings.order_by) if is_sorted else "input",
         tasks=settings.tasks,
         where=settings.where,
         select=settings.select,

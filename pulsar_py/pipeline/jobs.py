@@ -28,6 +28,8 @@ class Job:
     target: TopicTarget | None = None
     table: Target | None = None
     """Read or written."""
+    check_more: Callable[[], None] | None = None
+    """What else can be known before."""
 
     def check(self) -> None:
         """Refuse what would fail.
@@ -50,3 +52,5 @@ class Job:
             check_read(options, is_streaming=self.is_streaming)
         if self.target is not None:
             check_write(self.target.connector_options())
+        if self.check_more is not None:
+            self.check_more()

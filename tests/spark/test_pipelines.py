@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -315,6 +317,45 @@ def test_a_backfill_of_a_table_that_grew_and_was_compacted(
         backfill(spark, settings)
     assert sorted(numbers(stored(cluster, f"{topic}-back"))) == list(range(50))
     assert read_table(spark, target).count() == 90
+
+
+def table_of(spark: SparkSession, path: Path, values: range) -> Target:
+    rows = spark.range(values.start, values.stop).selectExpr("cast(id as string) as value")
+    rows.coalesce(1).write.parquet(str(path))
+    return Target.parse(f"parquet:{path}")
+
+
+@pytest.mark.parametrize("order_by", [(), ("value",)])
+def test_two_tables_under_one_name_are_two_backfills(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path, order_by: tuple[str, ...]
+) -> None:
+    tables = [table_of(spark, tmp_path / str(each), range(each, each + 9)) for each in (10, 50)]
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    both = [
+        BackfillSettings(
+            source=each,
+            target=TopicTarget(cluster=cluster, topic=topic),
+            name="fill",
+            order_by=order_by,
+            tasks=2,
+        )
+        for each in tables
+    ]
+    for settings in (*both, *both):
+        backfill(spark, settings)
+    expected = [*range(10, 19), *range(50, 59)]
+    assert sorted(numbers(stored(cluster, topic))) == expected
+    # A note of the table's own holds, wherever others shall lie.
+    backfill(spark, replace(both[0], notes=notes))
+    shutil.rmtree(tables[0].path / "_backfill")
+    with pytest.raises(ConfigurationError, match="the topic has rows of it, and there is no note"):
+        backfill(spark, replace(both[0], notes=notes))
+    backfill(spark, replace(both[0], notes=notes, name="more"))
+    shutil.rmtree(tables[1].path / "_backfill")
+    with pytest.raises(ConfigurationError, match=f"of {tables[0]}, .* and this is {tables[1]}"):
+        backfill(spark, replace(both[1], notes=notes, name="more"))
+    assert sorted(numbers(stored(cluster, topic))) == sorted([*expected, *range(10, 19)])
 
 
 def export_once(spark: SparkSession, cluster: Cluster, topic: str, path: Path) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import pytest
 
 from pulsar_py.cli import pipeline as commands
 from pulsar_py.cli.pipeline_jobs import JOBS, run
+from pulsar_py.common.errors import ConfigurationError
 from tests.unit.cli.pipeline_parts import NEEDED, options
 
 
@@ -36,6 +39,27 @@ def test_what_is_refused_before_spark_is_started(
 ) -> None:
     assert run(name, options(name, *arguments), []) == 2
     assert text in capsys.readouterr().err
+
+
+def test_a_backfill_asks_for_its_table_and_for_a_place_of_its_note(tmp_path: Path) -> None:
+    table, notes = tmp_path / "table", tmp_path / "notes"
+
+    def check(*arguments: str) -> None:
+        given = options("backfill", "--from", f"parquet:{table}", *arguments)
+        job = JOBS["backfill"](given)
+        assert job.check_more is not None
+        job.check_more()
+
+    with pytest.raises(ConfigurationError, match=f"parquet:{table}: there is no table"):
+        check()
+    table.mkdir()
+    (table / "a.parquet").write_bytes(b"")
+    (table / "_backfill").write_text("as if nothing could be written")
+    with pytest.raises(ConfigurationError, match=rf"{table}/_backfill: .*--notes DIR"):
+        check()
+    check("--guarantee", "at-least-once")
+    check("--notes", str(notes))
+    assert notes.is_dir()
 
 
 def test_commands_take_no_words_of_their_own() -> None:
