@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.client_context import ClientContext
     from pulsar_py.client.letters import Letters
     from pulsar_py.client.message_listener import ListenerRunner
+    from pulsar_py.client.receiver import Receiver
 
 __all__ = ["Consumer"]
 
@@ -169,6 +170,11 @@ class Consumer:
     @on_ready.setter
     def on_ready(self, callback: Callable[[], None] | None) -> None:
         self._receiver.on_ready = callback
+
+    @property
+    def receiver(self) -> Receiver:
+        """What it receives with. For other parts of the library, which merge several."""
+        return self._receiver
 
     @property
     def redelivery_filter(self) -> Callable[[Message], bool] | None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pulsar_py.client.ack_grouping import AcknowledgmentsTracker
 from pulsar_py.client.chunk_assembly import Chunk, ChunkAssembly, ChunkOutcome
@@ -109,7 +109,7 @@ class IncomingQueue:
         With `keeps_batches` a whole batch that can be one goes to `batches`. `problem_listener` is
         told of each entry that can't be used.
         """
-        self._topic = topic
+        self.topic: Final = topic
         self._tracker = tracker
         self._chunks = chunks
         self._chunk_expiry = ChunkExpiry(chunks)
@@ -195,7 +195,7 @@ class IncomingQueue:
                 return False
             command, data = self._entries.popleft()
             key = _key_of(command)
-            parsed = parse(command, data, key, self._topic)
+            parsed = parse(command, data, key, self.topic)
             if isinstance(parsed, Problem):
                 self.permits_used += 1
                 self._report(key, parsed)
@@ -316,7 +316,7 @@ class IncomingQueue:
         from pulsar_py.client.message_crypto import EncryptionContext  # noqa: PLC0415 - late
 
         key = parsed.key
-        text = f"{self._topic}: entry {key[0]}:{key[1]}: {error}"
+        text = f"{self.topic}: entry {key[0]}:{key[1]}: {error}"
         match self._crypto_failure_action:
             case ConsumerCryptoFailureAction.CONSUME:
                 context = EncryptionContext.of(parsed.metadata, is_decryption_failed=True)
@@ -360,7 +360,7 @@ class IncomingQueue:
         outcome = self._chunks.add(chunk, now)
         self._effects.take_outcome(outcome)
         if outcome.problem is not None:
-            text = f"{self._topic}: entry {parsed.key[0]}:{parsed.key[1]}: {outcome.problem}"
+            text = f"{self.topic}: entry {parsed.key[0]}:{parsed.key[1]}: {outcome.problem}"
             problem = Problem(CommandAck.UncompressedSizeCorruption, text)
             self._effects.problems += [(key, problem) for key in outcome.chunk_ids]
             self._tell_problem(parsed.key, text)
@@ -383,7 +383,7 @@ class IncomingQueue:
             body = inflate(
                 parsed,
                 parsed.payload if payload is None else payload,
-                self._topic,
+                self.topic,
                 None if chunk_ids else self.max_message_bytes,
             )
             if isinstance(body, Problem):
@@ -424,7 +424,7 @@ class IncomingQueue:
     def _split(
         self, parsed: ParsedEntry, body: EntryBytes, start: int, context: EncryptionContext | None
     ) -> None:
-        if (problem := check_batch_size(parsed, len(body) - start, self._topic)) is not None:
+        if (problem := check_batch_size(parsed, len(body) - start, self.topic)) is not None:
             self._report(parsed.key, problem)
             return
         size = parsed.messages_count
@@ -467,7 +467,7 @@ class IncomingQueue:
     ) -> ReceivedEntry:
         return ReceivedEntry(
             parsed.key,
-            self._topic,
+            self.topic,
             parsed.metadata,
             self._partition_index,
             parsed.command.redelivery_count,

@@ -1,13 +1,13 @@
 """Receiving from several consumers in turn, as if they had one queue (edge).
 
-Sources say when they may have something (`on_ready`); whoever receives takes a message of the
-source whose turn it is. A turn is a few messages, so that a source that never runs dry keeps nobody
-out for long, and the entries of one source are decoded together. Messages that a batch could not
-take, or that a cancelled one had taken, come first for whoever receives next: nothing is lost by
-cancelling.
+Sources say when they may have something; whoever receives takes a message of the source whose turn
+it is. A turn is a few messages, so that a source that never runs dry keeps nobody out for long, and
+the entries of one source are decoded together.
 
-What is delivered again must not be handed out before, too: a batch in the making forgets it, and a
-source that is being moved is not asked until it is where it should be.
+A batch in the making is all that is kept here, and each message of it still belongs to its source:
+one that clears its queue (a new registration, a seek, a redelivery) takes back what the batch has
+of it, which is delivered again; cancelling puts the batch back to where it came from; and only a
+batch that is handed out counts as delivered.
 
 Source: MultiTopicsConsumerImpl and ConsumerBase in Pulsar's Java client.
 """
@@ -15,9 +15,10 @@ Source: MultiTopicsConsumerImpl and ConsumerBase in Pulsar's Java client.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, Generic, Protocol, TypeVar
 
 from pulsar_py.client.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
@@ -34,10 +35,22 @@ TURN_MESSAGES: Final = 16
 
 
 class MessageSource(Protocol):
-    """What is needed of one consumer."""
+    """What is needed of one consumer's receiver, which says what each of these does."""
 
-    def receive_nowait(self) -> Message | None:
+    on_ready: Callable[[], None] | None
+    on_cleared: Callable[[], None] | None
+
+    def take(self) -> Message | None:
         """Its next message if it has one here; AlreadyClosedError if it never will again."""
+
+    def collect(self, collector: BatchCollector, messages_limit: int) -> bool:
+        """Add what it has here and fits; whether there is no room for what comes next."""
+
+    def put_back(self, messages: list[Message]) -> None:
+        """They were collected and are not delivered after all."""
+
+    def deliver(self, messages: list[Message]) -> list[Message]:
+        """What the application gets of messages that were collected."""
 
 
 S = TypeVar("S", bound=MessageSource)
@@ -62,81 +75,50 @@ class MergedReceiver(Generic[S]):
         self._turn_left_count = 0
         # Whoever waits for one.
         self._receivers = Wakeups()
-        # Taken from their sources, and not handed out: at most a batch for each that was cancelled.
-        self._returned: deque[Message] = deque()
-        # Batches that are being collected.
-        self._collectors: list[BatchCollector] = []
-        # Sources that are not asked now, and how many want that.
-        self._held: Counter[S] = Counter()
+        # Batches in the making.
+        self._batches: list[_Batch[S]] = []
 
-    def on_ready(self, source: S) -> None:
+    def add(self, source: S) -> None:
+        """Receive from it, too; from now on it tells of messages, and of a queue it cleared."""
+        source.on_ready = partial(self._on_ready, source)
+        source.on_cleared = partial(self._forget, source)
+        self._on_ready(source)
+
+    def _on_ready(self, source: S) -> None:
         """It may have messages."""
         # Hot path: consume of a partitioned topic in `make bench-client`; once a group of entries.
-        if self._held and source in self._held:
-            return
         self._ready.add(source)
         self._receivers.wake_one()
 
+    def _forget(self, source: S) -> None:
+        """What it gave and was not handed out will be delivered again."""
+        for batch in self._batches:
+            batch.remove(source)
+
     def discard(self, source: S) -> None:
-        """It is being closed; unknown ones are fine."""
+        """It is being closed: nothing comes of it any more. Unknown ones are fine."""
+        source.on_ready = source.on_cleared = None
         self._ready.discard(source)
         if self._current is source:
             self._current = None
-
-    @contextmanager
-    def holding(self, source: S) -> Iterator[None]:
-        """Take nothing of it meanwhile; it keeps what it has or gets."""
-        self._held[source] += 1
-        self.discard(source)
-        try:
-            yield
-        finally:
-            self._held[source] -= 1
-            if not self._held[source]:
-                del self._held[source]
-                self.on_ready(source)
-
-    def forget(self, topics: Collection[str]) -> None:
-        """What came from there and was not handed out will be delivered again."""
-        self.forget_returned(topics)
-        for batch in self._collectors:
-            kept = [each for each in batch.messages if each.entry.topic not in topics]
-            batch.clear()
-            for each in kept:
-                batch.add(each)
-
-    def forget_returned(self, topics: Collection[str]) -> None:
-        """The same, but batches in the making keep what they have."""
-        kept = [each for each in self._returned if each.entry.topic not in topics]
-        self._returned = deque(kept)
-
-    @property
-    def returned_count(self) -> int:
-        """Messages here that no source counts."""
-        return len(self._returned)
+        self._forget(source)
 
     def close(self) -> None:
         """Wake everybody who waits: `check_open` tells them."""
         self._ready.clear()
         self._current = None
-        self._returned.clear()
-        for batch in self._collectors:
+        for batch in self._batches:
             batch.clear()
         self._receivers.wake_all()
 
     def receive_nowait(self) -> Message | None:
         """The next message if there is one here, else None."""
         # Hot path: consume of a partitioned topic in `make bench-client`.
-        if self._returned:
-            return self._returned.popleft()
         while (source := self._current) is not None or (source := self._begin_turn()) is not None:
             try:
-                message = source.receive_nowait()
-            except AlreadyClosedError:
-                message = None  # it is being closed
+                message = source.take()
             except PulsarError as error:
-                self._current = None
-                self._on_failed(source, error)
+                self._on_ended(source, error)
                 continue
             if message is None:
                 self._current = None
@@ -153,6 +135,11 @@ class MergedReceiver(Generic[S]):
         self._current = self._ready.next()
         self._turn_left_count = TURN_MESSAGES
         return self._current
+
+    def _on_ended(self, source: S, error: PulsarError) -> None:
+        self._current = None
+        if not isinstance(error, AlreadyClosedError):  # else it is being closed
+            self._on_failed(source, error)
 
     async def receive(self, timeout_seconds: float | None) -> Message:
         """The next message; waits for one.
@@ -177,35 +164,104 @@ class MergedReceiver(Generic[S]):
 
     def _pass_on(self) -> None:
         """One wake-up may stand for many messages: wake the next who waits."""
-        if self._returned or self._current is not None or len(self._ready):
+        if self._current is not None or len(self._ready):
             self._receivers.wake_one()
 
     async def batch_receive(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:
         """Several messages; empty if the policy's time passed without any."""
-        batch = BatchCollector(policy)
-        self._collectors.append(batch)
+        batch: _Batch[S] = _Batch(policy)
+        self._batches.append(batch)
         try:
-            async with asyncio.timeout(policy.timeout_seconds):
-                await self._fill(batch)
-        except TimeoutError:
-            pass
+            try:
+                async with asyncio.timeout(policy.timeout_seconds) as limit:
+                    while not self._collect(batch):
+                        await self._receivers.wait()
+                        self._check_open()
+            except TimeoutError:
+                if not limit.expired():
+                    raise
         except BaseException:  # cancelled, or closed: who comes next gets them
-            self._returned.extendleft(reversed(batch.messages))
-            self._pass_on()
+            for source in batch.put_back():
+                self._on_ready(source)
             raise
         finally:
-            self._collectors.remove(batch)
-        return batch.messages
-
-    async def _fill(self, batch: BatchCollector) -> None:
-        while not batch.is_full:
-            message = self.receive_nowait()
-            if message is None:
-                await self._receivers.wait()
-                self._check_open()
-            elif batch.has_room_for(message):
-                batch.add(message)
-            else:
-                self._returned.appendleft(message)
-                break
+            self._batches.remove(batch)
         self._pass_on()
+        return batch.deliver()
+
+    def _collect(self, batch: _Batch[S]) -> bool:
+        """Take what is here and fits; whether that is enough."""
+        while (source := self._current) is not None or (source := self._begin_turn()) is not None:
+            before_count = batch.messages_count
+            try:
+                is_enough = batch.collect(source, self._turn_left_count)
+            except PulsarError as error:
+                if batch.messages_count:
+                    return True  # who receives next hears of the error
+                self._on_ended(source, error)
+                continue
+            self._turn_left_count -= batch.messages_count - before_count
+            if self._turn_left_count <= 0:
+                self._current = None
+                self._ready.add(source)
+            if is_enough:
+                return True
+            self._current = None
+        return False
+
+
+class _Batch(Generic[S]):
+    """One batch in the making: its messages, and of whom each is."""
+
+    __slots__ = ("_collector", "_sources")
+
+    def __init__(self, policy: ConsumerBatchReceivePolicy) -> None:
+        self._collector = BatchCollector(policy)
+        # As many as there are messages.
+        self._sources: list[S] = []
+
+    @property
+    def messages_count(self) -> int:
+        return len(self._sources)
+
+    def collect(self, source: S, messages_limit: int) -> bool:
+        """As the source's; what it had before it failed is kept."""
+        collector = self._collector
+        try:
+            return source.collect(collector, messages_limit)
+        finally:
+            self._sources += [source] * (len(collector.messages) - len(self._sources))
+
+    def clear(self) -> None:
+        self._collector.clear()
+        self._sources.clear()
+
+    def remove(self, source: S) -> None:
+        """Leave out what is of it; there is room for others again."""
+        if source not in self._sources:
+            return
+        kept = [each for each in self._pairs() if each[0] is not source]
+        self.clear()
+        for other, message in kept:
+            self._sources.append(other)
+            self._collector.add(message)
+
+    def put_back(self) -> list[S]:
+        """Give everything back to the sources, which have something now."""
+        by_source: dict[S, list[Message]] = {}
+        for source, message in self._pairs():
+            by_source.setdefault(source, []).append(message)
+        self.clear()
+        for source, messages in by_source.items():
+            source.put_back(messages)
+        return list(by_source)
+
+    def deliver(self) -> list[Message]:
+        """What the application gets, in the order in which it came."""
+        delivered: list[Message] = []
+        for source, pairs in groupby(self._pairs(), key=itemgetter(0)):
+            delivered += source.deliver([message for _, message in pairs])
+        return delivered
+
+    def _pairs(self) -> list[tuple[S, Message]]:
+        return list(zip(self._sources, self._collector.messages, strict=True))

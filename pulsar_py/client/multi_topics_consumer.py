@@ -32,6 +32,7 @@ from pulsar_py.client.message import Message
 from pulsar_py.client.message_listener import ListenerRunner, listener_concurrency
 from pulsar_py.client.option_checks import check_message, check_seek_target, messages_of
 from pulsar_py.client.part_opener import PartOpener
+from pulsar_py.client.receiver import Receiver
 from pulsar_py.client.statistics import ConsumerStatistics
 from pulsar_py.client.topic_lists import receiver_queue_size_per_topic
 from pulsar_py.client.topic_message_id import (
@@ -120,7 +121,7 @@ class MultiTopicsConsumer:
         )
         # The same object for the whole life.
         self._parts_by_topic = self._parts.by_topic
-        self._receiver: MergedReceiver[Consumer] = MergedReceiver(
+        self._receiver: MergedReceiver[Receiver] = MergedReceiver(
             self._check_open, self._on_part_failed
         )
         # Messages that each part asks for in advance, since there were first more or fewer parts.
@@ -158,18 +159,16 @@ class MultiTopicsConsumer:
         return await self._context.partitions_count(topic)
 
     def _on_part_opened(self, part: Consumer) -> None:
-        part.on_ready = lambda: self._receiver.on_ready(part)
-        self._receiver.on_ready(part)
+        self._receiver.add(part.receiver)
         if not self._is_paused:
             part.resume()
 
     def _on_part_closed(self, part: Consumer) -> None:
-        part.on_ready = None
-        self._receiver.discard(part)
+        self._receiver.discard(part.receiver)
 
-    def _on_part_failed(self, part: Consumer, error: PulsarError) -> None:
+    def _on_part_failed(self, receiver: Receiver, error: PulsarError) -> None:
         """A part ended for good: whoever receives now hears of it, once."""
-        del part
+        del receiver
         raise error
 
     def _make_listener(self) -> ListenerRunner | None:
@@ -438,12 +437,8 @@ class MultiTopicsConsumer:
     def negative_acknowledge(self, message: Message | MessageId) -> None:
         """Deliver this message again, after the delay that was configured."""
         part = self._part_of(message)
-        if part is None:
-            return
-        if not self._config.is_shared:
-            # All that came after it is delivered again, too.
-            self._receiver.forget_returned({part.topic()})
-        part.negative_acknowledge(message)
+        if part is not None:
+            part.negative_acknowledge(message)
 
     async def reconsume_later(
         self,
@@ -470,7 +465,6 @@ class MultiTopicsConsumer:
     def redeliver_unacknowledged_messages(self) -> None:
         """Ask for everything again that was delivered and not acknowledged."""
         self._check_open()
-        self._receiver.forget(self._parts_by_topic)
         for part in self._all_parts():
             part.redeliver_unacknowledged_messages()
 
@@ -492,13 +486,8 @@ class MultiTopicsConsumer:
         self._check_open()
         check_seek_target(target)
         targets = seek_targets(target, self._parts_by_topic)
-        await each_result(lambda item: self._seek_part(*item), targets.items())
-
-    async def _seek_part(self, topic: str, target: MessageId | int) -> None:
-        part = self._parts_by_topic[topic]
-        with self._receiver.holding(part):
-            await part.seek(target)
-            self._receiver.forget({topic})
+        parts = self._parts_by_topic
+        await each_result(lambda item: parts[item[0]].seek(item[1]), targets.items())
 
     async def get_last_message_ids(self) -> list[TopicMessageId]:
         """The last message of each topic or partition."""
@@ -514,8 +503,6 @@ class MultiTopicsConsumer:
     async def has_message_available(self) -> bool:
         """Whether any topic has a message after the last one that was received."""
         self._check_open()
-        if self._receiver.returned_count:
-            return True
         return any(await each_result(lambda part: part.has_message_available(), self._all_parts()))
 
     # --- pausing -------------------------------------------------------------------------------

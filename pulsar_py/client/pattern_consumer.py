@@ -21,11 +21,11 @@ from dataclasses import replace
 
 from pulsar_py.client.client_context import ClientContext
 from pulsar_py.client.concurrently import concurrently
-from pulsar_py.client.consumer import Consumer
 from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.dead_letter import DeadLetterPolicy
 from pulsar_py.client.enums import RegexSubscriptionMode
 from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.receiver import Receiver
 from pulsar_py.client.topic_list_watcher import FATAL_ERRORS, TopicListWatcher
 from pulsar_py.client.topic_lists import TopicList, TopicPattern, TopicsChange, topics_change
 from pulsar_py.common.errors import PulsarError
@@ -170,9 +170,9 @@ class PatternConsumer(MultiTopicsConsumer):
                 await self._add(change.added)
             await self._update_partitions()
 
-    def _on_part_failed(self, part: Consumer, error: PulsarError) -> None:
-        logger.info("topic lost", extra={"topic": part.topic(), "error": str(error)})
-        self._failed.add(str(TopicName.parse(part.topic()).base))
+    def _on_part_failed(self, receiver: Receiver, error: PulsarError) -> None:
+        logger.info("topic lost", extra={"topic": receiver.topic, "error": str(error)})
+        self._failed.add(str(TopicName.parse(receiver.topic).base))
         self._news.set()
 
     async def _add(self, topics: Sequence[str]) -> None:

@@ -8,6 +8,10 @@ A message that is here is taken without suspending, without a task or future. Wh
 waits in `Wakeups` and looks again when entries came, so that cancelling a wait loses nothing; what
 a cancelled `batch_receive` had taken goes back to the front of the queue.
 
+A batch takes its messages in two steps: they are collected as they come, and count as delivered
+when the whole batch is. Where the queue is cleared in between, what was collected is thrown away,
+too; `MergedReceiver` collects from several consumers in the same way.
+
 Source: ConsumerBase and ConsumerImpl in Pulsar's Java client.
 """
 
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -110,6 +115,13 @@ class Receiver:
         self.before_delivery: Callable[[Message], Message | None] | None = None
         # Told, besides whoever waits, that entries came.
         self.on_ready: Callable[[], None] | None = None
+        # Told that the queue was cleared: what was collected elsewhere is void, too.
+        self.on_cleared: Callable[[], None] | None = None
+
+    @property
+    def topic(self) -> str:
+        """The whole name of the topic."""
+        return self.queue.topic
 
     # --- the connection's side -----------------------------------------------------------------
 
@@ -158,9 +170,14 @@ class Receiver:
     def clear(self) -> None:
         """Throw away what waits, and give its permits back: it will be delivered again."""
         count = self.queue.clear()
-        for each in self._collectors:
-            each.clear()  # its messages gave their permits back when they were collected
+        self._clear_collected()  # that gave its permits back when it was collected
         self.drop(count)
+
+    def _clear_collected(self) -> None:
+        for each in self._collectors:
+            each.clear()
+        if self.on_cleared is not None:
+            self.on_cleared()
 
     def pause(self) -> None:
         """Ask for no more messages; what is here can be taken."""
@@ -387,32 +404,42 @@ class Receiver:
         try:
             try:
                 async with asyncio.timeout(policy.timeout_seconds) as limit:
-                    while not self._collect(collector):
+                    while not self.collect(collector):
                         await self._wait()
             except TimeoutError:
                 if not limit.expired():
                     raise
         except BaseException:
-            self.queue.put_back(collector.messages)
-            self.permits.to_give -= len(collector.messages)
+            self.put_back(collector.messages)
             raise
         finally:
             self._collectors.remove(collector)
-        return self._deliver(collector.messages)
+        return self.deliver(collector.messages)
 
-    def _collect(self, collector: BatchCollector) -> bool:
-        """Take what is here and fits; whether that is enough."""
+    def collect(self, collector: BatchCollector, messages_limit: int = sys.maxsize) -> bool:
+        """Take what is here and fits; whether there is no room for what comes next.
+
+        Raises as `take`. Give what was taken to `deliver` or `put_back`, unless `on_cleared` is
+        called meanwhile.
+        """
         ready, permits = self._ready, self.permits
-        while not collector.is_full and (ready or self._fill()):
+        while messages_limit > 0 and not collector.is_full and (ready or self._fill()):
             if not collector.has_room_for(ready[0]):
                 return True
             collector.add(ready.popleft())
+            messages_limit -= 1
             permits.to_give += 1
             if permits.to_give >= permits.refill_at:
                 self._send_flow(permits.taken(0))
         return collector.is_full
 
-    def _deliver(self, messages: list[Message]) -> list[Message]:
+    def put_back(self, messages: list[Message]) -> None:
+        """They were collected and are not delivered after all: they come next again."""
+        self.queue.put_back(messages)
+        self.permits.to_give -= len(messages)
+
+    def deliver(self, messages: list[Message]) -> list[Message]:
+        """What the application gets of messages that were collected."""
         if self.before_delivery is not None:
             replaced = map(self.before_delivery, messages)
             messages = [each for each in replaced if each is not None]
@@ -440,4 +467,5 @@ class Receiver:
     def close(self, error: Exception) -> None:
         """There will be no more messages, nor are those here to be had."""
         self.queue.clear()
+        self._clear_collected()
         self.fail(error)

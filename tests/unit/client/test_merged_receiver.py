@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 import pytest
 
-from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
+from pulsar_py.client.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
 from pulsar_py.client.merged_receiver import TURN_MESSAGES, MergedReceiver
 from pulsar_py.client.message import Message
 from pulsar_py.common.errors import AlreadyClosedError, PulsarError, TopicTerminatedError
@@ -19,24 +20,53 @@ class Source:
     """A consumer with a queue."""
 
     def __init__(self, receiver: Receiver, name: str = "") -> None:
-        self.receiver = receiver
         self.name = name
         self.queue: deque[Message] = deque()
+        self.delivered: list[bytes] = []
         self.error: PulsarError | None = None
+        self.on_ready: Callable[[], None] | None = None
+        self.on_cleared: Callable[[], None] | None = None
+        receiver.add(self)
 
     def put(self, count: int, first: int = 0) -> None:
         data = [f"{self.name}{number}".encode() for number in range(first, first + count)]
-        self.queue.extend(Message.of(each, topic=self.topic) for each in data)
-        self.receiver.on_ready(self)
+        self.queue.extend(Message.of(each) for each in data)
+        assert self.on_ready is not None
+        self.on_ready()
 
-    @property
-    def topic(self) -> str:
-        return f"persistent://public/default/{self.name or 't'}"
+    def clear(self) -> None:
+        self.queue.clear()
+        assert self.on_cleared is not None
+        self.on_cleared()
 
-    def receive_nowait(self) -> Message | None:
-        if self.error is not None:
+    def end(self, error: PulsarError) -> None:
+        self.error = error
+        assert self.on_ready is not None
+        self.on_ready()
+
+    def _is_empty(self) -> bool:
+        if not self.queue and self.error is not None:
             raise self.error
-        return self.queue.popleft() if self.queue else None
+        return not self.queue
+
+    def take(self) -> Message | None:
+        return None if self._is_empty() else self.queue.popleft()
+
+    def collect(self, collector: BatchCollector, messages_limit: int) -> bool:
+        for _ in range(messages_limit):
+            if collector.is_full or self._is_empty():
+                break
+            if not collector.has_room_for(self.queue[0]):
+                return True
+            collector.add(self.queue.popleft())
+        return collector.is_full
+
+    def put_back(self, messages: list[Message]) -> None:
+        self.queue.extendleft(reversed(messages))
+
+    def deliver(self, messages: list[Message]) -> list[Message]:
+        self.delivered += data(messages)
+        return messages
 
 
 Receiver = MergedReceiver[Source]
@@ -70,9 +100,8 @@ def test_a_full_source_does_not_keep_others_out() -> None:
 def test_a_closed_source_is_passed_over() -> None:
     receiver = a_receiver()
     closed, other = Source(receiver, "c"), Source(receiver, "o")
-    closed.put(1)
+    closed.end(AlreadyClosedError("closed"))
     other.put(1)
-    closed.error = AlreadyClosedError("closed")
     message = receiver.receive_nowait()
     assert message is not None
     assert message.data() == b"o0"
@@ -82,8 +111,7 @@ def test_a_closed_source_is_passed_over() -> None:
 def test_a_source_that_failed_is_heard_of_once_and_others_go_on() -> None:
     receiver = a_receiver()
     failed, other = Source(receiver, "f"), Source(receiver, "o")
-    failed.error = TopicTerminatedError("f ended")
-    failed.put(1)
+    failed.end(TopicTerminatedError("f ended"))
     other.put(1)
     with pytest.raises(TopicTerminatedError, match="f ended"):
         receiver.receive_nowait()
@@ -165,43 +193,66 @@ def test_what_does_not_fit_comes_next() -> None:
         source.put(2)
         policy = ConsumerBatchReceivePolicy(-1, 6, 1000)
         assert data(await receiver.batch_receive(policy)) == [b"long0"]
-        assert receiver.returned_count == 1
         assert (await receiver.receive(None)).data() == b"long1"
 
     run_virtual(work())
 
 
-def test_a_cancelled_batch_gives_back_what_it_took() -> None:
+def test_a_cancelled_batch_gives_back_what_it_took_to_where_it_came_from() -> None:
     async def work() -> None:
         receiver = a_receiver()
-        source = Source(receiver)
-        source.put(3)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await receiver.batch_receive(ConsumerBatchReceivePolicy(10, -1, 1000))
-        source.put(1, first=3)
-        assert data([await receiver.receive(None) for _ in range(4)]) == [b"0", b"1", b"2", b"3"]
+        a, b = Source(receiver, "a"), Source(receiver, "b")
+        collecting = spawn(receiver.batch_receive(ConsumerBatchReceivePolicy(10, -1, 1000)))
+        await asyncio.sleep(0.1)
+        for number in range(2):
+            a.put(1, first=number)
+            b.put(1, first=number)
+            await asyncio.sleep(0.1)
+        assert (len(a.queue), len(b.queue)) == (0, 0)
+        waiting = spawn(receiver.receive(None))
+        collecting.cancel()
+        assert (await waiting).data() == b"a0"
+        assert (data(list(a.queue)), data(list(b.queue))) == ([b"a1"], [b"b0", b"b1"])
+        a.put(1, first=2)
+        received = data([await receiver.receive(None) for _ in range(4)])
+        assert received == [b"a1", b"a2", b"b0", b"b1"]
+        assert a.delivered == b.delivered == []
 
     run_virtual(work())
 
 
-def test_what_one_topic_delivers_again_is_forgotten() -> None:
+def test_a_batch_counts_as_delivered_when_it_is_handed_out() -> None:
     async def work() -> None:
         receiver = a_receiver()
-        long, other = Source(receiver, "long"), Source(receiver, "other")
-        for forget in (receiver.forget_returned, receiver.forget):
-            long.put(2)
-            await receiver.batch_receive(ConsumerBatchReceivePolicy(-1, 6, 1000))
-            forget({other.topic})
-            assert receiver.returned_count == 1
-            forget({long.topic})
-            assert receiver.returned_count == 0
-            assert receiver.receive_nowait() is None
+        a, b = Source(receiver, "a"), Source(receiver, "b")
+        collecting = spawn(receiver.batch_receive(ConsumerBatchReceivePolicy(3, -1, 1000)))
+        a.put(1)
+        await asyncio.sleep(0.1)
+        b.put(1)
+        await asyncio.sleep(0.1)
+        assert (a.delivered, b.delivered) == ([], [])
+        a.put(1, first=1)
+        assert data(await collecting) == [b"a0", b"b0", b"a1"]
+        assert (a.delivered, b.delivered) == ([b"a0", b"a1"], [b"b0"])
 
     run_virtual(work())
 
 
-def test_a_batch_in_the_making_forgets_and_has_room_again() -> None:
+def test_a_batch_takes_turns() -> None:
+    async def work() -> None:
+        receiver = a_receiver()
+        full, small = Source(receiver, "f"), Source(receiver, "s")
+        full.put(100)
+        small.put(2)
+        policy = ConsumerBatchReceivePolicy(TURN_MESSAGES + 4, -1, 1000)
+        taken = data(await receiver.batch_receive(policy))
+        assert taken[TURN_MESSAGES - 1 :] == [b"f15", b"s0", b"s1", b"f16", b"f17"]
+        assert (await receiver.receive(None)).data() == b"f18"
+
+    run_virtual(work())
+
+
+def test_a_batch_in_the_making_forgets_what_its_source_cleared_and_has_room_again() -> None:
     async def work() -> None:
         receiver = a_receiver()
         a, b = Source(receiver, "a"), Source(receiver, "b")
@@ -211,30 +262,41 @@ def test_a_batch_in_the_making_forgets_and_has_room_again() -> None:
             a.put(1)
             b.put(1)
             await asyncio.sleep(0.001)
-            receiver.forget_returned({a.topic})
-            receiver.forget({a.topic})
+            a.clear()
             a.put(5)
         assert data(batch.result()) == [b"b0", b"a0", b"a1"]
+        assert a.delivered == [b"a0", b"a1"]
 
     run_virtual(work())
 
 
-def test_nothing_is_taken_of_a_source_that_is_held_until_all_let_go() -> None:
+def test_what_a_source_had_when_it_ended_is_received_before_the_end() -> None:
     async def work() -> None:
         receiver = a_receiver()
-        held, other = Source(receiver, "h"), Source(receiver, "o")
-        held.put(3)
-        assert data([await receiver.receive(None)]) == [b"h0"]
-        with receiver.holding(held):
-            with receiver.holding(held):
-                assert receiver.receive_nowait() is None
-            held.put(1, first=3)
-            other.put(1)
-            assert data([await receiver.receive(None)]) == [b"o0"]
-            waiting = spawn(receiver.receive(None))
-            await asyncio.sleep(1)
-            assert not waiting.done()
-        assert data([await waiting, await receiver.receive(None)]) == [b"h1", b"h2"]
+        failed, other = Source(receiver, "f"), Source(receiver, "o")
+        policy = ConsumerBatchReceivePolicy(10, -1, 1000)
+        failed.put(2)
+        failed.end(TopicTerminatedError("f ended"))
+        other.put(1)
+        assert data(await receiver.batch_receive(policy)) == [b"f0", b"f1"]
+        with pytest.raises(TopicTerminatedError, match="f ended"):
+            await receiver.batch_receive(policy)
+        assert data(await receiver.batch_receive(policy)) == [b"o0"]
+
+    run_virtual(work())
+
+
+def test_a_batch_keeps_nothing_of_a_source_that_leaves() -> None:
+    async def work() -> None:
+        receiver = a_receiver()
+        leaving, other = Source(receiver, "l"), Source(receiver, "o")
+        collecting = spawn(receiver.batch_receive(ConsumerBatchReceivePolicy(2, -1, 1000)))
+        leaving.put(1)
+        await asyncio.sleep(0.1)
+        receiver.discard(leaving)
+        assert leaving.on_ready is leaving.on_cleared is None
+        other.put(2)
+        assert data(await collecting) == [b"o0", b"o1"]
 
     run_virtual(work())
 

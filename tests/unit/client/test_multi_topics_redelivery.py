@@ -8,8 +8,12 @@ import pytest
 
 from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.enums import ConsumerType, InitialPosition
-from pulsar_py.common.errors import ClientTimeoutError
+from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.common.errors import ClientTimeoutError, UnknownServiceError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID
+from pulsar_py.common.names import TopicName
+from pulsar_py.server.topics.base_subscription import SubscriptionState
+from pulsar_py.server.topics.persistent import PersistentTopic
 from tests.simulated_client import World, simulated
 from tests.unit.client.consumer_parts import spawn
 from tests.unit.client.many_topics import A, B, data, receive, subscribe
@@ -125,7 +129,23 @@ def test_a_batch_in_the_making_keeps_what_is_of_other_topics_than_the_one_that_s
     simulated(work)
 
 
-def test_a_seek_that_fails_takes_nothing_away() -> None:
+def test_a_seek_that_is_refused_takes_nothing_away() -> None:
+    async def work(world: World) -> None:
+        await world.send("a", "a0", "a1")
+        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
+            batch = spawn(consumer.batch_receive())
+            await asyncio.sleep(0.5)
+            topic = world.topics.loaded(TopicName.parse(A))
+            assert isinstance(topic, PersistentTopic)
+            topic.subscriptions["sub"].state = SubscriptionState.RESETTING
+            with pytest.raises(UnknownServiceError, match="is being reset"):
+                await consumer.seek(LATEST_MESSAGE_ID)
+            assert data(await batch) == [b"a0", b"a1"]
+
+    simulated(work)
+
+
+def test_a_batch_in_the_making_is_emptied_by_a_cancelled_seek_that_moves_the_subscription() -> None:
     async def work(world: World) -> None:
         await world.send("a", "a0", "a1")
         async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
@@ -136,7 +156,9 @@ def test_a_seek_that_fails_takes_nothing_away() -> None:
             seeking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await seeking
-            assert data(await batch) == [b"a0", b"a1"]
+            await asyncio.sleep(0.1)
+            await world.send("a", "a2")
+            assert data(await batch) == [b"a2"]
 
     simulated(work)
 
@@ -179,12 +201,121 @@ def test_what_one_topic_had_no_room_for_outlives_the_refusal_of_another() -> Non
     simulated(work)
 
 
+def lose_connections() -> None:
+    """Cut all connections; clients come back by themselves."""
+    for connection in list(asyncio.get_running_loop().network.connections):  # type: ignore[attr-defined] # of SimulatedLoop
+        connection.abort()
+
+
 def test_it_takes_over_after_the_broker_is_back() -> None:
     async def work(world: World) -> None:
         async with await subscribe(world, "a", "b") as consumer:
-            for connection in list(asyncio.get_running_loop().network.connections):  # type: ignore[attr-defined] # of SimulatedLoop
-                connection.abort()
+            lose_connections()
             await world.send("b", "b0")
             assert (await consumer.receive(30_000)).data() == b"b0"
+
+    simulated(work)
+
+
+PATIENT = {
+    "batch_receive_policy": ConsumerBatchReceivePolicy(3, -1, 60_000),
+    "initial_position": InitialPosition.Earliest,
+}
+
+
+def test_a_batch_in_the_making_forgets_what_a_new_registration_brings_again() -> None:
+    async def work(world: World) -> None:
+        await world.send("a", "a0", "a1")
+        async with await subscribe(world, "a", "b", **PATIENT) as consumer:
+            batch = spawn(consumer.batch_receive())
+            await asyncio.sleep(1)
+            lose_connections()
+            await asyncio.sleep(30)
+            await world.send("a", "a2")
+            assert data(await batch) == [b"a0", b"a1", b"a2"]
+
+    simulated(work)
+
+
+async def cancel_batch(consumer: MultiTopicsConsumer) -> None:
+    """Have it take what is there for a batch, and give that back."""
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await consumer.batch_receive()
+
+
+def test_what_a_cancelled_batch_had_comes_once_after_a_new_registration() -> None:
+    async def work(world: World) -> None:
+        await world.send("a", "a0", "a1")
+        async with await subscribe(world, "a", "b", **PATIENT) as consumer:
+            await cancel_batch(consumer)
+            lose_connections()
+            await asyncio.sleep(30)
+            await world.send("a", "a2")
+            assert data(await receive(consumer, 3)) == [b"a0", b"a1", b"a2"]
+
+    simulated(work)
+
+
+TYPES = [ConsumerType.Exclusive, ConsumerType.Shared, ConsumerType.Failover]
+
+
+@pytest.mark.parametrize("consumer_type", TYPES)
+def test_what_was_not_handed_out_does_not_time_out(consumer_type: ConsumerType) -> None:
+    async def work(world: World) -> None:
+        await world.send("a", "a0", "a1")
+        async with await subscribe(
+            world,
+            "a",
+            "b",
+            consumer_type=consumer_type,
+            unacked_messages_timeout_ms=10_000,
+            **PATIENT,
+        ) as consumer:
+            batch = spawn(consumer.batch_receive())
+            await asyncio.sleep(30)
+            await world.send("a", "a2")
+            assert data(await batch) == [b"a0", b"a1", b"a2"]
+            await asyncio.sleep(15)
+            again = await receive(consumer, 3)
+            assert sorted(data(again)) == [b"a0", b"a1", b"a2"], "timed out since"
+
+    simulated(work)
+
+
+@pytest.mark.parametrize("consumer_type", [ConsumerType.Exclusive, ConsumerType.Failover])
+def test_a_batch_in_the_making_begins_anew_with_a_refused_message(
+    consumer_type: ConsumerType,
+) -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(
+            world,
+            "a",
+            "b",
+            consumer_type=consumer_type,
+            negative_ack_redelivery_delay_ms=1000,
+            **PATIENT,
+        ) as consumer:
+            await world.send("a", "a0")
+            consumer.negative_acknowledge(await consumer.receive(1000))
+            await world.send("a", "a1")
+            batch = spawn(consumer.batch_receive())
+            await asyncio.sleep(5)
+            await world.send("a", "a2")
+            assert data(await batch) == [b"a0", b"a1", b"a2"]
+
+    simulated(work)
+
+
+def test_what_a_cancelled_batch_had_outlives_a_refusal_that_was_taken_back() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(world, "a", "b", **PATIENT) as consumer:
+            await world.send("a", "a0")
+            first = await consumer.receive(1000)
+            await world.send("a", "a1")
+            await cancel_batch(consumer)
+            consumer.negative_acknowledge(first)
+            await consumer.acknowledge(first)
+            assert (await consumer.receive(120_000)).data() == b"a1"
 
     simulated(work)
