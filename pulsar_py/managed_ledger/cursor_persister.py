@@ -36,6 +36,7 @@ from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursor_format import INTERNAL_PREFIX, NO_LEDGER, Encoded
 from pulsar_py.managed_ledger.cursor_memory import CursorMemory
+from pulsar_py.managed_ledger.cursor_paging import fits_one_entry
 from pulsar_py.managed_ledger.cursor_segment_saver import CursorSegmentSaver, OnLoaded, nobody_cares
 from pulsar_py.managed_ledger.cursor_segments import (
     SegmentKey,
@@ -126,7 +127,7 @@ class CursorPersister:
     def _try_write(self, on_written: OnWritten) -> bool:
         """Append the state without waiting, if there is a cursor ledger and it is little work."""
         state, config = self._state, self._owner.config
-        if not state.fits_one_entry(config.max_ranges_in_cursor_entry):
+        if not fits_one_entry(state, config.max_ranges_in_cursor_entry):
             return self._saver.try_save(config, on_written)
         if not self.store.can_append(config):
             return False
@@ -160,7 +161,7 @@ class CursorPersister:
         """
         config = self._owner.config
         try:
-            if content.fits_one_entry(config.max_ranges_in_cursor_entry):
+            if fits_one_entry(content, config.max_ranges_in_cursor_entry):
                 await self._write_small(content)
             else:
                 assert content is self._state, "what a cursor is reset to is small"

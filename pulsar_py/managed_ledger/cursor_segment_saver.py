@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger import cursor_paging
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_memory import CursorMemory
 from pulsar_py.managed_ledger.cursor_segments import (
@@ -129,7 +130,7 @@ class CursorSegmentSaver:
         state, store = self._state, self._store
         if not state.pages.is_tracking:
             store.refs = {}
-            state.track_pages()
+            cursor_paging.track_pages(state)
             await asyncio.sleep(0)  # finding all pages took a millisecond: let others run
         await self.load_wanted(config)
         taken: list[SegmentKey] = []
@@ -242,7 +243,9 @@ class CursorSegmentSaver:
                     extra={"cursor": self._name, "ledger_id": ledger_id, "error": str(error)},
                 )
         before = self._state.mark_delete_position
-        finished = self._state.loaded(ledger_id, segments, self._clock.monotonic_seconds())
+        finished = cursor_paging.load(
+            self._state, ledger_id, segments, self._clock.monotonic_seconds()
+        )
         self._on_loaded(before, finished)
         self._used.add(ledger_id)
         self.tell_memory()
@@ -286,9 +289,9 @@ class CursorSegmentSaver:
             return not state.pages.is_tracking
         if state.pages.cold.get(ledger_id) is not None:
             return True
-        if not state.may_leave_memory(ledger_id):
+        if not cursor_paging.may_leave_memory(state, ledger_id):
             return False
-        state.leave_memory(ledger_id)
+        cursor_paging.leave_memory(state, ledger_id)
         return True
 
     def close(self) -> None:

@@ -11,9 +11,9 @@ latest. Only one write is under way at a time; what changes meanwhile is due aft
 
 A large state is stored in segments, and ledgers of it that nobody touches may be cold: not in
 memory (`pages`). The state can't load them. It says which it wants, takes acknowledgements of them
-beside what is stored, and goes on once `loaded` brings it. Whether one was there before is only
-known then: until then the backlog counts the ledger as it was before them, and nothing of it is
-read.
+beside what is stored, and goes on once `cursor_paging.load` brings it. Whether one was there before
+is only known then: until then the backlog counts the ledger as it was before them, and nothing of
+it is read.
 
 What always holds (`check`): read_position is after mark_delete_position; both sets hold nothing at
 or below it and only entries that exist; an entry is not in both. An acknowledgement is never taken
@@ -34,12 +34,10 @@ from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.common.position_ranges import PositionRangeSet
 from pulsar_py.managed_ledger.batch_deleted_indexes import BatchDeletedIndexes
 from pulsar_py.managed_ledger.cursor_format import CursorSnapshot
-from pulsar_py.managed_ledger.cursor_pages import ColdLedger, CursorPages
+from pulsar_py.managed_ledger.cursor_pages import CursorPages
 from pulsar_py.managed_ledger.cursor_segments import (
     PAGE_SHIFTS,
     SegmentKind,
-    StoredSegment,
-    add_segment,
     segment_keys,
 )
 from pulsar_py.managed_ledger.ledger_state import LedgerState
@@ -187,6 +185,13 @@ class CursorState:
             return
         self._move_mark_delete(self._absorbed(mark_delete))
         self._schedule.changed(now)
+
+    def advance(self, now: float, *, is_changed: bool) -> None:
+        """Step over what turns out to be acknowledged; dirty if that, or what led here, is new."""
+        before = self.mark_delete_position
+        self._move_mark_delete(self._absorbed(before))
+        if is_changed or before != self.mark_delete_position:
+            self._schedule.changed(now)
 
     def _absorbed(self, mark_delete: Position) -> Position:
         """How far everything is acknowledged, given that it is up to `mark_delete`."""
@@ -462,25 +467,6 @@ class CursorState:
                 self.pages.touch(key.ledger_id)
         self.settle()
 
-    def fits_one_entry(self, max_ranges: int) -> bool:
-        """Whether ranges and batches are few enough to be written together.
-
-        A state that is stored in segments stays there until it has become much smaller.
-        """
-        batches_count = len(self.batch_deleted_indexes)
-        entries_count = len(self.individual_deleted_messages)
-        if self.pages.is_tracking:
-            return not self.pages.cold and entries_count + batches_count <= max_ranges // 2
-        if entries_count + batches_count <= max_ranges:
-            return True
-        if batches_count > max_ranges:
-            return False
-        return self.individual_deleted_messages.ranges_count() + batches_count <= max_ranges
-
-    def track_pages(self) -> None:
-        """From now on the state is stored in segments, none of which is written."""
-        self.pages.track(segment_keys(self))
-
     def ranges_count(self) -> int:
         """Ranges of acknowledged entries above the mark-delete position, in memory or not."""
         cold = sum(each.ranges_count for each in self.pages.cold.values())
@@ -490,62 +476,6 @@ class CursorState:
         """Partly acknowledged batches, in memory or not."""
         cold = sum(each.batches_count for each in self.pages.cold.values())
         return len(self.batch_deleted_indexes) + cold
-
-    def may_leave_memory(self, ledger_id: int) -> bool:
-        """Whether a ledger is written, and neither the next to be acknowledged nor to be read."""
-        mark_delete = self.mark_delete_position
-        needed = {
-            mark_delete.ledger_id,
-            self.ledgers.next_valid_position(mark_delete).ledger_id,
-            self.read_position.ledger_id,
-        }
-        return ledger_id not in needed and self.pages.is_clean(ledger_id)
-
-    def leave_memory(self, ledger_id: int) -> None:
-        """Forget a ledger's acknowledgements: they are durable, and can be `loaded` again."""
-        deleted, records = self.individual_deleted_messages, self.batch_deleted_indexes
-        batches_count = len(records)
-        ranges_count = deleted.ranges_count_in_ledger(ledger_id)
-        records.remove_ledger(ledger_id)
-        left = ColdLedger(
-            deleted.remove_ledger(ledger_id), ranges_count, batches_count - len(records)
-        )
-        self.pages.leave_memory(ledger_id, left)
-
-    def loaded(
-        self, ledger_id: int, segments: Sequence[StoredSegment], now: float
-    ) -> list[Position]:
-        """A cold ledger's segments are here: join them with what came since.
-
-        Returns the batches of which no index waits any more, now that both are known.
-
-        Raises:
-            CorruptDataError: One makes no sense; those before it are taken.
-        """
-        finished: list[Position] = []
-        if not self.pages.forget(ledger_id):
-            return finished
-        deleted, records = self.individual_deleted_messages, self.batch_deleted_indexes
-        try:
-            for segment in segments:
-                if segment.key.kind == _BATCHES and not self.is_batch_index_ack_enabled:
-                    continue
-                for position in add_segment(self, segment):
-                    deleted.add(position)
-                    self.pages.put_back(
-                        [(_HOLES, position.ledger_id, position.entry_id >> _HOLES_SHIFT)]
-                    )
-                    finished.append(position)
-        finally:
-            records.discard_members_of(deleted, ledger_id)
-            if ledger_id == self.mark_delete_position.ledger_id:
-                deleted.remove_through(self.mark_delete_position)
-                records.remove_through(self.mark_delete_position)
-            before = self.mark_delete_position
-            self._move_mark_delete(self._absorbed(before))
-            if finished or before != self.mark_delete_position:
-                self._schedule.changed(now)
-        return finished
 
     # Writing
 
