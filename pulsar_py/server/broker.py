@@ -54,7 +54,8 @@ from pulsar_py.server.topics.policies import (
     retention_size_bytes,
 )
 from pulsar_py.server.topics.producer_names import ProducerNames
-from pulsar_py.server.topics.registry import RegistrySettings, TopicRegistry
+from pulsar_py.server.topics.registry import TopicRegistry
+from pulsar_py.server.topics.settings import RegistrySettings
 from pulsar_py.server.topics.topic import Topic
 from pulsar_py.storage.ledger_store import LedgerStore
 from pulsar_py.wire.commands import SendReceiptEncoder

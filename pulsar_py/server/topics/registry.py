@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import Protocol
@@ -41,6 +40,7 @@ from pulsar_py.server.topics.non_persistent import NonPersistentTopic
 from pulsar_py.server.topics.partitions import Partitions
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.policies import effective_auto_creation, effective_settings
+from pulsar_py.server.topics.settings import RegistrySettings
 from pulsar_py.server.topics.topic import Topic, TopicState
 from pulsar_py.server.topics.topic_loads import TopicLoads, all_or_first_error
 from pulsar_py.server.topics.topic_watch import OnTopicsChanged, TopicWatch
@@ -76,25 +76,6 @@ class SchemaStore(Protocol):
 
     async def purge(self, schema_id: str) -> None:
         """Remove all versions: the topic is deleted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistrySettings:
-    """The broker's settings for all topics; comments name them."""
-
-    topic: TopicSettings = field(default_factory=TopicSettings)
-    auto_creation: AutoTopicCreation = field(
-        default_factory=lambda: AutoTopicCreation(
-            is_allowed=True, topic_type=TopicType.NON_PARTITIONED, default_partitions_count=1
-        )
-    )  # allowAutoTopicCreation, allowAutoTopicCreationType, defaultNumPartitions
-    max_topics_per_namespace: int = 0  # maxTopicsPerNamespace
-    max_partitions: int = 0  # maxNumPartitionsPerPartitionedTopic
-    load_timeout_seconds: float = 60.0  # topicLoadTimeoutSeconds
-    max_concurrent_loads: int = 5000  # maxConcurrentTopicLoadRequest
-    serves_persistent: bool = True  # enablePersistentTopics
-    serves_non_persistent: bool = True  # enableNonPersistentTopics
-    has_topic_policies: bool = True  # topicLevelPoliciesEnabled
 
 
 class TopicRegistry:

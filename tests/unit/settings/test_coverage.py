@@ -27,7 +27,7 @@ from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.schema_registry import SchemaPolicies
 from pulsar_py.server.topics.context import TopicSettings
-from pulsar_py.server.topics.registry import RegistrySettings
+from pulsar_py.server.topics.settings import RegistrySettings
 from pulsar_py.storage.settings import BookieSettings
 from tests.package_source import PACKAGE, ROOT
 
@@ -47,7 +47,7 @@ HANDED_ON = (
 )
 """What components are given, made of settings by `server.broker` and `standalone`."""
 
-READ_AT_HOME = (HttpLimits, RegistrySettings)
+READ_AT_HOME = (HttpLimits,)
 """Those that stand in one module with the component that reads them."""
 
 

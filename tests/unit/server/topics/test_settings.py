@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from pulsar_py.common.policies import TopicType
+from pulsar_py.server.topics.settings import RegistrySettings
+
+
+def test_by_default_topics_come_into_being_without_partitions() -> None:
+    policy = RegistrySettings().auto_creation
+    assert policy.is_allowed
+    assert policy.topic_type is TopicType.NON_PARTITIONED
+
+
+def test_settings_are_values() -> None:
+    assert RegistrySettings() == RegistrySettings()
+    assert RegistrySettings(max_partitions=1) != RegistrySettings()
