@@ -28,13 +28,15 @@ from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.spark.offsets import Edge, Place
-from pulsar_py.spark.options import ReadOptions, Topics
+from pulsar_py.spark.options import ReadOptions, Topics, ValueMode
 from pulsar_py.spark.planning import TopicLayout
 from pulsar_py.spark.topic_layouts import layout_of
 
 logger = logging.getLogger(__name__)
 
 WAIT_FOR_TOPICS_SECONDS: Final = 5.0
+WAITING: Final = "waitingForNonExistedTopic=true waits for one"
+"""What helps who knows that a topic will come."""
 _SUBSCRIPTION: Final = "spark-pulsar-lookup"
 
 
@@ -69,7 +71,9 @@ class TopicCatalog:
             await self._client.context.clock.sleep(WAIT_FOR_TOPICS_SECONDS)
             found = await self.found()
         if not found:
-            raise TopicNotFoundError(f"{described(self._options.topics)}: there is no such topic")
+            raise TopicNotFoundError(
+                f"{described(self._options.topics)}: there is no such topic; {WAITING}"
+            )
         return found
 
     async def found(self) -> list[str]:
@@ -182,6 +186,19 @@ class TopicCatalog:
             yield consumer
         finally:
             await consumer.close()
+
+
+async def known_topics(catalog: TopicCatalog, options: ReadOptions) -> list[str]:
+    """The topics that a read's columns are known by; there may be none if values stay bytes.
+
+    A stream whose topics have all gone has a checkpoint, perhaps, and its plan tells what is lost.
+
+    Raises:
+        TopicNotFoundError: There is none, and the columns can't be told.
+    """
+    if options.value_mode is ValueMode.RAW and not options.waits_for_topics:
+        return await catalog.found()
+    return await catalog.partitions()
 
 
 def described(topics: Topics) -> str:

@@ -13,7 +13,7 @@ from pulsar_py.client import Client
 from pulsar_py.client.http_lookup import HttpLookup
 from pulsar_py.client.service_url import ServiceUrl
 from pulsar_py.common.errors import TopicNotFoundError
-from pulsar_py.spark.catalog import TopicCatalog
+from pulsar_py.spark.catalog import TopicCatalog, known_topics
 from pulsar_py.spark.contact import naming_options
 from pulsar_py.spark.exactly_once import check_deduplication, check_options
 from pulsar_py.spark.options import DeliveryGuarantee, ReadOptions, WriteOptions
@@ -37,7 +37,7 @@ def check_read(options: Mapping[str, str], *, is_streaming: bool) -> None:
         async with shared.clients.client(parsed.client) as client:
             catalog = TopicCatalog(client, parsed)
             try:
-                await catalog.partitions()
+                await (known_topics(catalog, parsed) if is_streaming else catalog.partitions())
                 # Without the REST API the question would make the topic.
                 if parsed.client.admin_url is None or not parsed.fail_on_data_loss:
                     return

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import pyarrow as pa
 
 from pulsar_py.client import Client
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
 from pulsar_py.common.names import TopicName
 from pulsar_py.schema import SchemaInfo, SchemaType
+from pulsar_py.spark.catalog import WAITING
 from pulsar_py.spark.columns import COLUMNS
 from pulsar_py.spark.options import ClientOptions, ReadOptions, ValueMode
 from pulsar_py.spark.rows import UNDECODABLE_COLUMN, ValueColumns
@@ -94,10 +95,12 @@ async def value_columns(
 ) -> ValueColumns:
     """Columns for the values of these topics.
 
-    A topic that does not exist has no say; where none does, values are bytes. Plans report it.
+    A topic that does not exist has no say; where none does, values are bytes, and plans report it,
+    unless that is no error: then topics that come later would be read as what they are not.
 
     Raises:
         ConfigurationError: Their schemas differ, or can't be columns.
+        TopicNotFoundError: None exists, and plans would go on without.
     """
     if options.value_mode is ValueMode.RAW:
         return RawValues()
@@ -111,6 +114,11 @@ async def value_columns(
     if known:
         absent = [each for each in infos if infos[each] is NO_SCHEMA and not await exists(each)]
         infos = {topic: info for topic, info in infos.items() if topic not in absent}
+    elif not options.fail_on_data_loss and not await _any_exists(infos, exists):
+        raise TopicNotFoundError(
+            f"{', '.join(infos)}: there is no such topic, so columns can't be told; {WAITING},"
+            " valueMode=raw gives the payloads of topics that come"
+        )
     first: tuple[str, SchemaInfo] | None = None
     for topic, info in infos.items():
         first = first or (topic, info)
@@ -127,6 +135,13 @@ async def value_columns(
     except ConfigurationError as error:
         raise ConfigurationError(f"{topic}: {error}") from error
     return columns
+
+
+async def _any_exists(topics: Iterable[str], exists: Callable[[str], Awaitable[bool]]) -> bool:
+    for each in topics:
+        if await exists(each):
+            return True
+    return False
 
 
 def is_same(one: SchemaInfo, other: SchemaInfo) -> bool:

@@ -32,7 +32,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.spark.catalog import TopicCatalog
+from pulsar_py.spark.catalog import TopicCatalog, known_topics
 from pulsar_py.spark.columns import COLUMNS
 from pulsar_py.spark.contact import naming_options
 from pulsar_py.spark.offsets import StreamOffset
@@ -124,7 +124,7 @@ def _ask_values(options: ReadOptions) -> ValueColumns:
         async with shared.clients.client(options.client) as client:
             catalog = TopicCatalog(client, options)
             try:
-                topics = await catalog.partitions()
+                topics = await known_topics(catalog, options)
                 return await value_columns(client, options, topics, catalog.exists)
             finally:
                 await catalog.close()

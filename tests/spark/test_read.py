@@ -414,6 +414,27 @@ def test_a_topic_that_vanished_under_a_stream_is_a_loss(
     assert sink.rows == [2, 3]
 
 
+def test_a_stream_whose_pattern_matches_nothing_any_more_says_so_and_can_go_on(
+    spark: SparkSession, topics: Topics, topic: str, sink: Sink
+) -> None:
+    topics.fill(f"{topic}-a", 0, 2)
+    options = {"topicsPattern": f"{topic}-.*", "startingOffsets": "earliest"}
+    sink.run(streaming(spark, topics, None, **options))
+    asyncio.run(delete(topics, f"{topic}-a"))
+    for fails in ("true", "false"):
+        with pytest.raises(Exception, match=r"there is no such topic; waitingForNonExistedTopic"):
+            sink.run(streaming(spark, topics, None, **options, failOnDataLoss=fails))
+    raw = options | {"valueMode": "raw"}
+    with pytest.raises(Exception, match=f"{topic}-a: the topic is gone, .*failOnDataLoss=false"):
+        sink.run(streaming(spark, topics, None, **raw))
+    sink.batches.clear()
+    lenient = raw | {"failOnDataLoss": "false"}
+    sink.run(streaming(spark, topics, None, **lenient))
+    topics.fill(f"{topic}-b", 5, 8)
+    sink.run(streaming(spark, topics, None, **lenient))
+    assert sink.rows == [5, 6, 7]
+
+
 async def delete(topics: Topics, topic: str) -> None:
     """Over REST, as an administrator would."""
     path = topic.replace("://", "/")

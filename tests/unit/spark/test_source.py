@@ -10,6 +10,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pulsar_py.admin_client.requests import AdminSettings, Requests
 from pulsar_py.client import Client
 from pulsar_py.client.enums import InitialPosition
 from pulsar_py.common.errors import (
@@ -275,6 +277,62 @@ def test_a_commit_moves_the_user_s_subscription_alone(broker: BrokerThread) -> N
     durable.commit(end)
     durable.stop()
     assert do(broker, first_of) == b"7"
+
+
+def delete(broker: BrokerThread, topic: str) -> None:
+    path = f"/admin/v2/{topic.replace('://', '/')}?force=true"
+    with closing(Requests(AdminSettings(url=broker.web_service_url))) as requests:
+        requests.send("DELETE", path)
+
+
+def pattern_of(broker: BrokerThread, **options: str) -> PulsarDataSource:
+    given = {
+        "service.url": broker.service_url,
+        "admin.url": broker.web_service_url,
+        "topicspattern": "persistent://public/default/sour.*",
+    }
+    return PulsarDataSource(given | {name.lower(): value for name, value in options.items()})
+
+
+def test_a_pattern_whose_topics_are_all_gone_is_a_loss_or_waits_for_the_next(
+    broker: BrokerThread,
+) -> None:
+    fill(broker, 3)
+    first = stream_of(pattern_of(broker, valueMode="raw", startingOffsets="earliest"))
+    start = first.latestOffset(first.initialOffset(), ReadAllAvailable())
+    first.stop()
+    delete(broker, TOPIC)
+    strict = stream_of(pattern_of(broker, valueMode="raw"))
+    end = strict.latestOffset(start, ReadAllAvailable())
+    with pytest.raises(DataLossError, match=f"{TOPIC}: the topic is gone, {start[TOPIC]} was to"):
+        strict.partitions(start, end)
+    with pytest.raises(TopicNotFoundError, match="no such topic"):
+        strict.initialOffset()
+    strict.stop()
+    lenient = stream_of(pattern_of(broker, valueMode="raw", failOnDataLoss="false"))
+    end = lenient.latestOffset(start, ReadAllAvailable())
+    assert list(lenient.partitions(start, end)) == []
+    assert lenient.latestOffset(end, ReadAllAvailable()) == end
+    fill(broker, 4)
+    more = lenient.latestOffset(end, ReadAllAvailable())
+    assert values(lenient, lenient.partitions(end, more)) == [0, 1, 2, 3]
+    delete(broker, TOPIC)  # while the query runs
+    assert list(lenient.partitions(more, lenient.latestOffset(more, ReadAllAvailable()))) == []
+    lenient.stop()
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_columns_of_topics_that_are_all_gone_are_not_guessed(
+    broker: BrokerThread, fails: str
+) -> None:
+    with pytest.raises(
+        TopicNotFoundError,
+        match=r"topicsPattern '.*sour\.\*': there is no such topic; waitingForNonExistedTopic=true",
+    ):
+        pattern_of(broker, failOnDataLoss=fails).schema()
+    with pytest.raises(TopicNotFoundError, match=f"{TOPIC}: there is no such topic.*valueMode=raw"):
+        source_of(broker, failOnDataLoss="false").schema()
+    assert source_of(broker, failOnDataLoss=fails, valueMode="raw").schema().startswith("`value` B")
 
 
 # --- bad input -----------------------------------------------------------------------------------
