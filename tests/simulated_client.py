@@ -42,10 +42,10 @@ class World:
         return self.broker.service.topics
 
     async def create_partitioned(self, topic: str, count: int) -> None:
-        await self.topics.create_partitioned(TopicName.parse(topic), count)
+        await self.topics.partitioned.create(TopicName.parse(topic), count)
 
     async def grow(self, topic: str, count: int) -> None:
-        await self.topics.update_partitions(TopicName.parse(topic), count)
+        await self.topics.partitioned.grow(TopicName.parse(topic), count)
 
     async def delete(self, topic: str) -> None:
         await self.topics.delete(TopicName.parse(topic), force=True)

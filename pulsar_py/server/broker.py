@@ -253,7 +253,7 @@ class BrokerService:
         logger.info("inactive topic deleted", extra={"topic": str(topic.name)})
         await self.topics.delete(topic.name)
         if self.config.brokerDeleteInactivePartitionedTopicMetadataEnabled:
-            await self.topics.forget_if_empty(topic.name.base)
+            await self.topics.partitioned.forget_if_empty(topic.name.base)
 
 
 def _for_persistent(

@@ -64,12 +64,12 @@ async def test_many_topics_are_created_at_once(rig: Rig) -> None:
 
 async def test_partitions_grow_and_go(rig: Rig) -> None:
     topics = rig.broker.topics
-    await topics.create_partitioned(name_of("p"), 20)
+    await topics.partitioned.create(name_of("p"), 20)
     await (await rig.topic("p-partition-3")).create_subscription("s", starts_at_earliest=False)
-    await topics.update_partitions(name_of("p"), 25)
+    await topics.partitioned.grow(name_of("p"), 25)
     assert list((await rig.topic("p-partition-24")).subscriptions) == ["s"]
     assert len(await topics.list_topics(NAMESPACE)) == 25
-    await topics.delete_partitioned(name_of("p"))
+    await topics.partitioned.delete(name_of("p"))
     assert await topics.list_topics(NAMESPACE) == []
 
 

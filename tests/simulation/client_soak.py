@@ -205,7 +205,7 @@ class Soak:
         self.model.streams.append(stream)
         if plan.partitions:
             name = TopicName.parse(plan.topic)
-            await self.world.broker.service.topics.create_partitioned(name, plan.partitions)
+            await self.world.broker.service.topics.partitioned.create(name, plan.partitions)
         for each in plan.subscriptions:
             subscription = Subscription(
                 f"{plan.name}/{each.name}", stream, is_ordered=each.type != ConsumerType.Shared

@@ -68,7 +68,7 @@ class Lookup:
         """A topic that is missing is fine, it may be created; a missing partition is not."""
         if not name.is_partition:
             return
-        partitions_count = await self._broker.topics.partitions_of(name.base)
+        partitions_count = await self._broker.topics.partitioned.count(name.base)
         if name.partition_index >= partitions_count > 0:
             raise HttpError(HTTPStatus.NOT_FOUND, f"Topic not found {name}")
 

@@ -182,7 +182,7 @@ class Namespaces:
         await require_namespace(self._broker, namespace, f"Namespace {namespace} does not exist.")
         if not is_forced and (
             await self._broker.topics.list_topics(namespace)
-            or await self._broker.topics.list_partitioned(namespace)
+            or await self._broker.topics.partitioned.names(namespace)
         ):
             raise HttpError(HTTPStatus.CONFLICT, "Cannot delete non empty namespace")
         await delete_namespace(self._broker, namespace)
@@ -241,8 +241,8 @@ class Namespaces:
 
 async def delete_namespace(broker: BrokerService, namespace: NamespaceName) -> None:
     """Delete a namespace with every topic that is in it, whoever is connected."""
-    for text in await broker.topics.list_partitioned(namespace):
-        await broker.topics.delete_partitioned(TopicName.parse(text), force=True)
+    for text in await broker.topics.partitioned.names(namespace):
+        await broker.topics.partitioned.delete(TopicName.parse(text), force=True)
     for text in await broker.topics.list_topics(namespace, includes_system=True):
         await broker.topics.delete(TopicName.parse(text), force=True)
     await broker.namespaces.unload_namespace(namespace)

@@ -166,7 +166,7 @@ class Subscriptions:
         name = topic_of(request)
         subscription = request.path["subscription"]
         is_forced = request.flag("force")
-        is_partitioned = bool(await self._topics.partitions_of(name))
+        is_partitioned = bool(await self._topics.partitioned.count(name))
         found = 0
 
         async def act(part: TopicName) -> None:
@@ -227,7 +227,7 @@ class Subscriptions:
         """Acknowledge everything up to and with a position."""
         name = topic_of(request)
         target = read_reset_cursor(request)
-        if await self._topics.partitions_of(name):
+        if await self._topics.partitioned.count(name):
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 "Expire message at position is not supported for partitioned-topic",
@@ -272,7 +272,7 @@ class Subscriptions:
         """Go to a position; consumers reconnect."""
         name = topic_of(request)
         target = read_reset_cursor(request)
-        if await self._topics.partitions_of(name):
+        if await self._topics.partitioned.count(name):
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 "Reset-cursor at position is not allowed for partitioned-topic",

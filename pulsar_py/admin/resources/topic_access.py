@@ -43,10 +43,12 @@ async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
             partitioned topic, which is no topic by itself.
     """
     await require_namespace(broker, name.namespace_name)
-    if await broker.topics.partitions_of(name):
+    if await broker.topics.partitioned.count(name):
         raise topic_not_found(name)
-    if name.is_partition and name.partition_index >= (await broker.topics.partitions_of(name.base)):
-        raise HttpError(HTTPStatus.NOT_FOUND, "Topic partitions were not yet created")
+    if name.is_partition:
+        partitions_count = await broker.topics.partitioned.count(name.base)
+        if name.partition_index >= partitions_count:
+            raise HttpError(HTTPStatus.NOT_FOUND, "Topic partitions were not yet created")
     await broker.namespaces.ensure_owned(name)
     try:
         return await broker.topics.get_or_load(name, create_if_missing=False)
@@ -60,7 +62,7 @@ async def refuse_partitioned(broker: BrokerService, name: TopicName, what: str) 
     Raises:
         HttpError: 405, it is.
     """
-    if await broker.topics.partitions_of(name):
+    if await broker.topics.partitioned.count(name):
         raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"{what} a partitioned topic is not allowed")
 
 
@@ -68,7 +70,7 @@ async def for_each_partition(
     broker: BrokerService, name: TopicName, act: Callable[[TopicName], Awaitable[object]]
 ) -> None:
     """Do something to a topic, or to each partition of a partitioned one, in order."""
-    partitions_count = await broker.topics.partitions_of(name)
+    partitions_count = await broker.topics.partitioned.count(name)
     if not partitions_count:
         await act(name)
         return

@@ -94,7 +94,7 @@ class TopicSettings:
                 "Not allowed to set/get topic policy for a partition",
             )
         topics = self._broker.topics
-        if not await topics.partitions_of(name) and not await topics.exists(name):
+        if not await topics.partitioned.count(name) and not await topics.exists(name):
             raise topic_not_found(name)
         return name
 

@@ -120,7 +120,7 @@ class Topics:
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, "Namespace does not exist")
         prefix = request.path["domain"] + "://"
-        names = await self._topics.list_partitioned(namespace)
+        names = await self._topics.partitioned.names(namespace)
         return json_response([name for name in names if name.startswith(prefix)])
 
     # --- create and delete ---------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Topics:
         await require_namespace(self._broker, name.namespace_name)
         if name.is_system:
             raise HttpError(HTTPStatus.CONFLICT, EXISTS)
-        if await self._topics.partitions_of(name):
+        if await self._topics.partitioned.count(name):
             raise HttpError(HTTPStatus.CONFLICT, EXISTS)
         if name.is_partition:
             await self._check_partition_name(name)
@@ -145,7 +145,7 @@ class Topics:
     async def _check_partition_name(self, name: TopicName) -> None:
         """A name that ends like a partition's has to be one."""
         base = name.base
-        partitions_count = await self._topics.partitions_of(base)
+        partitions_count = await self._topics.partitioned.count(base)
         if not partitions_count:
             raise HttpError(
                 HTTPStatus.PRECONDITION_FAILED,
@@ -163,7 +163,7 @@ class Topics:
         """Delete a topic without partitions, or one partition."""
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
-        if await self._topics.partitions_of(name):
+        if await self._topics.partitioned.count(name):
             raise HttpError(
                 HTTPStatus.CONFLICT,
                 f"{name} is a partitioned topic, instead of calling delete topic, please call "
@@ -196,7 +196,9 @@ class Topics:
             if not request.flag("checkAllowAutoCreation"):
                 raise topic_not_found(name)
             try:
-                partitions_count = await self._topics.fetch_partitions(name, auto_create=True)
+                partitions_count = await self._topics.partitioned.count_or_create(
+                    name, auto_create=True
+                )
             except TopicNotFoundError:
                 raise topic_not_found(name) from None
         return json_response({"partitions": partitions_count, "deleted": False})
@@ -215,7 +217,7 @@ class Topics:
             raise HttpError(HTTPStatus.NOT_ACCEPTABLE, "Number of partitions should be more than 0")
         self._check_partitions_limit(partitions_count, HTTPStatus.NOT_ACCEPTABLE)
         try:
-            await self._topics.create_partitioned(
+            await self._topics.partitioned.create(
                 name,
                 partitions_count,
                 properties=properties,
@@ -237,7 +239,7 @@ class Topics:
         if wanted is None:
             raise UnreadableBodyError("the number of partitions is required")
         await require_namespace(self._broker, name.namespace_name)
-        current = await self._topics.partitions_of(name)
+        current = await self._topics.partitioned.count(name)
         if not current:
             raise HttpError(HTTPStatus.CONFLICT, f"Topic {name} is not the partitioned topic.")
         if wanted < current:
@@ -247,14 +249,14 @@ class Topics:
             )
         self._check_partitions_limit(wanted, HTTPStatus.UNPROCESSABLE_ENTITY)
         if wanted > current:
-            await self._topics.update_partitions(name, wanted)
+            await self._topics.partitioned.grow(name, wanted)
         return NO_CONTENT
 
     async def delete_partitioned(self, request: Request) -> Response:
         """All partitions, then the partitioned topic itself."""
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
-        if not await self._topics.partitions_of(name):
+        if not await self._topics.partitioned.count(name):
             if await self._topics.exists(name):
                 raise HttpError(
                     HTTPStatus.CONFLICT,
@@ -262,7 +264,7 @@ class Topics:
                     "delete-partitioned-topic please call delete.",
                 )
             raise HttpError(HTTPStatus.NOT_FOUND, f"Topic {name} not found.")
-        await self._topics.delete_partitioned(name, force=request.flag("force"))
+        await self._topics.partitioned.delete(name, force=request.flag("force"))
         return NO_CONTENT
 
     # --- life ----------------------------------------------------------------------------------
@@ -271,7 +273,7 @@ class Topics:
         """Close the topic; clients come back by themselves."""
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
-        partitions_count = await self._topics.partitions_of(name)
+        partitions_count = await self._topics.partitioned.count(name)
         if not partitions_count:
             await require_topic(self._broker, name)
             await self._topics.unload(name)
@@ -294,7 +296,7 @@ class Topics:
     async def compact(self, request: Request) -> Response:
         """Ask for compaction, which comes with an issue of its own: nothing is to be done yet."""
         name = topic_of(request)
-        if not await self._topics.partitions_of(name):
+        if not await self._topics.partitioned.count(name):
             await require_topic(self._broker, name)
         return NO_CONTENT
 
@@ -316,7 +318,7 @@ class Topics:
         """Terminate each partition."""
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
-        partitions_count = await self._topics.partitions_of(name)
+        partitions_count = await self._topics.partitioned.count(name)
         if not partitions_count:
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
@@ -394,7 +396,7 @@ class Topics:
 
     async def _require_partitions(self, name: TopicName) -> int:
         await require_namespace(self._broker, name.namespace_name)
-        partitions_count = await self._topics.partitions_of(name)
+        partitions_count = await self._topics.partitioned.count(name)
         if not partitions_count:
             raise HttpError(HTTPStatus.NOT_FOUND, f"Partitioned Topic {name} not found")
         return partitions_count

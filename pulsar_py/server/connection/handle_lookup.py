@@ -112,7 +112,7 @@ def handle_partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopic
 
 async def _partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopicMetadata) -> None:
     try:
-        partitions_count = await cnx.connections.topics.fetch_partitions(
+        partitions_count = await cnx.connections.topics.partitioned.count_or_create(
             TopicName.parse(command.topic), auto_create=command.metadata_auto_creation_enabled
         )
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer

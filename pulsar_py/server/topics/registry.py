@@ -1,8 +1,9 @@
-"""TopicRegistry: all topics of a broker: load, create, list, unload, delete; partitions (edge).
+"""TopicRegistry: all topics of a broker: load, create, list, unload, delete (edge).
 
 A topic is in memory from its first use until it is unloaded or deleted; while it is being closed it
 is still here, so that nobody loads it twice, and is answered `ServiceNotReady`. What is decided
-about names that do not exist stands in `auto_creation`.
+about names that do not exist stands in `auto_creation`; partitioned topics, as a whole, are done by
+`partitioned_topics`.
 
 Source: BrokerService in Pulsar's broker.
 """
@@ -34,9 +35,10 @@ from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.resources import Resources
-from pulsar_py.server.topics.auto_creation import NameFacts, answer_partitions, may_create
+from pulsar_py.server.topics.auto_creation import NameFacts, may_create
 from pulsar_py.server.topics.context import TopicContext, TopicSettings
 from pulsar_py.server.topics.non_persistent import NonPersistentTopic
+from pulsar_py.server.topics.partitioned_topics import PartitionedTopics
 from pulsar_py.server.topics.partitions import Partitions
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.policies import effective_auto_creation, effective_settings
@@ -109,6 +111,9 @@ class TopicRegistry:
             max_concurrent_loads=settings.max_concurrent_loads,
         )
         self._partitions = Partitions(resources.local, resources)
+        self.partitioned = PartitionedTopics(
+            self, self._partitions, resources, ownership.ensure_owned
+        )
         self._watch = TopicWatch(resources.local)
         self._watch_cancels = [
             resources.namespaces.watch(self._on_namespace_changed),
@@ -171,7 +176,7 @@ class TopicRegistry:
 
     async def _load(self, name: TopicName, *, creates: bool) -> Topic:
         self._check_served(name)
-        facts = await self._facts(name)
+        facts = await self.facts(name)
         namespace = await self._resources.namespaces.get(name.namespace_name)
         policy = effective_auto_creation(self.settings.auto_creation, namespace)
         creates = may_create(facts, policy, is_wanted=creates)
@@ -179,7 +184,7 @@ class TopicRegistry:
             if not creates:
                 raise TopicNotFoundError(f"Topic {name} does not exist")
             if not (name.is_partition or name.is_system):
-                await self._check_topics_limit(name.namespace_name, namespace, 1)
+                await self.check_topics_limit(name.namespace_name, namespace, 1)
         return await self._open(name, creates=creates)
 
     async def _open(self, name: TopicName, *, creates: bool) -> Topic:
@@ -232,12 +237,13 @@ class TopicRegistry:
         if not serves:
             raise NotAllowedError(f"Broker is not serving {name.domain} topics")
 
-    async def _facts(self, name: TopicName) -> NameFacts:
+    async def facts(self, name: TopicName) -> NameFacts:
+        """What is known of a name: whether such a topic exists, and how many partitions."""
         exists = str(name) in self._topics or await self._partitions.is_stored(name)
         partitions_count = 0 if exists else await self._partitions.count(name.base)
         return NameFacts(name=name, exists=exists, partitions_count=partitions_count)
 
-    async def _check_topics_limit(
+    async def check_topics_limit(
         self, namespace: NamespaceName, policies: NamespacePolicies | None, added_count: int
     ) -> None:
         """Raise if the namespace may not have that many more topics."""
@@ -293,93 +299,6 @@ class TopicRegistry:
                     "settings not applied", extra={"topic": str(topic.name), "error": str(error)}
                 )
 
-    # --- partitions --------------------------------------------------------------------------
-
-    async def partitions_of(self, name: TopicName) -> int:
-        """Number of partitions, 0 when the topic is not partitioned or does not exist."""
-        return await self._partitions.count(name)
-
-    async def fetch_partitions(self, name: TopicName, *, auto_create: bool) -> int:
-        """Answer to PARTITIONED_METADATA; may create partitioned metadata by policy.
-
-        Raises:
-            TopicNotFoundError: Missing and not creatable, or a missing namespace.
-        """
-        namespace = await self._resources.namespaces.get(name.namespace_name)
-        if namespace is None:
-            raise TopicNotFoundError("Namespace not found")
-        policy = effective_auto_creation(self.settings.auto_creation, namespace)
-        answer = answer_partitions(await self._facts(name), policy, auto_create=auto_create)
-        if not answer.creates:
-            return answer.partitions_count
-        await self._check_topics_limit(name.namespace_name, namespace, answer.partitions_count)
-        try:
-            await self._partitions.put_count(name, answer.partitions_count)
-        except TopicExistsError:
-            return await self._partitions.count(name)  # somebody else was quicker
-        return answer.partitions_count
-
-    async def create_partitioned(
-        self,
-        name: TopicName,
-        partitions_count: int,
-        *,
-        properties: Mapping[str, str] | None = None,
-        is_local_only: bool = False,
-    ) -> None:
-        """Create metadata and partitions. `is_local_only` matters to replicated namespaces only.
-
-        Raises:
-            TopicExistsError: A topic of that name, partitioned or not.
-            NotAllowedError: Too many, or none, or the name is a partition's.
-            TopicNotFoundError: There is no such namespace.
-        """
-        del is_local_only
-        limit = self.settings.max_partitions
-        if name.is_partition or partitions_count <= 0 or 0 < limit < partitions_count:
-            raise NotAllowedError(f"{name} can't have {partitions_count} partitions")
-        namespace = await self._resources.namespaces.get(name.namespace_name)
-        if namespace is None:
-            raise TopicNotFoundError("Namespace not found")
-        if await self.exists(name):
-            raise TopicExistsError(f"{name} exists and is not partitioned")
-        await self._check_topics_limit(name.namespace_name, namespace, partitions_count)
-        await self._partitions.put_count(name, partitions_count, properties)
-        if name.is_persistent:
-            await self._partitions.create_stored(map(name.partition, range(partitions_count)))
-
-    async def update_partitions(self, name: TopicName, partitions_count: int) -> None:
-        """Grow; existing subscriptions appear on the new partitions at Earliest.
-
-        Raises:
-            TopicNotFoundError: The topic is not partitioned.
-            NotAllowedError: There are more already, or there may not be so many.
-        """
-        limit = self.settings.max_partitions
-        if 0 < limit < partitions_count:
-            raise NotAllowedError(f"{name} can't have {partitions_count} partitions")
-        current = await self._partitions.count(name)
-        await self._partitions.grow(name, partitions_count)
-        if not name.is_persistent or current >= partitions_count:
-            return
-        added = [name.partition(index) for index in range(current, partitions_count)]
-        await self._partitions.create_stored(added)
-        subscriptions: set[str] = set()
-        prefix = self.settings.topic.replicator_prefix
-        for index in range(current):
-            subscriptions.update(
-                await self._partitions.stored_subscriptions(name.partition(index), prefix)
-            )
-        if subscriptions:
-            works = [self._create_subscriptions(each, subscriptions) for each in added]
-            await all_or_first_error(works)
-
-    async def _create_subscriptions(self, name: TopicName, subscriptions: set[str]) -> None:
-        await self._ownership.ensure_owned(name)
-        topic = await self.get_or_load(name, create_if_missing=True)
-        for subscription in sorted(subscriptions):
-            await topic.create_subscription(subscription, starts_at_earliest=True)
-
     # --- create and delete -------------------------------------------------------------------
 
     async def exists(self, name: TopicName) -> bool:
@@ -400,7 +319,7 @@ class TopicRegistry:
         """
         await self._ownership.ensure_owned(name)
         self._check_served(name)
-        facts = await self._facts(name)
+        facts = await self.facts(name)
         if facts.exists or (facts.partitions_count and not name.is_partition):
             raise TopicExistsError(f"Topic {name} exists already")
         allows = AutoTopicCreation(
@@ -409,7 +328,7 @@ class TopicRegistry:
         may_create(facts, allows, is_wanted=True)
         namespace = await self._resources.namespaces.get(name.namespace_name)
         if not name.is_partition:
-            await self._check_topics_limit(name.namespace_name, namespace, 1)
+            await self.check_topics_limit(name.namespace_name, namespace, 1)
         topic = await self._loads.load(str(name), partial(self._open, name, creates=True))
         if isinstance(topic, PersistentTopic):
             for key, value in (properties or {}).items():
@@ -428,7 +347,7 @@ class TopicRegistry:
             raise NotAllowedError(f"{name} is a partitioned topic")
         await self._delete(name, force=force)
         if not name.is_partition:
-            await self._forget(name)
+            await self.forget(name)
 
     async def _delete(self, name: TopicName, *, force: bool) -> None:
         await self._loads.settled(str(name))
@@ -456,45 +375,11 @@ class TopicRegistry:
         finally:
             self._deleting.discard(str(name))
 
-    async def _forget(self, name: TopicName) -> None:
+    async def forget(self, name: TopicName) -> None:
         """Remove what belongs to a whole topic: its policies and schemas."""
         await self._resources.topic_policies.delete(name)
         await self._resources.global_topic_policies.delete(name)
         await self._schemas.purge(name.schema_id)
-
-    async def delete_partitioned(self, name: TopicName, *, force: bool = False) -> None:
-        """Delete all partitions, then the metadata.
-
-        Raises:
-            TopicNotFoundError: The topic is not partitioned.
-            TopicBusyError: A partition has clients, and it is not forced.
-        """
-        partitions_count = await self._partitions.count(name)
-        if not partitions_count:
-            raise TopicNotFoundError(f"Partitioned topic {name} not found")
-        names = [name.partition(index) for index in range(partitions_count)]
-        if not force:
-            for topic in filter(None, map(self.loaded, names)):
-                topic.check_deletable()
-        await all_or_first_error([self._delete_if_there(each, force=force) for each in names])
-        await self._partitions.forget(name)
-        await self._forget(name)
-
-    async def forget_if_empty(self, name: TopicName) -> None:
-        """Remove a partitioned topic's metadata when none of its partitions is left."""
-        partitions_count = await self._partitions.count(name)
-        for index in range(partitions_count):
-            if await self.exists(name.partition(index)):
-                return
-        if partitions_count:
-            await self._partitions.forget(name)
-            await self._forget(name)
-
-    async def _delete_if_there(self, name: TopicName, *, force: bool) -> None:
-        try:
-            await self._delete(name, force=force)
-        except TopicNotFoundError:
-            return
 
     # --- unload ------------------------------------------------------------------------------
 
@@ -571,10 +456,6 @@ class TopicRegistry:
                 if not topic.name.is_persistent and topic.name.namespace_name == namespace
             ]
         return sorted(str(name) for name in names if includes_system or not name.is_system)
-
-    async def list_partitioned(self, namespace: NamespaceName) -> list[str]:
-        """Full names of partitioned topics (without `-partition-N`), sorted."""
-        return sorted(map(str, await self._partitions.partitioned_topics(namespace)))
 
     def watch(self, namespace: NamespaceName, callback: OnTopicsChanged) -> Callable[[], None]:
         """Tell of created and deleted topics (full names); returns what ends the watch."""

@@ -190,7 +190,7 @@ class Life:
         self._model.deleted.add(name)
 
     async def _partition(self, name: str, count: int) -> None:
-        await self._rig.broker.topics.create_partitioned(name_of(name), count)
+        await self._rig.broker.topics.partitioned.create(name_of(name), count)
         self._model.partitions[name] = count
 
     async def _unload(self, name: str) -> None:
@@ -245,7 +245,7 @@ async def check(disk: SimulatedDisk, inner: MetadataStore, model: Model) -> Coun
     for name in ("a", "b", "c", "p-partition-0", "p-partition-1"):
         await _check_topic(rig, name, model, held)
     for name, count in model.partitions.items():
-        if await rig.broker.topics.partitions_of(name_of(name)) != count:
+        if await rig.broker.topics.partitioned.count(name_of(name)) != count:
             raise InvariantError(f"created implies recovered: partitions of {name}")
         held["created implies recovered"] += 1
     if model.subscriptions:

@@ -76,7 +76,7 @@ async def bench(**options: Any) -> AsyncIterator[Bench]:
     loop.set_exception_handler(lambda _, context: unhandled.append(context))
     clock = VirtualClock()
     async with Broker(clock=clock, chance=random.Random(1), port=6650) as broker:
-        await broker.service.topics.create_partitioned(TopicName.parse(PARTITIONED), 2)
+        await broker.service.topics.partitioned.create(TopicName.parse(PARTITIONED), 2)
         before = asyncio.all_tasks()
         client = Client(
             broker.service_url,

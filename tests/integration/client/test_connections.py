@@ -206,7 +206,7 @@ async def test_a_host_that_does_not_answer_is_passed_over(broker: Broker) -> Non
 
 
 async def test_partitions_are_named(broker: Broker, client: Client) -> None:
-    await broker.service.topics.create_partitioned(TopicName.parse(TOPIC), 2)
+    await broker.service.topics.partitioned.create(TopicName.parse(TOPIC), 2)
 
     assert await client.get_topic_partitions("connections") == [
         f"{TOPIC}-partition-0",

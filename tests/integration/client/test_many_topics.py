@@ -36,7 +36,7 @@ async def client(broker: Broker) -> AsyncIterator[Client]:
 
 
 async def create_partitioned(broker: Broker, topic: str, count: int) -> None:
-    await broker.service.topics.create_partitioned(TopicName.parse(topic), count)
+    await broker.service.topics.partitioned.create(TopicName.parse(topic), count)
 
 
 async def send(client: Client, topic: str, *contents: str, **options: Any) -> None:

@@ -195,13 +195,13 @@ def test_partitions_are_used_and_their_growth_is_noticed(is_lazy: bool) -> None:
     async def main() -> None:
         async with standalone() as (client, broker):
             name = TopicName.parse(PARTITIONED)
-            await broker.service.topics.create_partitioned(name, 2)
+            await broker.service.topics.partitioned.create(name, 2)
             producer = await client.create_producer(
                 PARTITIONED, lazy_start_partitioned_producers=is_lazy
             )
             for number in range(4):
                 await producer.send(b"%d" % number)
-            await broker.service.topics.update_partitions(name, 4)
+            await broker.service.topics.partitioned.grow(name, 4)
             await asyncio.sleep(61)
             ids = [await producer.send(b"%d" % number) for number in range(4, 8)]
             assert {each.partition_index for each in ids} == {0, 1, 2, 3}

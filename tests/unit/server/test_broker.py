@@ -56,10 +56,10 @@ async def test_the_metadata_of_emptied_partitioned_topics_can_go_too(clock: Virt
         brokerDeleteInactivePartitionedTopicMetadataEnabled=True,
     )
     async with Rig(clock, config=config) as rig:
-        await rig.broker.topics.create_partitioned(name_of("p"), 1)
+        await rig.broker.topics.partitioned.create(name_of("p"), 1)
         await rig.topic("p-partition-0")
         await clock.sleep(25)
-        assert await rig.broker.topics.partitions_of(name_of("p")) == 0
+        assert await rig.broker.topics.partitioned.count(name_of("p")) == 0
 
 
 @in_virtual_time

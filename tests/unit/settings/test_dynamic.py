@@ -233,10 +233,10 @@ async def test_the_metadata_of_partitioned_topics_goes(virtual_clock: VirtualClo
     settings = {"brokerDeleteInactiveTopicsFrequencySeconds": 10}
     async with broker(virtual_clock, **settings) as rig:
         await change(rig, brokerDeleteInactivePartitionedTopicMetadataEnabled="true")
-        await rig.broker.topics.create_partitioned(name_of("p"), 1)
+        await rig.broker.topics.partitioned.create(name_of("p"), 1)
         await rig.topic("p-partition-0")
         await rig.clock.sleep(25)
-        assert await rig.broker.topics.partitions_of(name_of("p")) == 0
+        assert await rig.broker.topics.partitioned.count(name_of("p")) == 0
 
 
 async def test_how_long_a_stop_may_take(

@@ -168,10 +168,10 @@ async def test_which_topics_are_inactive(virtual_clock: VirtualClock) -> None:
 async def test_a_partitioned_topic_goes_with_its_partitions(virtual_clock: VirtualClock) -> None:
     settings = {**SOON, "brokerDeleteInactivePartitionedTopicMetadataEnabled": True}
     async with broker(virtual_clock, **settings) as rig:
-        await rig.broker.topics.create_partitioned(name_of("p"), 1)
+        await rig.broker.topics.partitioned.create(name_of("p"), 1)
         await rig.topic("p-partition-0")
         await rig.clock.sleep(25)
-        assert await rig.broker.topics.partitions_of(name_of("p")) == 0
+        assert await rig.broker.topics.partitioned.count(name_of("p")) == 0
 
 
 def snapshot(topic: PersistentTopic) -> Mapping[str, int]:

@@ -48,7 +48,7 @@ async def publish(client: Client, topic: str, count: int) -> list[Position]:
 
 
 async def test_partitions_and_patterns_become_full_names(broker: Broker, client: Client) -> None:
-    await broker.service.topics.create_partitioned(TopicName.parse(TOPIC + "-p"), 2)
+    await broker.service.topics.partitioned.create(TopicName.parse(TOPIC + "-p"), 2)
     await publish(client, TOPIC, 1)
     partitions = [f"{TOPIC}-p-partition-{index}" for index in range(2)]
     for option, value in (("topics", f"{TOPIC},{TOPIC}-p"), ("topicspattern", "catalog.*")):

@@ -240,10 +240,10 @@ async def test_available_now_ends_where_the_topic_ended(broker: Broker, client: 
 
 async def test_a_new_partition_is_read_from_its_beginning(broker: Broker, client: Client) -> None:
     name = TopicName.parse(TOPIC + "-p")
-    await broker.service.topics.create_partitioned(name, 1)
+    await broker.service.topics.partitioned.create(name, 1)
     planner = planner_of(broker, client, topic=str(name))
     start = await planner.initial_offset()
-    await broker.service.topics.update_partitions(name, 2)
+    await broker.service.topics.partitioned.grow(name, 2)
     positions = await publish(client, str(name.partition(1)), range(5))
     end = await planner.latest_offset(start, max_entries=None, max_bytes=None)
     assert covered(await planner.plan(start, end), positions) == list(range(5))
@@ -263,7 +263,7 @@ async def test_partitions_that_came_before_a_replay_of_the_first_batch_are_for_t
     broker: Broker, client: Client
 ) -> None:
     name = TopicName.parse(TOPIC + "-grown")
-    await broker.service.topics.create_partitioned(name, 2)
+    await broker.service.topics.partitioned.create(name, 2)
     first = await publish(client, str(name.partition(0)), range(3))
     options = {"topic": str(name), "startingOffsets": "earliest"}
     failed = planner_of(broker, client, **options)
@@ -271,7 +271,7 @@ async def test_partitions_that_came_before_a_replay_of_the_first_batch_are_for_t
         await failed.initial_offset(), max_entries=None, max_bytes=None
     )
     await failed.close()
-    await broker.service.topics.update_partitions(name, 3)
+    await broker.service.topics.partitioned.grow(name, 3)
     added = await publish(client, str(name.partition(2)), range(4))
     planner = planner_of(broker, client, **options)
     again = await planner.plan(await planner.initial_offset(), logged)

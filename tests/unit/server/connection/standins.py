@@ -211,6 +211,7 @@ class StandInTopics:
         self.partitions_count = 0
         self.error: Exception | None = None
         self.watchers: list[Callable[[Sequence[str], Sequence[str]], None]] = []
+        self.partitioned = self  # a stand-in for PartitionedTopics, too
 
     async def get_or_load(self, name: TopicName, *, create_if_missing: bool) -> StandInTopic:
         await self.gate.wait()
@@ -222,7 +223,7 @@ class StandInTopics:
             self.topics[str(name)] = StandInTopic(name)
         return self.topics[str(name)]
 
-    async def fetch_partitions(self, name: TopicName, *, auto_create: bool) -> int:
+    async def count_or_create(self, name: TopicName, *, auto_create: bool) -> int:
         await self.gate.wait()
         if self.error is not None:
             raise self.error

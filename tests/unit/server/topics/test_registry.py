@@ -7,12 +7,10 @@ import pytest
 from pulsar_py.common.errors import (
     NotAllowedError,
     ServiceNotReadyError,
-    TopicBusyError,
-    TopicExistsError,
     TopicFencedError,
     TopicNotFoundError,
 )
-from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.names import NamespaceName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.server.config import BrokerConfig
@@ -63,7 +61,7 @@ async def test_missing_topics_are_created_only_where_that_is_allowed(rig: Rig) -
 
 async def test_names_of_partitions(rig: Rig) -> None:
     topics = rig.broker.topics
-    await topics.create_partitioned(name_of("p"), 2)
+    await topics.partitioned.create(name_of("p"), 2)
     with pytest.raises(NotAllowedError):
         await rig.topic("p")
     await rig.topic("p-partition-1")
@@ -71,77 +69,6 @@ async def test_names_of_partitions(rig: Rig) -> None:
         await rig.topic("p-partition-2")
     with pytest.raises(NotAllowedError):
         await rig.topic("nothing-partition-0")
-
-
-async def test_partitions_exist_once_the_topic_is_created(rig: Rig) -> None:
-    topics = rig.broker.topics
-    await topics.create_partitioned(name_of("p"), 3)
-    assert await topics.partitions_of(name_of("p")) == 3
-    assert await topics.list_topics(NAMESPACE) == [
-        str(name_of(f"p-partition-{n}")) for n in range(3)
-    ]
-    assert await topics.list_partitioned(NAMESPACE) == [str(name_of("p"))]
-    with pytest.raises(TopicExistsError):
-        await topics.create_partitioned(name_of("p"), 3)
-    await rig.topic("t")
-    with pytest.raises(TopicExistsError):
-        await topics.create_partitioned(name_of("t"), 3)
-    with pytest.raises(TopicExistsError):
-        await topics.create_topic(name_of("p"))
-
-
-async def test_growing_copies_subscriptions_to_the_new_partitions(rig: Rig) -> None:
-    topics = rig.broker.topics
-    await topics.create_partitioned(name_of("p"), 1)
-    first = await rig.topic("p-partition-0")
-    await first.create_subscription("sub", starts_at_earliest=False)
-    await rig.clock.sleep(2)
-    await topics.update_partitions(name_of("p"), 3)
-    for index in (1, 2):
-        topic = await rig.topic(f"p-partition-{index}")
-        assert list(topic.subscriptions) == ["sub"]
-    with pytest.raises(NotAllowedError):
-        await topics.update_partitions(name_of("p"), 2)
-    with pytest.raises(TopicNotFoundError):
-        await topics.update_partitions(name_of("unknown"), 2)
-
-
-async def test_partitioned_metadata_is_created_by_policy(rig: Rig) -> None:
-    topics = rig.broker.topics
-    assert await topics.fetch_partitions(name_of("t"), auto_create=True) == 0
-    with pytest.raises(TopicNotFoundError):
-        await topics.fetch_partitions(name_of("t"), auto_create=False)
-    policy = AutoTopicCreation(True, TopicType.PARTITIONED, 4)
-    await rig.broker.resources.namespaces.update(
-        NAMESPACE, lambda old: old.replace(auto_topic_creation=policy)
-    )
-    counts = await asyncio.gather(
-        *(topics.fetch_partitions(name_of("t"), auto_create=True) for _ in range(4))
-    )
-    assert counts == [4, 4, 4, 4]
-    assert await topics.list_topics(NAMESPACE) == []
-    with pytest.raises(TopicNotFoundError, match="Namespace not found"):
-        await topics.fetch_partitions(
-            TopicName.parse("persistent://public/none/t"), auto_create=True
-        )
-
-
-async def test_deleting_a_partitioned_topic_deletes_all_of_it(rig: Rig) -> None:
-    topics, cnx = rig.broker.topics, rig.cnx()
-    await topics.create_partitioned(name_of("p"), 2)
-    with pytest.raises(NotAllowedError):
-        await topics.delete(name_of("p"))
-    topic = await rig.topic("p-partition-0")
-    await rig.producer(topic, cnx, producer_id=1)
-    with pytest.raises(TopicBusyError):
-        await topics.delete_partitioned(name_of("p"))
-    assert len(await topics.list_topics(NAMESPACE)) == 2
-    await topics.delete_partitioned(name_of("p"), force=True)
-    assert await topics.list_topics(NAMESPACE) == []
-    assert await topics.partitions_of(name_of("p")) == 0
-    assert cnx.closed_producers == [1]
-    with pytest.raises(TopicNotFoundError):
-        await topics.delete_partitioned(name_of("p"))
 
 
 async def test_deleting_forgets_policies_and_works_without_loading(rig: Rig) -> None:
@@ -240,7 +167,7 @@ async def test_a_namespace_takes_a_limited_number_of_topics(rig: Rig) -> None:
     await rig.topic("a")
     topics = rig.broker.topics
     with pytest.raises(NotAllowedError, match="Exceed maximum number of topics"):
-        await topics.create_partitioned(name_of("p"), 2)
+        await topics.partitioned.create(name_of("p"), 2)
     await rig.topic("b")
     with pytest.raises(NotAllowedError, match="Exceed maximum number of topics"):
         await rig.topic("c")
@@ -295,17 +222,6 @@ async def test_properties_are_kept_with_the_topic(rig: Rig) -> None:
     topic = await rig.broker.topics.create_topic(name_of("t"), properties={"a": "b"})
     await rig.broker.topics.unload(topic.name)
     assert (await rig.persistent()).ledger.properties["a"] == "b"
-
-
-async def test_an_emptied_partitioned_topic_can_be_forgotten(rig: Rig) -> None:
-    topics = rig.broker.topics
-    await topics.create_partitioned(name_of("p"), 2)
-    await topics.delete(name_of("p-partition-0"))
-    await topics.forget_if_empty(name_of("p"))
-    assert await topics.partitions_of(name_of("p")) == 2
-    await topics.delete(name_of("p-partition-1"))
-    await topics.forget_if_empty(name_of("p"))
-    assert await topics.partitions_of(name_of("p")) == 0
 
 
 async def test_other_namespaces_topics_are_not_listed(rig: Rig) -> None:

@@ -1,0 +1,196 @@
+"""PartitionedTopics: partitioned topics as a whole: create, count, grow, delete, list (edge).
+
+A partitioned topic is a number in metadata, which `Partitions` keeps; its partitions are topics
+like others, loaded and deleted by the registry. Here both are kept in step: partitions exist once
+the number is stored, new ones get the subscriptions of those there are, and the number goes last.
+
+Source: PersistentTopicsBase, fetchPartitionedTopicMetadataCheckAllowAutoCreationAsync of
+BrokerService in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
+from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.metadata.documents import NamespacePolicies
+from pulsar_py.metadata.resources import Resources
+from pulsar_py.server.topics.auto_creation import NameFacts, answer_partitions
+from pulsar_py.server.topics.partitions import Partitions
+from pulsar_py.server.topics.policies import effective_auto_creation
+from pulsar_py.server.topics.settings import RegistrySettings
+from pulsar_py.server.topics.topic import Topic
+from pulsar_py.server.topics.topic_loads import all_or_first_error
+
+
+class SingleTopics(Protocol):
+    """What is asked of the registry, which knows topics one by one."""
+
+    settings: RegistrySettings
+
+    def loaded(self, name: TopicName) -> Topic | None:
+        """The topic if it is in memory and serving."""
+
+    async def get_or_load(self, name: TopicName, *, create_if_missing: bool) -> Topic:
+        """The topic, loaded or created."""
+
+    async def exists(self, name: TopicName) -> bool:
+        """Whether the topic is stored or loaded."""
+
+    async def delete(self, name: TopicName, *, force: bool = False) -> None:
+        """Delete one topic."""
+
+    async def forget(self, name: TopicName) -> None:
+        """Remove what belongs to a whole topic."""
+
+    async def facts(self, name: TopicName) -> NameFacts:
+        """What is known of a name."""
+
+    async def check_topics_limit(
+        self, namespace: NamespaceName, policies: NamespacePolicies | None, added_count: int
+    ) -> None:
+        """Raise if the namespace may not have that many more topics."""
+
+
+class PartitionedTopics:
+    """One a broker; owned by its `TopicRegistry`."""
+
+    def __init__(
+        self,
+        topics: SingleTopics,
+        partitions: Partitions,
+        resources: Resources,
+        ensure_owned: Callable[[TopicName], Awaitable[None]],
+    ) -> None:
+        """`ensure_owned` makes this broker a partition's owner if there is none."""
+        self._topics = topics
+        self._partitions = partitions
+        self._resources = resources
+        self._ensure_owned = ensure_owned
+
+    async def count(self, name: TopicName) -> int:
+        """Number of partitions, 0 when the topic is not partitioned or does not exist."""
+        return await self._partitions.count(name)
+
+    async def count_or_create(self, name: TopicName, *, auto_create: bool) -> int:
+        """Answer to PARTITIONED_METADATA; may create partitioned metadata by policy.
+
+        Raises:
+            TopicNotFoundError: Missing and not creatable, or a missing namespace.
+        """
+        namespace = await self._resources.namespaces.get(name.namespace_name)
+        if namespace is None:
+            raise TopicNotFoundError("Namespace not found")
+        policy = effective_auto_creation(self._topics.settings.auto_creation, namespace)
+        answer = answer_partitions(await self._topics.facts(name), policy, auto_create=auto_create)
+        if not answer.creates:
+            return answer.partitions_count
+        await self._topics.check_topics_limit(
+            name.namespace_name, namespace, answer.partitions_count
+        )
+        try:
+            await self._partitions.put_count(name, answer.partitions_count)
+        except TopicExistsError:
+            return await self._partitions.count(name)  # somebody else was quicker
+        return answer.partitions_count
+
+    async def create(
+        self,
+        name: TopicName,
+        partitions_count: int,
+        *,
+        properties: Mapping[str, str] | None = None,
+        is_local_only: bool = False,
+    ) -> None:
+        """Create metadata and partitions. `is_local_only` matters to replicated namespaces only.
+
+        Raises:
+            TopicExistsError: A topic of that name, partitioned or not.
+            NotAllowedError: Too many, or none, or the name is a partition's.
+            TopicNotFoundError: There is no such namespace.
+        """
+        del is_local_only
+        limit = self._topics.settings.max_partitions
+        if name.is_partition or partitions_count <= 0 or 0 < limit < partitions_count:
+            raise NotAllowedError(f"{name} can't have {partitions_count} partitions")
+        namespace = await self._resources.namespaces.get(name.namespace_name)
+        if namespace is None:
+            raise TopicNotFoundError("Namespace not found")
+        if await self._topics.exists(name):
+            raise TopicExistsError(f"{name} exists and is not partitioned")
+        await self._topics.check_topics_limit(name.namespace_name, namespace, partitions_count)
+        await self._partitions.put_count(name, partitions_count, properties)
+        if name.is_persistent:
+            await self._partitions.create_stored(map(name.partition, range(partitions_count)))
+
+    async def grow(self, name: TopicName, partitions_count: int) -> None:
+        """Grow; existing subscriptions appear on the new partitions at Earliest.
+
+        Raises:
+            TopicNotFoundError: The topic is not partitioned.
+            NotAllowedError: There are more already, or there may not be so many.
+        """
+        limit = self._topics.settings.max_partitions
+        if 0 < limit < partitions_count:
+            raise NotAllowedError(f"{name} can't have {partitions_count} partitions")
+        current = await self._partitions.count(name)
+        await self._partitions.grow(name, partitions_count)
+        if not name.is_persistent or current >= partitions_count:
+            return
+        added = [name.partition(index) for index in range(current, partitions_count)]
+        await self._partitions.create_stored(added)
+        subscriptions: set[str] = set()
+        prefix = self._topics.settings.topic.replicator_prefix
+        for index in range(current):
+            subscriptions.update(
+                await self._partitions.stored_subscriptions(name.partition(index), prefix)
+            )
+        if subscriptions:
+            works = [self._create_subscriptions(each, subscriptions) for each in added]
+            await all_or_first_error(works)
+
+    async def _create_subscriptions(self, name: TopicName, subscriptions: set[str]) -> None:
+        await self._ensure_owned(name)
+        topic = await self._topics.get_or_load(name, create_if_missing=True)
+        for subscription in sorted(subscriptions):
+            await topic.create_subscription(subscription, starts_at_earliest=True)
+
+    async def delete(self, name: TopicName, *, force: bool = False) -> None:
+        """Delete all partitions, then the metadata.
+
+        Raises:
+            TopicNotFoundError: The topic is not partitioned.
+            TopicBusyError: A partition has clients, and it is not forced.
+        """
+        partitions_count = await self._partitions.count(name)
+        if not partitions_count:
+            raise TopicNotFoundError(f"Partitioned topic {name} not found")
+        names = [name.partition(index) for index in range(partitions_count)]
+        if not force:
+            for topic in filter(None, map(self._topics.loaded, names)):
+                topic.check_deletable()
+        await all_or_first_error([self._delete_if_there(each, force=force) for each in names])
+        await self._partitions.forget(name)
+        await self._topics.forget(name)
+
+    async def forget_if_empty(self, name: TopicName) -> None:
+        """Remove a partitioned topic's metadata when none of its partitions is left."""
+        partitions_count = await self._partitions.count(name)
+        for index in range(partitions_count):
+            if await self._topics.exists(name.partition(index)):
+                return
+        if partitions_count:
+            await self._partitions.forget(name)
+            await self._topics.forget(name)
+
+    async def _delete_if_there(self, name: TopicName, *, force: bool) -> None:
+        try:
+            await self._topics.delete(name, force=force)
+        except TopicNotFoundError:
+            return
+
+    async def names(self, namespace: NamespaceName) -> list[str]:
+        """Full names of partitioned topics (without `-partition-N`), sorted."""
+        return sorted(map(str, await self._partitions.partitioned_topics(namespace)))
