@@ -68,7 +68,7 @@ UNEXPORTED = {
 NOT_OF_THE_CLIENT = {"Broker"}
 
 INTERNAL = {
-    "abandon", "open", "own", "redeliver", "redelivery_filter", "start",
+    "abandon", "open", "own", "receiver", "redeliver", "redelivery_filter", "start",
     "statistics_fields", "take_statistics",
 }  # fmt: skip
 """Methods of `MADE_BY_CLIENT` for parts of the package only."""

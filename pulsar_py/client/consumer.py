@@ -6,6 +6,8 @@
         Redeliveries       what was refused or not acknowledged in time
         Positions          start, seek, the topic's last message
         ConnectionHandler  the connection, and a new one when it is lost
+    Outcomes               what the application says became of its messages
+    ConsumerFigures        what is counted
 
 `Consumer` is what the application sees of them, and how they end. What always holds: after a new
 registration nothing is here that was received before it; what the application was not given will be
@@ -20,23 +22,19 @@ Source: ConsumerImpl in Pulsar's Java client; section 11 of `spec/wire.md`.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pulsar_py.client.consumer_config import ConsumerConfig
+from pulsar_py.client.consumer_figures import ConsumerFigures
 from pulsar_py.client.consumer_session import ConsumerSession
 from pulsar_py.client.consumer_statistics import BrokerConsumerStatistics
-from pulsar_py.client.message import EntryKey, Message, ReceivedEntry, ReceivedMessageId
-from pulsar_py.client.option_checks import check_message, check_seek_target, messages_of
+from pulsar_py.client.message import EntryKey, Message
+from pulsar_py.client.option_checks import check_seek_target
+from pulsar_py.client.outcomes import Outcomes
 from pulsar_py.client.statistics import ConsumerStatistics
-from pulsar_py.common.errors import (
-    AlreadyClosedError,
-    CumulativeAcknowledgementNotAllowedError,
-    OperationNotSupportedError,
-    PulsarError,
-)
+from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import Position
 
@@ -47,8 +45,6 @@ if TYPE_CHECKING:
     from pulsar_py.client.receiver import Receiver
 
 __all__ = ["Consumer"]
-
-logger = logging.getLogger(__name__)
 
 
 class Consumer:
@@ -75,24 +71,26 @@ class Consumer:
         self._receiver = session.receiver
         self._tracker = session.tracker
         self._acknowledger = session.acknowledger
-        self._redeliveries = session.redeliveries
         self._positions = session.positions
-        self._counters = session.counters
-        self._interceptors = session.interceptors
+        self._outcomes = Outcomes(self, context, session, config)
+        self._figures = ConsumerFigures(
+            session,
+            context.clock,
+            broker_valid_seconds=config.broker_consumer_stats_cache_time_ms / 1000,
+        )
         self._is_batch_index_enabled = config.batch_index_ack_enabled
         # The letters and listener that close with the consumer.
         self._letters: Letters | None = None
         self._listener: ListenerRunner | None = None
-        # What the broker said last about this consumer, and when.
-        self._broker_statistics: tuple[float, BrokerConsumerStatistics] | None = None
         # Done when `close` is; None before it began.
         self._closing: asyncio.Future[None] | None = None
         # Whether it ended without `close`.
         self._is_abandoned = False
         # Whether acknowledging takes nothing but the tracker; False once closing.
-        self._is_acknowledging_plainly = not (config.ack_receipt_enabled or self._interceptors)
-        # One look-up less a message.
+        self._is_acknowledging_plainly = not (config.ack_receipt_enabled or session.interceptors)
+        # One look-up less a message, or an entry.
         self._take = self._receiver.take
+        self._entry_done = self._outcomes.entry_done
 
     @classmethod
     async def open(
@@ -123,7 +121,7 @@ class Consumer:
             consumer._abandon(error if isinstance(error, PulsarError) else None)
             raise
         context.register_child(consumer)
-        context.statistics.register(consumer)
+        context.statistics.register(consumer._figures)
         return consumer
 
     # --- what it is ----------------------------------------------------------------------------
@@ -158,18 +156,6 @@ class Consumer:
     def has_reached_end_of_topic(self) -> bool:
         """Whether the topic was terminated and everything was delivered."""
         return self._session.has_reached_end
-
-    @property
-    def on_ready(self) -> Callable[[], None] | None:
-        """Called (plainly, on the loop) when messages may have become available.
-
-        For whoever merges several consumers by `receive_nowait` instead of waiting in `receive`.
-        """
-        return self._receiver.on_ready
-
-    @on_ready.setter
-    def on_ready(self, callback: Callable[[], None] | None) -> None:
-        self._receiver.on_ready = callback
 
     @property
     def receiver(self) -> Receiver:
@@ -221,7 +207,7 @@ class Consumer:
         )
 
     def receive_nowait(self) -> Message | None:
-        """The next message if there is one here, else None; see `on_ready`.
+        """The next message if there is one here, else None.
 
         With a receiver queue of 0 there never is one without somebody in `receive`. Raises as
         `receive`.
@@ -314,68 +300,13 @@ class Consumer:
         # Hot path: consume in `make bench-client`.
         if message.__class__ is Message and self._is_acknowledging_plainly:
             if self._tracker.acknowledge(message.entry, message.batch_index):
-                self._entry_acknowledged(message.entry)
+                self._entry_done(message.entry)
             elif self._is_batch_index_enabled:
                 self._acknowledger.changed()
             return
         if self.is_closed:
             raise self._closed_error()
-        messages = messages_of(message, self._subject)
-        for each in messages:
-            self._acknowledge_one(each)
-        if self._config.ack_receipt_enabled:
-            await self._confirmed(messages, is_cumulative=False)
-        elif self._interceptors:
-            self._tell_acknowledged(messages, None, is_cumulative=False)
-
-    def _acknowledge_one(self, message: Message | MessageId) -> None:
-        if not isinstance(message, Message | ReceivedMessageId):
-            self._acknowledge_foreign(message)
-            return
-        if self._tracker.acknowledge(message.entry, message.batch_index):
-            self._entry_acknowledged(message.entry)
-        elif self._is_batch_index_enabled:
-            self._acknowledger.changed()
-
-    def _entry_acknowledged(self, entry: ReceivedEntry) -> None:
-        """The last message of an entry is done."""
-        self._context.check_loop(self._subject)  # this may set a timer, or send
-        self._counters.acks_sent += entry.batch_size or 1
-        if self._redeliveries.is_watching:
-            self._redeliveries.entry_acknowledged(entry)
-        self._acknowledger.changed()
-
-    def _acknowledge_foreign(self, message_id: MessageId) -> None:
-        if self._tracker.acknowledge_id(message_id):
-            self._counters.acks_sent += message_id.batch_size or 1
-            self._redeliveries.acknowledged((message_id.ledger_id, message_id.entry_id))
-        self._acknowledger.changed()
-
-    async def _confirmed(
-        self, messages: Sequence[Message | MessageId], *, is_cumulative: bool
-    ) -> None:
-        try:
-            await self._acknowledger.receipt()
-        except PulsarError as error:
-            self._counters.ack_failures += 1
-            self._tell_acknowledged(messages, error, is_cumulative=is_cumulative)
-            raise
-        self._tell_acknowledged(messages, None, is_cumulative=is_cumulative)
-
-    def _tell_acknowledged(
-        self,
-        messages: Sequence[Message | MessageId],
-        error: Exception | None,
-        *,
-        is_cumulative: bool,
-    ) -> None:
-        if not self._interceptors:
-            return
-        for each in messages:
-            if is_cumulative:
-                self._interceptors.on_acknowledge_cumulative(self, _id_of(each), error)
-            else:
-                self._interceptors.on_acknowledge(self, _id_of(each), error)
+        await self._outcomes.acknowledge(message)
 
     async def acknowledge_cumulative(self, message: Message | MessageId) -> None:
         """All messages up to this one are done.
@@ -387,20 +318,7 @@ class Consumer:
         """
         if self.is_closed:
             raise self._closed_error()
-        check_message(message, self._subject)
-        if self._config.is_shared:
-            raise CumulativeAcknowledgementNotAllowedError(
-                f"{self._subject}: {self._config.consumer_type.name} acknowledges one by one"
-            )
-        done = self._tracker.acknowledge_cumulative(_id_of(message))
-        self._counters.acks_sent += 1
-        if done is not None:
-            self._redeliveries.acknowledged_until(done)
-            self._acknowledger.changed()
-        if self._config.ack_receipt_enabled:
-            await self._confirmed([message], is_cumulative=True)
-        else:
-            self._tell_acknowledged([message], None, is_cumulative=True)
+        await self._outcomes.acknowledge_cumulative(message)
 
     def negative_acknowledge(self, message: Message | MessageId) -> None:
         """Deliver this message again, after the delay that was configured.
@@ -415,13 +333,7 @@ class Consumer:
         """
         if self.is_closed:
             raise self._closed_error()
-        self._context.check_loop(self._subject)  # this sets a timer
-        check_message(message, self._subject)
-        if isinstance(message, Message | ReceivedMessageId):
-            self._redeliveries.refuse_entry(message.entry)
-        else:
-            for key in self._session.tracker.entries_of(message):
-                self._redeliveries.refuse(key, 0)
+        self._outcomes.refuse(message)
 
     async def reconsume_later(
         self,
@@ -537,33 +449,7 @@ class Consumer:
 
     def statistics(self) -> ConsumerStatistics:
         """Figures of the interval so far, and totals."""
-        self._receiver.count()
-        return self._counters.peek(
-            self._context.clock.monotonic_seconds(),
-            receiver_queue_size=self._receiver.queue.messages_count(),
-            unacknowledged=self._unacknowledged(),
-        )
-
-    def take_statistics(self, now: float) -> ConsumerStatistics:
-        """End the interval; for the client's reporter."""
-        self._receiver.count()
-        return self._counters.take(
-            now,
-            receiver_queue_size=self._receiver.queue.messages_count(),
-            unacknowledged=self._unacknowledged(),
-        )
-
-    def _unacknowledged(self) -> int:
-        unacked = self._redeliveries.unacked
-        return 0 if unacked is None else len(unacked)
-
-    def statistics_fields(self) -> Mapping[str, str]:
-        """What tells this consumer from others in the log."""
-        return {
-            "topic": self._session.topic,
-            "subscription": self._session.subscription_name,
-            "consumer": self._session.consumer_name,
-        }
+        return self._figures.peek()
 
     async def broker_statistics(self) -> BrokerConsumerStatistics:
         """What the broker says; asked at most once in `broker_consumer_stats_cache_time_ms`.
@@ -573,14 +459,7 @@ class Consumer:
             ServiceError, ClientError: The broker refused, or did not answer in time.
         """
         self._check_open()
-        now = self._context.clock.monotonic_seconds()
-        cached = self._broker_statistics
-        if cached is not None and cached[0] > now:
-            return cached[1]
-        statistics = await self._positions.broker_statistics()
-        valid_seconds = self._config.broker_consumer_stats_cache_time_ms / 1000
-        self._broker_statistics = (now + valid_seconds, statistics)
-        return statistics
+        return await self._figures.of_broker()
 
     # --- the end -------------------------------------------------------------------------------
 
@@ -651,7 +530,7 @@ class Consumer:
         """Let go of everything at once."""
         self._session.abandon(error or self._closed_error())
         self._context.unregister_child(self)
-        self._context.statistics.unregister(self)
+        self._context.statistics.unregister(self._figures)
 
     async def __aenter__(self) -> Self:
         """The consumer itself, which is open."""
@@ -665,7 +544,3 @@ class Consumer:
     ) -> None:
         """Close."""
         await self.close()
-
-
-def _id_of(message: Message | MessageId) -> MessageId:
-    return message.message_id() if isinstance(message, Message) else message

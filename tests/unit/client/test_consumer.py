@@ -5,11 +5,9 @@ import asyncio
 import pytest
 
 from pulsar_py.client.enums import ConsumerType
-from pulsar_py.client.message import Message
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientTimeoutError,
-    InvalidMessageError,
     TopicTerminatedError,
 )
 from pulsar_py.common.message_id import MessageId
@@ -17,7 +15,6 @@ from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, ServerError
 from pulsar_py.wire import commands
 from tests.scripted_broker import ScriptedBroker, simulated
 from tests.unit.client.consumer_parts import (
-    acked_entries,
     deliver,
     in_thread,
     new_client,
@@ -37,7 +34,6 @@ async def test_what_a_consumer_is(broker: ScriptedBroker) -> None:
         assert consumer.is_connected()
         assert consumer.is_active
         assert not consumer.is_closed
-        assert consumer.statistics_fields()["topic"] == TOPIC
         unnamed = await open_consumer(client)
         assert len(unnamed.consumer_name()) == 5
         failover = await open_consumer(client, consumer_type=ConsumerType.Failover)
@@ -65,24 +61,6 @@ async def test_the_event_loop_of_another_thread_is_refused(broker: ScriptedBroke
             error = in_thread(work)
             assert f"consumer {consumer.consumer_name()} of s on {TOPIC} belongs" in str(error)
             assert "of thread 'MainThread', and was used in thread 'worker':" in str(error)
-
-
-@simulated
-async def test_messages_ids_and_lists_are_acknowledged(broker: ScriptedBroker) -> None:
-    async with new_client(broker) as client:
-        consumer = await open_consumer(client, ack_grouping_time_ms=0)
-        deliver(broker, (1, 0), batch([b"a", b"b"]))
-        for entry_id in (1, 2):
-            deliver(broker, (1, entry_id))
-        found = [await consumer.receive() for _ in range(4)]
-        await consumer.acknowledge(found[0])
-        await consumer.acknowledge(found[1].message_id())
-        await consumer.acknowledge([found[2], found[3].message_id(), MessageId(1, 9)])
-        await asyncio.sleep(0.01)
-        assert acked_entries(broker) == [[0], [1], [2], [9]]
-        assert consumer.statistics().acks_sent == 5
-        with pytest.raises(InvalidMessageError, match="'x' is no message"):
-            await consumer.acknowledge("x")
 
 
 @simulated
@@ -184,21 +162,6 @@ async def test_cancelling_receive_at_any_step_loses_nothing(broker: ScriptedBrok
 
 
 @simulated
-async def test_statistics_end_with_their_interval(broker: ScriptedBroker) -> None:
-    async with new_client(broker) as client:
-        consumer = await open_consumer(client)
-        deliver(broker, (1, 0), batch([b"aa", b"bb"]))
-        await consumer.receive()
-        await asyncio.sleep(2)
-        taken = consumer.take_statistics(asyncio.get_running_loop().time())
-        assert (taken.messages_received, taken.receiver_queue_size) == (1, 1)
-        assert taken.messages_rate == pytest.approx(0.5, rel=0.1)
-        await consumer.receive()
-        assert consumer.statistics().messages_received == 1
-        assert consumer.statistics().total_messages_received == 2
-
-
-@simulated
 async def test_what_ends_for_good_says_why(broker: ScriptedBroker) -> None:
     async with new_client(broker) as client:
         consumer = await open_consumer(client)
@@ -212,19 +175,3 @@ async def test_what_ends_for_good_says_why(broker: ScriptedBroker) -> None:
         with pytest.raises(TopicTerminatedError):
             await consumer.receive()
         await consumer.close()
-
-
-@simulated
-async def test_a_value_of_any_kind_may_be_refused(broker: ScriptedBroker) -> None:
-    async with new_client(broker) as client:
-        consumer = await open_consumer(client, negative_ack_redelivery_delay_ms=10)
-        deliver(broker, (1, 0))
-        message: Message = await consumer.receive()
-        consumer.negative_acknowledge(message)
-        consumer.negative_acknowledge(message.message_id())
-        consumer.negative_acknowledge(MessageId(1, 7))
-        await consumer.close()
-        with pytest.raises(AlreadyClosedError):
-            consumer.negative_acknowledge(message)
-        consumer.redeliver_unacknowledged_messages()
-        consumer.redeliver([(1, 0)])

@@ -344,7 +344,7 @@ async def test_on_ready_tells_of_messages_and_of_the_end(broker: ScriptedBroker)
     calls: list[None] = []
     async with new_client(broker) as client:
         consumer = await open_consumer(client)
-        consumer.on_ready = lambda: calls.append(None)
+        consumer.receiver.on_ready = lambda: calls.append(None)
         deliver(broker, (1, 0))
         await asyncio.sleep(0.01)
         assert len(calls) == 1
