@@ -84,6 +84,12 @@ def data(messages: list[Message]) -> list[bytes]:
     return [each.data() for each in messages]
 
 
+def received(receiver: Receiver) -> bytes | None:
+    """The next message's data, None if there is none here."""
+    message = receiver.receive_nowait()
+    return None if message is None else message.data()
+
+
 def test_a_full_source_does_not_keep_others_out() -> None:
     async def work() -> None:
         receiver = a_receiver()
@@ -102,10 +108,8 @@ def test_a_closed_source_is_passed_over() -> None:
     closed, other = Source(receiver, "c"), Source(receiver, "o")
     closed.end(AlreadyClosedError("closed"))
     other.put(1)
-    message = receiver.receive_nowait()
-    assert message is not None
-    assert message.data() == b"o0"
-    assert receiver.receive_nowait() is None
+    assert received(receiver) == b"o0"
+    assert received(receiver) is None
 
 
 def test_a_source_that_failed_is_heard_of_once_and_others_go_on() -> None:
@@ -115,9 +119,7 @@ def test_a_source_that_failed_is_heard_of_once_and_others_go_on() -> None:
     other.put(1)
     with pytest.raises(TopicTerminatedError, match="f ended"):
         receiver.receive_nowait()
-    message = receiver.receive_nowait()
-    assert message is not None
-    assert message.data() == b"o0"
+    assert received(receiver) == b"o0"
 
 
 def test_a_source_that_leaves_in_its_turn_is_not_asked_again() -> None:
@@ -125,12 +127,10 @@ def test_a_source_that_leaves_in_its_turn_is_not_asked_again() -> None:
     leaving, other = Source(receiver, "l"), Source(receiver, "o")
     leaving.put(5)
     other.put(1)
-    assert receiver.receive_nowait() is not None
+    assert received(receiver) == b"l0"
     receiver.discard(leaving)
-    message = receiver.receive_nowait()
-    assert message is not None
-    assert message.data() == b"o0"
-    assert receiver.receive_nowait() is None
+    assert received(receiver) == b"o0"
+    assert received(receiver) is None
 
 
 def test_all_who_wait_are_served_by_one_group() -> None:
@@ -301,50 +301,46 @@ def test_a_batch_keeps_nothing_of_a_source_that_leaves() -> None:
     run_virtual(work())
 
 
-def test_what_a_batch_has_is_not_to_be_had_after_the_end() -> None:
-    is_closed = False
+class Owner:
+    """Whom a receiver belongs to: open, or closed."""
 
-    def check_open() -> None:
-        if is_closed:
+    def __init__(self) -> None:
+        self.receiver: Receiver = MergedReceiver(self._check_open, _raise)
+        self._is_closed = False
+
+    def _check_open(self) -> None:
+        if self._is_closed:
             raise AlreadyClosedError("closed")
 
+    def close(self) -> None:
+        self._is_closed = True
+        self.receiver.close()
+
+
+def test_what_a_batch_has_is_not_to_be_had_after_the_end() -> None:
     async def work() -> None:
-        nonlocal is_closed
-        receiver: Receiver = MergedReceiver(check_open, _raise)
-        Source(receiver).put(1)
-        batch = spawn(receiver.batch_receive(ConsumerBatchReceivePolicy(2, -1, 1000)))
+        owner = Owner()
+        Source(owner.receiver).put(1)
+        batch = spawn(owner.receiver.batch_receive(ConsumerBatchReceivePolicy(2, -1, 1000)))
         await asyncio.sleep(0.5)
-        is_closed = True
-        receiver.close()
+        owner.close()
         with pytest.raises(AlreadyClosedError):
             await batch
-        assert receiver.receive_nowait() is None
+        assert received(owner.receiver) is None
 
     run_virtual(work())
 
 
 def test_closing_wakes_who_waits() -> None:
-    is_closed = False
-
-    def check_open() -> None:
-        if is_closed:
-            raise AlreadyClosedError("closed")
-
     async def work() -> None:
-        nonlocal is_closed
-        receiver: Receiver = MergedReceiver(check_open, _raise)
-        source = Source(receiver)
-        source.put(1)
-
-        async def refused() -> None:
-            await receiver.receive(None)
-            with pytest.raises(AlreadyClosedError):
-                await receiver.receive(None)
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(refused())
-            await asyncio.sleep(1)
-            is_closed = True
-            receiver.close()
+        owner = Owner()
+        Source(owner.receiver).put(1)
+        assert (await owner.receiver.receive(None)).data() == b"0"
+        waiting = spawn(owner.receiver.receive(None))
+        await asyncio.sleep(1)
+        assert not waiting.done()
+        owner.close()
+        with pytest.raises(AlreadyClosedError):
+            await waiting
 
     run_virtual(work())
