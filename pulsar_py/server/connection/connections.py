@@ -133,7 +133,7 @@ class Connections:
         if not cnx.is_connected:
             cnx.abort()  # closed an interval ago, and the client does not take the rest
             return
-        cnx.on_keep_alive_tick()
+        cnx.closed_producers.on_interval()
         decision = cnx.keep_alive.tick(
             now,
             is_handshake_done=cnx.is_handshake_done,

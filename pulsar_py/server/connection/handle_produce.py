@@ -117,7 +117,7 @@ def _register(
 ) -> None:
     if cnx.pending_producers.get(producer_id) is pending:
         del cnx.pending_producers[producer_id]
-    cnx.producer_is_back(producer_id)
+    cnx.closed_producers.discard(producer_id)
     cnx.producers[producer_id] = producer
 
 

@@ -31,6 +31,7 @@ from google.protobuf.message import DecodeError
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError, ServiceError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSend
+from pulsar_py.server.connection.closed_producers import ClosedProducers
 from pulsar_py.server.connection.command_table import HANDLERS
 from pulsar_py.server.connection.errors import is_expected, to_service_error
 from pulsar_py.server.connection.handle_connect import send_challenge
@@ -75,12 +76,11 @@ class ServerCnx(asyncio.Protocol):
     """Implements `ClientConnection`; made by `Connections` for each socket accepted.
 
     Attributes for handlers: `connections` (topics, settings …), `state`, `handshake`, `producers`,
-    `consumers`, `pending_producers`, `pending_consumers`, `watchers`, `role`.
+    `consumers`, `closed_producers`, `pending_producers`, `pending_consumers`, `watchers`, `role`.
     """
 
     __slots__ = (
         "__weakref__",
-        "_closed_before",
         "_decoder",
         "_in_flight",
         "_is_closed",
@@ -91,12 +91,12 @@ class ServerCnx(asyncio.Protocol):
         "_pause_reasons",
         "_probe",
         "_queued_bytes",
-        "_recently_closed",
         "_requests_count",
         "_transport",
         "_writable_waiters",
         "auth_method_name",
         "auth_state",
+        "closed_producers",
         "connections",
         "consumer_topics",
         "consumers",
@@ -129,6 +129,7 @@ class ServerCnx(asyncio.Protocol):
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
         self.consumer_topics: dict[int, Topic] = {}  # of `consumers`
+        self.closed_producers = ClosedProducers()
         self.pending_producers: dict[int, PendingProducer] = {}  # being created, or waiting
         self.pending_consumers: dict[int, PendingConsumer] = {}  # being created
         self.watchers: dict[int, TopicListWatcher] = {}
@@ -144,9 +145,6 @@ class ServerCnx(asyncio.Protocol):
         self._pause_reasons = 0
         self._requests_count = 0  # tasks of this connection under way
         self._probe: asyncio.Future[bool] | None = None  # somebody asked whether the client lives
-        # Producer ids the broker closed since the last keep-alive tick, and in the interval before.
-        self._recently_closed: set[int] | None = None
-        self._closed_before: set[int] | None = None
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -286,7 +284,7 @@ class ServerCnx(asyncio.Protocol):
         producer_id = send.producer_id
         producer = self.producers.get(producer_id)
         if producer is None:
-            if not self._was_recently_closed(producer_id):
+            if producer_id not in self.closed_producers:
                 self.refuse(f"SEND to producer {producer_id}, which does not exist")
             return
         what = "a transaction" if send.HasField("txnid_least_bits") else "a message id"
@@ -489,9 +487,7 @@ class ServerCnx(asyncio.Protocol):
         if not allows(self.protocol_version, Feature.CLOSE_WITHOUT_DISCONNECT):
             self.close()
             return
-        if self._recently_closed is None:
-            self._recently_closed = set()
-        self._recently_closed.add(producer_id)
+        self.closed_producers.add(producer_id)
         self.send(commands.close_producer(producer_id))
 
     def consumer_closed_by_broker(self, consumer_id: int) -> None:
@@ -508,22 +504,6 @@ class ServerCnx(asyncio.Protocol):
         return self.consumers.pop(consumer_id, None)
 
     # --- life ------------------------------------------------------------------------------
-
-    def on_keep_alive_tick(self) -> None:
-        """An interval has passed: ids closed long ago are unknown again."""
-        self._closed_before, self._recently_closed = self._recently_closed, None
-
-    def _was_recently_closed(self, producer_id: int) -> bool:
-        return any(
-            ids is not None and producer_id in ids
-            for ids in (self._recently_closed, self._closed_before)
-        )
-
-    def producer_is_back(self, producer_id: int) -> None:
-        """The client uses the id for a new producer."""
-        for ids in (self._recently_closed, self._closed_before):
-            if ids is not None:
-                ids.discard(producer_id)
 
     def _abandon(self) -> None:
         """Nothing reaches the client any more: leave all topics."""
