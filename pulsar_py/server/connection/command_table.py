@@ -4,7 +4,7 @@ A handler is called with the connection and the command's message, in order of a
 at once; what has to wait goes on as a task. What it raises becomes an ERROR, save
 `RemoteProtocolError`, which closes the connection. Messages are the handler's to keep.
 
-SEND has no handler: `ServerCnx.data_received` hands it to its producer.
+SEND is not here: `ServerCnx.data_received` hands it to its producer, or to `handle_send`.
 """
 
 from __future__ import annotations

@@ -29,12 +29,13 @@ from typing import TYPE_CHECKING, Final, cast
 from google.protobuf.message import DecodeError
 
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError, ServiceError
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSend
+from pulsar_py.common.errors import RemoteProtocolError, ServiceError
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection.closed_producers import ClosedProducers
 from pulsar_py.server.connection.command_table import HANDLERS
 from pulsar_py.server.connection.errors import is_expected, to_service_error
 from pulsar_py.server.connection.handle_connect import send_challenge
+from pulsar_py.server.connection.handle_send import handle_odd_send, handle_send
 from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
 from pulsar_py.server.topics.in_flight import InFlightPublishes
 from pulsar_py.wire import commands
@@ -195,7 +196,7 @@ class ServerCnx(asyncio.Protocol):
                     or send.HasField("message_id")
                     or (not sequence_id and not send.HasField("sequence_id"))
                 ):
-                    self._on_odd_send(send)
+                    handle_odd_send(self, send)
                     continue
                 producer.publish(
                     sequence_id,
@@ -238,7 +239,7 @@ class ServerCnx(asyncio.Protocol):
             command = commands.read_command(body)
             self.state.check(command.type)
             if command.type == BaseCommand.SEND:
-                self._on_unusual_send(command.send, rest)
+                handle_send(self, command.send, rest)
             else:
                 self._serve(command)
         except RemoteProtocolError as error:
@@ -255,42 +256,6 @@ class ServerCnx(asyncio.Protocol):
             raise
         except Exception as error:  # noqa: BLE001 - the outermost edge of a command
             self._on_handler_failed(error, message)
-
-    def _on_unusual_send(self, send: CommandSend, rest: bytes | None) -> None:
-        """A SEND whose bytes are in another order than clients write, or without a payload."""
-        if rest is None:
-            raise RemoteProtocolError("SEND without a payload")
-        producer = self.producers.get(send.producer_id)
-        is_plain = not send.HasField("txnid_least_bits") and not send.HasField("message_id")
-        if producer is None or not is_plain:
-            self._on_odd_send(send)
-            return
-        producer.publish(
-            send.sequence_id,
-            send.highest_sequence_id or None,
-            send.num_messages,
-            send.is_chunk,
-            send.marker,
-            rest,
-        )
-
-    def _on_odd_send(self, send: CommandSend) -> None:
-        """A SEND that no producer takes, or one with what is not supported."""
-        if self._is_closed:
-            return
-        if not send.IsInitialized():
-            self.refuse("SEND lacks a required field")
-            return
-        producer_id = send.producer_id
-        producer = self.producers.get(producer_id)
-        if producer is None:
-            if producer_id not in self.closed_producers:
-                self.refuse(f"SEND to producer {producer_id}, which does not exist")
-            return
-        what = "a transaction" if send.HasField("txnid_least_bits") else "a message id"
-        text = f"SEND with {what} is not allowed on {producer.topic.name}"
-        sequence_id = max(send.sequence_id, send.highest_sequence_id)
-        self.send(commands.send_error(producer_id, sequence_id, NotAllowedError.code, text))
 
     def _on_handler_failed(self, error: Exception, message: object) -> None:
         request_id = getattr(message, "request_id", None)

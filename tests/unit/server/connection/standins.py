@@ -10,7 +10,7 @@ from typing import Any
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.position import EARLIEST, Position
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandProducer, CommandSend
 from pulsar_py.server.connection.authentication import Authenticators
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.connection.server_cnx import ServerCnx
@@ -21,10 +21,12 @@ from pulsar_py.server.topics.context import TopicSettings
 from pulsar_py.server.topics.in_flight import PublishBuffer
 from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest, SubscribeRequest
 from pulsar_py.testing.clock import VirtualClock
-from pulsar_py.wire.commands import FIELD_NAMES, encode
-from pulsar_py.wire.framing import FrameDecoder
+from pulsar_py.wire.commands import FIELD_NAMES, encode, serialize
+from pulsar_py.wire.framing import FrameDecoder, encode_message_header
 
 Message = Any  # a command's message, read by its fields
+
+TOPIC = "persistent://public/default/t"
 
 
 def next_ledger_id() -> Callable[[], Awaitable[int]]:
@@ -335,7 +337,7 @@ class Server:
         assert answers[0].DESCRIPTOR.name == "CommandConnected", answers
         return client
 
-    def topic(self, name: str = "persistent://public/default/t") -> StandInTopic:
+    def topic(self, name: str = TOPIC) -> StandInTopic:
         return self.topics.topics[name]
 
 
@@ -343,3 +345,17 @@ async def settle() -> None:
     """Let everything run that needs no time to pass."""
     for _ in range(30):
         await asyncio.sleep(0)
+
+
+def send_frame(payload: bytes = b"payload", **fields: object) -> bytes:
+    """A SEND as clients write it."""
+    arguments = {"producer_id": 1, "sequence_id": 0} | fields
+    command = serialize(CommandSend(**arguments))  # type: ignore[arg-type]
+    return encode_message_header(command, len(payload)) + payload
+
+
+async def with_producer(server: Server, **connect: object) -> tuple[Client, StandInProducer]:
+    """A connection, and the producer with id 1 on it."""
+    client = await server.connect(**connect)  # type: ignore[arg-type]
+    await client.asks(CommandProducer(topic=TOPIC, producer_id=1, request_id=1, producer_name="p"))
+    return client, server.topic().producers["p"]

@@ -1,0 +1,59 @@
+"""SENDs that `ServerCnx` can't hand straight to their producer.
+
+    as clients write it, to a producer  --> the producer, from `ServerCnx.data_received`
+    its fields in another order         --> the producer, from here
+    with what is not supported          --> SEND_ERROR
+    to a producer the broker closed     --> dropped: the client knows, or will soon
+    to one that never was, or not whole --> the connection is closed
+
+Source: ServerCnx.handleSend in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
+from pulsar_py.proto.PulsarApi_pb2 import CommandSend
+from pulsar_py.wire import commands
+
+if TYPE_CHECKING:
+    from pulsar_py.server.connection.server_cnx import ServerCnx
+
+
+def handle_send(cnx: ServerCnx, send: CommandSend, rest: bytes | None) -> None:
+    """A SEND whose bytes are in another order than clients write, or without a payload."""
+    if rest is None:
+        raise RemoteProtocolError("SEND without a payload")
+    producer = cnx.producers.get(send.producer_id)
+    is_plain = not send.HasField("txnid_least_bits") and not send.HasField("message_id")
+    if producer is None or not is_plain:
+        handle_odd_send(cnx, send)
+        return
+    producer.publish(
+        send.sequence_id,
+        send.highest_sequence_id or None,
+        send.num_messages,
+        send.is_chunk,
+        send.marker,
+        rest,
+    )
+
+
+def handle_odd_send(cnx: ServerCnx, send: CommandSend) -> None:
+    """A SEND that no producer takes, or one with what is not supported."""
+    if not cnx.is_connected:
+        return
+    if not send.IsInitialized():
+        cnx.refuse("SEND lacks a required field")
+        return
+    producer_id = send.producer_id
+    producer = cnx.producers.get(producer_id)
+    if producer is None:
+        if producer_id not in cnx.closed_producers:
+            cnx.refuse(f"SEND to producer {producer_id}, which does not exist")
+        return
+    what = "a transaction" if send.HasField("txnid_least_bits") else "a message id"
+    text = f"SEND with {what} is not allowed on {producer.topic.name}"
+    sequence_id = max(send.sequence_id, send.highest_sequence_id)
+    cnx.send(commands.send_error(producer_id, sequence_id, NotAllowedError.code, text))
