@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from pulsar_py.client import Client
 from pulsar_py.client.consumer import Consumer
@@ -38,6 +38,14 @@ WAIT_FOR_TOPICS_SECONDS: Final = 5.0
 WAITING: Final = "waitingForNonExistedTopic=true waits for one"
 """What helps who knows that a topic will come."""
 _SUBSCRIPTION: Final = "spark-pulsar-lookup"
+
+
+class Follower(NamedTuple):
+    """A durable subscription of the user's that is moved behind what a query reads."""
+
+    acknowledged: Position
+    # Whether messages have expired for it, as far as the broker remembers.
+    has_expired: bool
 
 
 class TopicCatalog:
@@ -139,6 +147,22 @@ class TopicCatalog:
         is_empty = last.entry_id < 0
         end = Position(max(last.ledger_id, 0), 0 if is_empty else last.entry_id + 1)
         return TopicLayout(topic, [], known_end=end)
+
+    async def follower(self, topic: str, subscription: str) -> Follower | None:
+        """How far a subscription is; None if there is none, or asking would make one.
+
+        Raises:
+            TopicNotFoundError: The topic does not exist.
+        """
+        if self._rest is None:
+            return None
+        stats = await self._rest.internal_stats(topic)
+        cursor = stats.get("cursors", {}).get(subscription)
+        if cursor is None:
+            return None
+        figures = (await self._rest.stats(topic)).get("subscriptions", {}).get(subscription, {})
+        has_expired = figures.get("totalMsgExpired") or figures.get("lastExpireTimestamp")
+        return Follower(Position.parse(cursor["markDeletePosition"]), bool(has_expired))
 
     async def position_of(self, layout: TopicLayout, place: Place, *, is_end: bool) -> Position:
         """Where a range begins or ends that a user bounded by `place`."""

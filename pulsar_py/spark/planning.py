@@ -59,6 +59,20 @@ class DataLoss:
     expected: Position
     found: Position
 
+    def is_behind(self, acknowledged: Position) -> bool:
+        """Whether a subscription that follows the query says that all of the ledger had been read.
+
+        A broker deletes what every subscription has left behind, ledger by ledger, and moves one
+        that has come to a ledger's end before the first entry of the next. So it stands at the last
+        entry that was read, or before what is left; anywhere else somebody, or time, has moved it.
+
+        Source: ManagedLedgerImpl.maybeUpdateCursorBeforeTrimmingConsumedLedger in Pulsar.
+        """
+        if acknowledged == Position(self.expected.ledger_id, self.expected.entry_id - 1):
+            return True
+        is_before_ledger = acknowledged.entry_id < 0 and acknowledged > self.expected
+        return is_before_ledger and acknowledged.ledger_id <= self.found.ledger_id
+
     def __str__(self) -> str:
         return (
             f"{self.topic}: entries from {self.expected} on are gone, the first one left is"
@@ -125,8 +139,7 @@ class TopicLayout:
         """Whether the ledger of `position` was deleted; None if reading can go on there.
 
         Whether anything in that ledger was unread can't be told once it is gone: it is reported.
-        A query with a durable subscription of its own need not ask, for that one keeps what is
-        unread.
+        Only a durable subscription that follows the query can tell, see `DataLoss.is_behind`.
         """
         if not self.ledgers or position.ledger_id < 0:
             return None

@@ -21,7 +21,7 @@ from pulsar_py.common.errors import ConfigurationError, PulsarError, TopicNotFou
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.spark.bounds import check_names, check_range, place_of, time_of
-from pulsar_py.spark.catalog import TopicCatalog
+from pulsar_py.spark.catalog import Follower, TopicCatalog
 from pulsar_py.spark.offsets import Edge, StreamOffset, UserPosition
 from pulsar_py.spark.options import ReadOptions
 from pulsar_py.spark.planning import DataLoss, Piece, TopicLayout, admit, split, split_evenly
@@ -167,35 +167,61 @@ async def report_loss(
 ) -> None:
     """An error or a warning if what begins at `start` was deleted.
 
-    Without ledgers (no `admin.url`) that the ledger of `start` is gone is all that can be found
-    out. It is a loss if the entry at `start` is known to have been there: because the user named
-    it, or because the range that was planned before ends behind it in that ledger. Otherwise it may
-    have been read to its end before it was deleted, so that is a warning.
+    That the ledger of `start` is gone is all that can be found out of it. It is a loss if the entry
+    at `start` is known to have been there: because the user named it, or because the range that was
+    planned before ends behind it in that ledger. Otherwise it may have been read to its end before
+    it was deleted: a subscription that follows the query says so, or that it was moved; without one
+    it is a loss where ledgers are known, and a warning without `admin.url`.
+
+    Args:
+        catalog: Asked for what is left.
+        options: Of the query.
+        layout: The topic as it is now.
+        start: The next position to read.
+        until: The end of the micro-batch; None for a batch, which no subscription follows.
 
     Raises:
         DataLossError: It was, and that is an error.
     """
     if layout.known_end is None:
-        loss, is_certain = layout.loss_before(start), True
+        loss = layout.loss_before(start)
     else:
         loss = await _find_loss(catalog, options, layout, start)
-        named = place_of(options.starting, layout.topic, Edge.EARLIEST)
-        is_certain = (isinstance(named, UserPosition) and named.start == start) or (
-            until is not None and start < until and start.ledger_id == until.ledger_id
-        )
     if loss is None:
         return
-    if is_certain:
+    named = place_of(options.starting, layout.topic, Edge.EARLIEST)
+    is_certain = (isinstance(named, UserPosition) and named.start == start) or (
+        until is not None and start < until and start.ledger_id == until.ledger_id
+    )
+    follower = None
+    if options.predefined_subscription is not None and until is not None and not is_certain:
+        follower = await catalog.follower(layout.topic, options.predefined_subscription)
+    if follower is not None:
+        _report_behind(options, loss, follower)
+    elif is_certain or layout.known_end is None:
         _report(options, str(loss))
     else:
-        logger.warning(
-            "a ledger is gone; with admin.url that is an error",
-            extra={
-                "detail": f"{loss.topic}: ledger {start.ledger_id} was read up to {start} and is"
-                f" gone, reading goes on at {loss.found}; whether all of it had been read can't be"
-                " told"
-            },
-        )
+        _warn(loss, "a ledger is gone; with admin.url that is an error")
+
+
+def _report_behind(options: ReadOptions, loss: DataLoss, follower: Follower) -> None:
+    """What it means that a ledger is gone, which a subscription should have kept."""
+    if not loss.is_behind(follower.acknowledged):
+        name, at = options.predefined_subscription, follower.acknowledged
+        _report(options, f"{loss}; somebody, or their expiry, moved subscription {name!r} to {at}")
+    elif follower.has_expired:
+        _warn(loss, "a ledger is gone, and messages of the subscription have expired")
+
+
+def _warn(loss: DataLoss, event: str) -> None:
+    logger.warning(
+        event,
+        extra={
+            "detail": f"{loss.topic}: ledger {loss.expected.ledger_id} was read up to"
+            f" {loss.expected} and is gone, reading goes on at {loss.found}; whether all of it had"
+            " been read can't be told"
+        },
+    )
 
 
 async def _find_loss(
@@ -252,6 +278,8 @@ class StreamPlanner:
                     f" {batch_index}"
                 )
             positions[topic] = layout.normalize(start)
+            is_at_end = positions[topic] >= layout.end
+            await self._follow(topic, None, is_at_end=is_at_end)
         self._initial = StreamOffset(positions)
         return self._initial
 
@@ -307,9 +335,10 @@ class StreamPlanner:
             except TopicNotFoundError:
                 self._report_gone(topic, since)
                 continue
+            if since is None:
+                await self._follow(topic, None)
             begin = layout.start if since is None else since
-            if self._options.predefined_subscription is None:
-                await report_loss(self._catalog, self._options, layout, begin, until)
+            await report_loss(self._catalog, self._options, layout, begin, until)
             pieces = split_evenly(
                 layout,
                 layout.normalize(begin),
@@ -336,23 +365,32 @@ class StreamPlanner:
 
     async def commit(self, end: StreamOffset) -> None:
         """Move the user's subscription, if there is one, behind what was read."""
+        if self._options.predefined_subscription is None:
+            return
+        layouts = await self._catalog.layouts(end.positions)
+        for topic, layout in layouts.items():
+            last = layout.before(end.positions[topic])
+            if last is not None:
+                await self._follow(topic, last)
+
+    async def _follow(self, topic: str, last: Position | None, *, is_at_end: bool = False) -> None:
+        """Move the user's subscription of a topic behind an entry, or only see that there is one.
+
+        From then on brokers keep what is unread.
+        """
         name = self._options.predefined_subscription
         if name is None:
             return
         config = ConsumerConfig(
             consumer_type=ConsumerType.Failover,
-            initial_position=InitialPosition.Earliest,
+            initial_position=InitialPosition.Latest if is_at_end else InitialPosition.Earliest,
             receiver_queue_size=0,
             ack_receipt_enabled=True,
             ack_grouping_time_ms=0,
         )
-        layouts = await self._catalog.layouts(end.positions)
-        for topic, layout in layouts.items():
-            last = layout.before(end.positions[topic])
-            if last is None:
-                continue
-            consumer = await Consumer.open(self._client.context, topic, name, config)
-            try:
+        consumer = await Consumer.open(self._client.context, topic, name, config)
+        try:
+            if last is not None:
                 await consumer.acknowledge_cumulative(MessageId(*last))
-            finally:
-                await consumer.close()
+        finally:
+            await consumer.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -162,3 +163,23 @@ def test_an_unknown_layout_can_be_cut_too() -> None:
     assert layout.until(Position(4, 1)).end == Position(4, 1)
     assert layout.before(Position(4, 2)) == Position(4, 1)
     assert layout.before(Position(4, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "is_behind"),
+    [
+        (Position(5, 6), True),  # all that was read, and the ledger ended there
+        (Position(8, -1), True),  # moved to the next ledger, when that one ended
+        (Position(7, -1), True),  # which had no entries
+        (Position(8, 0), False),
+        (Position(9, -1), False),
+        (Position(5, 5), False),
+        (Position(5, 9), False),
+        (Position(5, -1), False),
+    ],
+)
+def test_a_subscription_tells_whether_a_ledger_was_read_to_its_end(
+    acknowledged: Position, *, is_behind: bool
+) -> None:
+    loss = DataLoss("t", Position(5, 7), Position(8, 0))
+    assert loss.is_behind(acknowledged) is is_behind

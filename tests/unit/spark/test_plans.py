@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
 
@@ -11,6 +12,7 @@ from pulsar_py import Broker
 from pulsar_py.client import Client
 from pulsar_py.client.enums import InitialPosition
 from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
+from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.spark.offsets import StreamOffset
@@ -349,6 +351,112 @@ async def test_a_subscription_of_the_user_s_follows_what_was_read(
     await planner.close()
     async with await client.subscribe(TOPIC, "mine") as consumer:
         assert (await consumer.receive()).data() == b"12"
+
+
+FOLLOWED = {"startingOffsets": "earliest", "predefinedSubscription": "mine"}
+
+
+@pytest.fixture
+async def forgetful() -> AsyncIterator[Broker]:
+    """A broker that deletes what all subscriptions have left behind."""
+    config = {
+        "managedLedgerMaxEntriesPerLedger": 10,
+        "managedLedgerMinLedgerRolloverTimeMinutes": 0,
+        "retentionCheckIntervalInSeconds": 1,
+    }
+    async with Broker(config=config) as broker:
+        yield broker
+
+
+async def ledgers_of(planner: StreamPlanner, first: int) -> None:
+    """Wait until the topic begins with that ledger."""
+    for _ in range(200):
+        layout = await planner._catalog.layout(TOPIC)
+        if layout.ledgers[0].ledger_id >= first:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(layout)
+
+
+async def test_what_is_deleted_behind_a_subscription_that_follows_is_no_loss(
+    forgetful: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Client(forgetful.service_url) as client:
+        await (
+            await client.subscribe(TOPIC, "mine", initial_position=InitialPosition.Earliest)
+        ).close()
+        await publish(client, TOPIC, range(10))
+        planner = planner_of(forgetful, client, **FOLLOWED)
+        read = await planner.ends()
+        await planner.commit(read)
+        left = await publish(client, TOPIC, range(10, 13))
+        await ledgers_of(planner, left[0].ledger_id)
+        assert read.positions[TOPIC].ledger_id < left[0].ledger_id
+        assert covered(await planner.plan(read, await planner.ends()), left) == [0, 1, 2]
+        assert not caplog.records
+        await planner.close()
+
+
+@pytest.mark.parametrize("moved_by", [3, 12])
+async def test_what_a_subscription_was_moved_over_and_then_deleted_is_a_loss(
+    forgetful: Broker, moved_by: int
+) -> None:
+    async with Client(forgetful.service_url) as client:
+        await (
+            await client.subscribe(TOPIC, "mine", initial_position=InitialPosition.Earliest)
+        ).close()
+        positions = await publish(client, TOPIC, range(25))
+        strict = planner_of(forgetful, client, **FOLLOWED)
+        read = StreamOffset({TOPIC: positions[8]})
+        await strict.commit(read)
+        async with await client.subscribe(TOPIC, "mine") as consumer:
+            await consumer.acknowledge_cumulative(MessageId(*positions[8 + moved_by]))
+        left = positions[10] if moved_by == 3 else positions[20]
+        await ledgers_of(strict, left.ledger_id)
+        at = positions[8 + moved_by]
+        expected = f"{TOPIC}: entries from {positions[8]} on are gone, .* {left}; .*'mine' to {at}"
+        with pytest.raises(DataLossError, match=expected):
+            await strict.plan(read, await strict.ends())
+        lenient = planner_of(forgetful, client, **FOLLOWED, failOnDataLoss="false")
+        planned = await lenient.plan(read, await lenient.ends())
+        assert covered(planned, positions) == list(range(10 if moved_by == 3 else 20, 25))
+        await strict.close()
+        await lenient.close()
+
+
+async def test_a_subscription_of_the_user_s_holds_what_is_unread_from_the_start(
+    forgetful: Broker,
+) -> None:
+    async with Client(forgetful.service_url) as client:
+        positions = await publish(client, TOPIC, range(3))
+        last = positions[-1]
+        for at, options in (
+            (Position(last.ledger_id, -1), FOLLOWED),
+            (last, {"predefinedSubscription": "other"}),
+        ):
+            planner = planner_of(forgetful, client, **options)
+            await planner.initial_offset()
+            follower = await planner._catalog.follower(TOPIC, options["predefinedSubscription"])
+            assert follower is not None
+            assert follower.acknowledged == at
+            await planner.close()
+        planner = planner_of(forgetful, client, **FOLLOWED)
+        await publish(client, TOPIC + "-new", range(1))
+        new = StreamOffset({TOPIC + "-new": Position(99, 0)})
+        await planner.plan(StreamOffset({}), new)
+        assert await planner._catalog.follower(TOPIC + "-new", "mine") is not None
+        await planner.close()
+
+
+async def test_a_subscription_that_is_not_there_has_kept_nothing(
+    broker: Broker, client: Client
+) -> None:
+    gone = StreamOffset({TOPIC: Position(0, 7)})
+    await publish(client, TOPIC, range(3))
+    planner = planner_of(broker, client, **FOLLOWED)
+    with pytest.raises(DataLossError, match="entries from 0:7 on are gone"):
+        await planner.plan(gone, await planner.ends())
+    await planner.close()
 
 
 async def test_a_stream_does_not_start_within_a_batch(broker: Broker, client: Client) -> None:
