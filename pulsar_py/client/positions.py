@@ -1,6 +1,7 @@
 """Where a consumer is and can go: start, seek, the topic's last message (edge).
 
-Requests wait for a connection and are repeated when it is lost, all within the operation timeout.
+Requests wait for a connection and are repeated when it is lost, or when the broker had just closed
+the consumer (it calls it unknown then), all within the operation timeout.
 A seek makes the broker close the consumer, which then registers anew: from the moment SEEK is sent,
 a new registration begins at the target. Whether a message is available is asked of the queue
 first, then of the broker: its last message against what the application got last.
@@ -22,7 +23,12 @@ from pulsar_py.client.receiver import Receiver
 from pulsar_py.client.redeliveries import Redeliveries
 from pulsar_py.client.retries import repeat
 from pulsar_py.client.start_position import StartPosition, before
-from pulsar_py.common.errors import ServiceError, ServiceNotReadyError, TooManyRequestsError
+from pulsar_py.common.errors import (
+    ServiceError,
+    ServiceMetadataError,
+    ServiceNotReadyError,
+    TooManyRequestsError,
+)
 from pulsar_py.common.message_id import LATEST_MESSAGE_ID, MessageId, position_of
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandGetLastMessageIdResponse
@@ -139,6 +145,8 @@ class Positions:
             except _WORTH_ANOTHER:
                 raise
             except ServiceError as error:
+                if isinstance(error, ServiceMetadataError) and self._handler.cnx is not cnx:
+                    raise  # the broker had closed the consumer before it got this
                 return error
 
         answer = await repeat(

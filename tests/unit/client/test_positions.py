@@ -6,7 +6,11 @@ import pytest
 
 from pulsar_py.client.enums import SubscriptionMode
 from pulsar_py.client.positions import is_after
-from pulsar_py.common.errors import ClientTimeoutError, UnknownServiceError
+from pulsar_py.common.errors import (
+    ClientTimeoutError,
+    ServiceMetadataError,
+    UnknownServiceError,
+)
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID, MessageId
 from pulsar_py.common.position import Position
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, MessageIdData, ServerError
@@ -179,6 +183,38 @@ async def test_requests_survive_a_lost_connection(broker: ScriptedBroker) -> Non
         consumer = await open_consumer(client)
         assert await consumer.get_last_message_id() == MessageId(1, 3)
         assert len(attempts) == 2
+
+
+@simulated
+async def test_requests_that_cross_the_end_of_the_consumer_are_repeated(
+    broker: ScriptedBroker,
+) -> None:
+    def closed_before(end: BrokerEnd, command: BaseCommand) -> list[bytes]:
+        broker.script[BaseCommand.SEEK] = moved
+        consumer_id, request_id = command.seek.consumer_id, command.seek.request_id
+        return [
+            commands.close_consumer(consumer_id),
+            commands.error(request_id, ServerError.MetadataError, "Consumer not found"),
+        ]
+
+    broker.script[BaseCommand.SEEK] = closed_before
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client)
+        await consumer.seek(5)
+        assert len(broker.of(BaseCommand.SEEK)) == 2
+        assert consumer.is_connected()
+
+
+@simulated
+async def test_a_refusal_with_the_consumer_still_there_is_final(broker: ScriptedBroker) -> None:
+    broker.script[BaseCommand.SEEK] = lambda end, command: commands.error(
+        command.seek.request_id, ServerError.MetadataError, "Message id was not present"
+    )
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client)
+        with pytest.raises(ServiceMetadataError, match="was not present"):
+            await consumer.seek(5)
+        assert len(broker.of(BaseCommand.SEEK)) == 1
 
 
 @simulated
