@@ -113,8 +113,10 @@ class Housekeeper:
         async with self._flushing:
             if self._cache.sealed is not None:
                 await self._flush_sealed()
-            if self._cache.current.ledgers:
+            # What was confirmed before may be sealed by now: groups went on meanwhile.
+            if self._cache.sealed is None and self._cache.current.ledgers:
                 self._cache.seal(self._clock.monotonic_seconds())
+            if self._cache.sealed is not None:
                 await self._flush_sealed()
         await self.merge()
 

@@ -12,6 +12,7 @@ from pulsar_py.common.errors import DiskFullError, LedgerNotFoundError, StorageE
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.housekeeper import disk_room_bytes
+from pulsar_py.storage.write_cache import Generation
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.unit.storage.support import Ids, entry, fill, start, turns, write
 
@@ -44,6 +45,40 @@ async def test_an_old_generation_is_flushed() -> None:
     await until_flushed(bookie)
 
     assert bookie.storage.manifest.logs
+    await bookie.close()
+
+
+async def test_what_is_sealed_while_a_flush_goes_on_is_flushed_with_it() -> None:
+    disk = MemoryDisk()
+    bookie = await start(
+        disk, write_cache_bytes=20_000, journal_file_bytes=2_000, disk_check_interval_seconds=3600.0
+    )
+    for _ in range(3):
+        writer, listener = await write(bookie, 20)
+    flush, remove = bookie.storage.flush, disk.remove
+
+    async def refuse(_: Generation) -> None:
+        raise StorageError("Input/output error")
+
+    async def fill_up(path: str) -> None:
+        """One generation is flushed and gone: fill the next one, and begin with a third."""
+        disk.remove = remove  # type: ignore[method-assign]
+        await remove(path)
+        while bookie.cache.sealed is None:
+            writer.append(entry(0))
+            await asyncio.sleep(0)
+        await listener.until(writer.append(entry(0)))
+
+    bookie.storage.flush = refuse  # type: ignore[method-assign]
+    with pytest.raises(StorageError):
+        await bookie.flush()
+    bookie.storage.flush = flush  # type: ignore[method-assign]
+    disk.remove = fill_up  # type: ignore[method-assign]
+    await bookie.flush()
+
+    assert bookie.cache.sealed is None
+    assert 0 < bookie.statistics().write_cache_bytes < 5_000
+    assert not listener.failures
     await bookie.close()
 
 
