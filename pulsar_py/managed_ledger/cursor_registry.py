@@ -19,14 +19,12 @@ from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
 )
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.cursor_persister import PersisterOwner
-from pulsar_py.managed_ledger.cursor_reading import ReadingOwner
 from pulsar_py.managed_ledger.cursor_state import CursorState
 from pulsar_py.managed_ledger.cursor_store import CursorStore
 from pulsar_py.managed_ledger.entry_cache import EntryCache
 from pulsar_py.managed_ledger.ledger_format import cursor_path
 from pulsar_py.managed_ledger.ledger_state import LedgerState
-from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.managed_cursor import CursorOwner, ManagedCursor
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.storage.ledger_store import LedgerStore
 
@@ -38,10 +36,8 @@ class InitialPosition(Enum):
     LATEST = "latest"
 
 
-class RegistryOwner(ReadingOwner, PersisterOwner, Protocol):
+class RegistryOwner(CursorOwner, Protocol):
     """What the cursors need of their ManagedLedger."""
-
-    change_lock: asyncio.Lock
 
     @property
     def is_terminated(self) -> bool:

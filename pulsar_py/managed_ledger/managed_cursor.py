@@ -12,8 +12,8 @@ Source: ManagedCursorImpl, NonDurableCursorImpl in Pulsar's managed-ledger.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from itertools import islice
 from typing import Protocol
 
@@ -37,7 +37,8 @@ _MAX_RANGES_SHOWN = 1000
 class CursorOwner(ReadingOwner, PersisterOwner, Protocol):
     """What a cursor needs of its ManagedLedger."""
 
-    change_lock: asyncio.Lock
+    def ledgers_kept(self) -> AbstractAsyncContextManager[None]:
+        """While it lasts, nothing that is there now is trimmed."""
 
 
 class CursorWatch(Protocol):
@@ -89,7 +90,7 @@ class ManagedCursor:
         self._watch = watch
         self._state = state
         self._clock = owner.clock
-        self._change_lock = owner.change_lock
+        self._ledgers_kept = owner.ledgers_kept
         self._reading = CursorReading(name, owner, state, self.acknowledge, self._load)
         self._persister = (
             None
@@ -310,6 +311,7 @@ class ManagedCursor:
         Raises:
             CursorBusyError: Another reset is under way.
             CursorClosedError: The cursor is closed.
+            ManagedLedgerFencedError: Another owner has the ledger.
             StorageError, MetadataError: It could not be written; nothing has changed.
         """
         self._raise_if_closed()
@@ -318,7 +320,7 @@ class ManagedCursor:
         self._is_resetting = True
         try:
             # Trimming that was decided before ends first: it must not take what is asked for.
-            async with self._change_lock:
+            async with self._ledgers_kept():
                 await self._reset(position, ack_set)
         finally:
             self._is_resetting = False

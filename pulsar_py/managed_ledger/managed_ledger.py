@@ -113,6 +113,7 @@ class ManagedLedger(Generic[C]):
             name, shared.metadata, version=version, on_lost=self.fence
         )
         self.change_lock = self.ledger_list.lock
+        self.ledgers_kept = self.ledger_list.settled
         self._shared = shared
         self._ledgers = LedgerState(stored)
         self._appender: Appender[C | Waiter] = Appender(
@@ -361,7 +362,7 @@ class ManagedLedger(Generic[C]):
         if name in self.cursors:
             return await self._registry.open(name)
         # Trimming that was decided without it ends first: it must not begin in what goes.
-        async with self.change_lock:
+        async with self.ledgers_kept():
             return await self._registry.open(
                 name, initial, properties=properties, cursor_properties=cursor_properties
             )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsar_py.common.errors import ManagedLedgerFencedError
+from pulsar_py.common.errors import ManagedLedgerFencedError, MetadataError
 from pulsar_py.managed_ledger.ledger_format import (
     LedgerList,
     LedgerRecord,
@@ -68,3 +68,59 @@ async def test_deleting_takes_the_records_of_cursors_along():
     await store.delete(LedgerList())
     assert not await world.metadata.exists(cursor)
     assert not await world.metadata.exists(ledger_path(NAME))
+
+
+async def fail_write(store, world, monkeypatch, *, is_stored):
+    """A write that fails, be it stored or not."""
+    put = world.metadata.put
+
+    async def fail(*arguments, **options):
+        if is_stored:
+            await put(*arguments, **options)
+        raise MetadataError("connection lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "put", fail)
+        async with store.lock:
+            with pytest.raises(MetadataError, match="connection lost"):
+                await store.write(LedgerList([LedgerRecord(4)]))
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_write_that_was_not_stored_leaves_the_list_settled(monkeypatch, is_new):
+    world = World()
+    store, lost = store_on(world)
+    if not is_new:
+        await store.write(LedgerList([LedgerRecord(3)]))
+    await fail_write(store, world, monkeypatch, is_stored=False)
+    async with store.settled():
+        assert store.lock.locked()
+        await store.write(LedgerList([LedgerRecord(5)]))
+    assert await stored_ids(world) == [5]
+    assert not lost
+
+
+async def test_a_failed_write_that_was_stored_after_all_is_told_who_relies_on_the_list(monkeypatch):
+    world = World()
+    store, lost = store_on(world)
+    await store.write(LedgerList([LedgerRecord(3)]))
+    await fail_write(store, world, monkeypatch, is_stored=True)
+    for count in (1, 2):
+        with pytest.raises(ManagedLedgerFencedError, match=r"has version 1, not 0"):
+            async with store.settled():
+                raise AssertionError
+        assert len(lost) == count
+    assert not store.lock.locked()
+
+
+async def test_who_lost_the_list_can_not_rely_on_it():
+    world = World()
+    store, _ = store_on(world)
+    late, lost = store_on(world)
+    await store.write(LedgerList([LedgerRecord(3)]))
+    with pytest.raises(ManagedLedgerFencedError):
+        await late.write(LedgerList([LedgerRecord(4)]))
+    with pytest.raises(ManagedLedgerFencedError, match=r"has version 0, not -1"):
+        async with late.settled():
+            raise AssertionError
+    assert len(lost) == 2

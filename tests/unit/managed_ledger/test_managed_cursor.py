@@ -8,12 +8,21 @@ from pulsar_py.common.errors import (
     CursorClosedError,
     InvalidCursorPositionError,
     ManagedLedgerError,
+    ManagedLedgerFencedError,
     MetadataError,
     StorageError,
 )
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
-from tests.managed_ledger_parts import MANY, World, append_all, settle, texts
+from tests.managed_ledger_parts import (
+    MANY,
+    TRIMMING,
+    World,
+    append_all,
+    rolling,
+    settle,
+    texts,
+)
 
 
 async def opened(count=10, **options):
@@ -138,6 +147,32 @@ async def test_a_reset_waits_for_trimming_that_was_decided_before():
         await settle()
         assert not resetting.done()
     await resetting
+
+
+async def test_nothing_goes_back_to_what_may_have_been_trimmed(monkeypatch):
+    world = World()
+    ledger = await world.open(max_entries=2)
+    positions = await append_all(ledger, 3)
+    ledger.config = rolling(2, **TRIMMING)
+    cursor = await ledger.open_cursor("sub", InitialPosition.LATEST)
+    put = world.metadata.put
+
+    async def lose_the_answer(*arguments, **options):
+        await put(*arguments, **options)
+        raise MetadataError("connection lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "put", lose_the_answer)
+        with pytest.raises(MetadataError, match="connection lost"):
+            await ledger.trim()
+    assert ledger.contains(positions[0])  # as far as it knows
+
+    with pytest.raises(ManagedLedgerFencedError):
+        await cursor.reset(positions[0])
+    with pytest.raises(ManagedLedgerFencedError):
+        await ledger.open_cursor("other", InitialPosition.EARLIEST)
+    assert cursor.mark_delete_position == positions[2]
+    assert not (await world.open()).contains(positions[0])
 
 
 async def test_after_a_reset_that_failed_the_state_is_written_again(monkeypatch):
