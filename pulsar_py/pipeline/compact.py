@@ -4,7 +4,8 @@ Newest is what stands last in the log: by ledger, entry and index in the batch, 
 the partitions of a topic as ledger ids grow for all of them. A tombstone, a message without a
 value, takes its key away; messages without a key are left out.
 
-A table is overwritten by one commit. A topic gets the keys once under one name.
+A table is overwritten by one commit. A topic gets the keys of one snapshot once under one name:
+when something was added to the source, or deleted, all keys are sent again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pulsar_py.pipeline.settings import POSITION_COLUMNS, TopicRange, TopicTarge
 from pulsar_py.pipeline.tables import Transaction
 from pulsar_py.pipeline.topics import KEY, TOMBSTONE, like, read_batch, with_columns, write_batch
 from pulsar_py.pipeline.watch import Watch
+from pulsar_py.spark.extents import topic_extents
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,6 +57,10 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
     assert settings.topic is not None, "checked above"
     # After a shuffle rows come in any order; each key comes once, so it is one.
     target = like(settings.source, replace(settings.topic, sequence_order=f"columns:{KEY}"))
+    if target.idempotency_key is not None:
+        extent = topic_extents(settings.source.connector_options(is_streaming=False))
+        key = settings.source.key(target.idempotency_key, extent)
+        target = replace(target, idempotency_key=key)
     run_job(session, lambda: write_batch(rows, target), watch)
 
 

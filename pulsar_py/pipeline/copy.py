@@ -1,8 +1,8 @@
 """`copy`: a topic into another one, also of another cluster.
 
 With a checkpoint it is a stream that goes on where it stopped, up to what is there now or for ever;
-without one a batch of the range. Exactly once needs deduplication on the target; a batch is the
-same one again under the same name.
+without one a batch of the range. Exactly once needs deduplication on the target; a batch of the
+same topics, range and selection is the same one again under the same name.
 
 Values are decoded by the topic's schema and encoded again, so that conditions and expressions can
 use fields; raw ones are copied as they are, as bytes without a schema. A target without a schema
@@ -11,7 +11,7 @@ gets the source's, unless columns are selected.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pulsar_py.pipeline.runner import run_job, run_query
@@ -56,6 +56,9 @@ def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = No
         source, target = with_columns(source, TOMBSTONE), like(source, target)
     found = select(rows(session, source), where=settings.where, select=settings.select)
     if settings.streaming is None:
+        # Not of a stream: its batches are told apart by their numbers, whatever is selected.
+        key = source.key(target.idempotency_key, settings.where, settings.select)
+        target = replace(target, idempotency_key=key)
         run_job(session, lambda: write_batch(found, target), watch)
         return
     run_query(start_stream(found, target, settings.streaming), watch)

@@ -1,7 +1,7 @@
 """`replay`: what was published to a topic in a range of time, into another topic.
 
-The start is inside the range, the end is not. A replay has a name that tells its producers: under
-the same name and range it is the same one again, and the target drops what it has already.
+The start is inside the range, the end is not. A replay has a name: of the same topics and range it
+is the same one again under it, and the target drops what it has already.
 """
 
 from __future__ import annotations

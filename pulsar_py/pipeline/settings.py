@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
+from hashlib import sha256
 from typing import Final
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.names import TopicName
 
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _BYTES: Final = {
@@ -98,6 +100,27 @@ class TopicRange:
             named["maxEntriesPerTrigger"] = self.max_entries_per_batch
             named["maxBytesPerTrigger"] = self.max_bytes_per_batch
         return options | {name: str(value) for name, value in named.items() if value is not None}
+
+    def key(self, name: str | None, *more: object) -> str | None:
+        """What producers of a batch of this range are named by: name, and what is read.
+
+        Two batches under one name would have the same sequence ids, and one's rows would be dropped
+        as the other's. None stays None.
+
+        Args:
+            name: As the user gave it.
+            more: What else tells which rows are sent, in which order.
+        """
+        if name is None:
+            return None
+        kind, topics = topic_option(self.topic)
+        if kind != "topicsPattern":
+            named = (each.strip() for each in topics.split(","))
+            topics = ",".join(sorted(str(TopicName.parse(each)) for each in named if each))
+        times = (self.starting_millis, self.ending_millis)
+        offsets = (self.starting_offsets, self.ending_offsets)
+        read = repr((self.cluster.service_url, kind, topics, *times, *offsets, *more))
+        return f"{name}-{sha256(read.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

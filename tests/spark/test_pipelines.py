@@ -256,6 +256,25 @@ def test_a_range_of_time_is_replayed(spark: SparkSession, cluster: Cluster, topi
     assert sorted(numbers(stored(cluster, f"{topic}-again"))) == list(range(20, 30))
 
 
+def test_two_topics_are_replayed_under_one_name(
+    spark: SparkSession, cluster: Cluster, topic: str
+) -> None:
+    target = TopicTarget(cluster=cluster, topic=f"{topic}-both")
+    replays = []
+    for name, values in (("a", range(10)), ("b", range(50, 70))):
+        publish(cluster, f"{topic}-{name}", values)
+        source = TopicRange(
+            cluster=cluster,
+            topic=f"{topic}-{name}",
+            starting_millis=1,
+            ending_millis=1 << 42,
+        )
+        replays.append(ReplaySettings(source=source, target=target, name="again"))
+    for settings in (*replays, *replays):
+        replay(spark, settings)
+    assert sorted(numbers(stored(cluster, target.topic))) == [*range(10), *range(50, 70)]
+
+
 def wait_until(millis: int) -> None:
     """Until the clock that producers stamp messages with has got there."""
     clock = SystemClock()
@@ -264,6 +283,21 @@ def wait_until(millis: int) -> None:
 
 
 # --- backfill and compact ------------------------------------------------------------------------
+
+
+def test_a_compaction_is_sent_again_when_its_source_has_changed(
+    spark: SparkSession, cluster: Cluster, topic: str
+) -> None:
+    target = TopicTarget(cluster=cluster, topic=f"{topic}-newest", idempotency_key="nightly")
+    settings = CompactSettings(source=TopicRange(cluster=cluster, topic=topic), topic=target)
+    publish(cluster, topic, range(9))
+    compact(spark, settings)
+    compact(spark, settings)
+    assert sorted(numbers(stored(cluster, target.topic))) == list(range(9))
+    publish(cluster, topic, range(15, 17))
+    compact(spark, settings)
+    newest = {each.partition_key(): int(each.data()) for each in stored(cluster, target.topic)}
+    assert sorted(newest.values()) == [0, 1, 2, 3, 4, 7, 8, 15, 16]
 
 
 @pytest.mark.parametrize("order_by", [(), ("__publishTime", "value")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
@@ -33,6 +35,27 @@ NOW = 1_700_000_000_000
 )
 def test_topics(text: str, option: tuple[str, str]) -> None:
     assert topic_option(text) == option
+
+
+def test_a_key_tells_batches_of_one_name_apart() -> None:
+    one = TopicRange(cluster=CLUSTER, topic="t", starting_millis=5)
+    key = one.key("n")
+    assert key is not None
+    assert key.startswith("n-")
+    same = replace(one, topic="persistent://public/default/t", max_entries_per_batch=7)
+    assert same.key("n") == key
+    others = [
+        replace(one, topic="u"),
+        replace(one, topic="pattern:t"),
+        replace(one, starting_millis=6),
+        replace(one, ending_offsets="latest"),
+        replace(one, cluster=Cluster(service_url="pulsar://b")),
+    ]
+    keys = {key, one.key("m"), one.key("n", "a > 1"), *(each.key("n") for each in others)}
+    assert len(keys) == 3 + len(others)
+    several = replace(one, topic="a, b")
+    assert several.key("n") == replace(one, topic="b,a").key("n")
+    assert one.key(None) is None
 
 
 def test_options_of_a_batch() -> None:
