@@ -5,9 +5,9 @@ it is. A turn is a few messages, so that a source that never runs dry keeps nobo
 the entries of one source are decoded together.
 
 A batch in the making is all that is kept here, and each message of it still belongs to its source:
-one that clears its queue (a new registration, a seek, a redelivery) takes back what the batch has
-of it, which is delivered again; cancelling puts the batch back to where it came from; and only a
-batch that is handed out counts as delivered.
+one that is about to clear its queue (a new registration, a seek, a redelivery) recalls what the
+batch has of it; cancelling puts the batch back to where it came from; and only a batch that is
+handed out counts as delivered.
 
 Source: MultiTopicsConsumerImpl and ConsumerBase in Pulsar's Java client.
 """
@@ -38,7 +38,7 @@ class MessageSource(Protocol):
     """What is needed of one consumer's receiver, which says what each of these does."""
 
     on_ready: Callable[[], None] | None
-    on_cleared: Callable[[], None] | None
+    on_recall: Callable[[], None] | None
 
     def take(self) -> Message | None:
         """Its next message if it has one here; AlreadyClosedError if it never will again."""
@@ -79,9 +79,9 @@ class MergedReceiver(Generic[S]):
         self._batches: list[_Batch[S]] = []
 
     def add(self, source: S) -> None:
-        """Receive from it, too; from now on it tells of messages, and of a queue it cleared."""
+        """Receive from it, too; from now on it tells of messages, and may want some back."""
         source.on_ready = partial(self._on_ready, source)
-        source.on_cleared = partial(self._forget, source)
+        source.on_recall = partial(self._recall, source)
         self._on_ready(source)
 
     def _on_ready(self, source: S) -> None:
@@ -90,18 +90,18 @@ class MergedReceiver(Generic[S]):
         self._ready.add(source)
         self._receivers.wake_one()
 
-    def _forget(self, source: S) -> None:
-        """What it gave and was not handed out will be delivered again."""
-        for batch in self._batches:
-            batch.remove(source)
+    def _recall(self, source: S) -> None:
+        """Put back what it gave and was not handed out."""
+        for batch in reversed(self._batches):
+            source.put_back(batch.remove(source))
 
     def discard(self, source: S) -> None:
         """It is being closed: nothing comes of it any more. Unknown ones are fine."""
-        source.on_ready = source.on_cleared = None
+        source.on_ready = source.on_recall = None
         self._ready.discard(source)
         if self._current is source:
             self._current = None
-        self._forget(source)
+        self._recall(source)
 
     def close(self) -> None:
         """Wake everybody who waits: `check_open` tells them."""
@@ -181,7 +181,8 @@ class MergedReceiver(Generic[S]):
                 if not limit.expired():
                     raise
         except BaseException:  # cancelled, or closed: who comes next gets them
-            for source in batch.put_back():
+            for source in dict.fromkeys(batch.sources):
+                source.put_back(batch.remove(source))
                 self._on_ready(source)
             raise
         finally:
@@ -196,7 +197,7 @@ class MergedReceiver(Generic[S]):
             try:
                 is_enough = batch.collect(source, self._turn_left_count)
             except PulsarError as error:
-                if batch.messages_count:
+                if batch.messages_count and not isinstance(error, AlreadyClosedError):
                     return True  # who receives next hears of the error
                 self._on_ended(source, error)
                 continue
@@ -213,16 +214,16 @@ class MergedReceiver(Generic[S]):
 class _Batch(Generic[S]):
     """One batch in the making: its messages, and of whom each is."""
 
-    __slots__ = ("_collector", "_sources")
+    __slots__ = ("_collector", "sources")
 
     def __init__(self, policy: ConsumerBatchReceivePolicy) -> None:
         self._collector = BatchCollector(policy)
-        # As many as there are messages.
-        self._sources: list[S] = []
+        # Of each message whose it is.
+        self.sources: list[S] = []
 
     @property
     def messages_count(self) -> int:
-        return len(self._sources)
+        return len(self.sources)
 
     def collect(self, source: S, messages_limit: int) -> bool:
         """As the source's; what it had before it failed is kept."""
@@ -230,31 +231,26 @@ class _Batch(Generic[S]):
         try:
             return source.collect(collector, messages_limit)
         finally:
-            self._sources += [source] * (len(collector.messages) - len(self._sources))
+            self.sources += [source] * (len(collector.messages) - len(self.sources))
 
     def clear(self) -> None:
         self._collector.clear()
-        self._sources.clear()
+        self.sources.clear()
 
-    def remove(self, source: S) -> None:
-        """Leave out what is of it; there is room for others again."""
-        if source not in self._sources:
-            return
-        kept = [each for each in self._pairs() if each[0] is not source]
+    def remove(self, source: S) -> list[Message]:
+        """Leave out what is of it, and return that; there is room for others again."""
+        if source not in self.sources:
+            return []
+        pairs = self._pairs()
         self.clear()
-        for other, message in kept:
-            self._sources.append(other)
-            self._collector.add(message)
-
-    def put_back(self) -> list[S]:
-        """Give everything back to the sources, which have something now."""
-        by_source: dict[S, list[Message]] = {}
-        for source, message in self._pairs():
-            by_source.setdefault(source, []).append(message)
-        self.clear()
-        for source, messages in by_source.items():
-            source.put_back(messages)
-        return list(by_source)
+        removed: list[Message] = []
+        for each, message in pairs:
+            if each is source:
+                removed.append(message)
+            else:
+                self.sources.append(each)
+                self._collector.add(message)
+        return removed
 
     def deliver(self) -> list[Message]:
         """What the application gets, in the order in which it came."""
@@ -264,4 +260,4 @@ class _Batch(Generic[S]):
         return delivered
 
     def _pairs(self) -> list[tuple[S, Message]]:
-        return list(zip(self._sources, self._collector.messages, strict=True))
+        return list(zip(self.sources, self._collector.messages, strict=True))

@@ -96,6 +96,7 @@ class Positions:
         if self._target is not None:
             self._moved(self._target[0])
         elif not self._is_durable:
+            receiver.recall()
             chunk, head = receiver.queue.first_chunk_key(), receiver.queue.head_key()
             if receiver.last is not None:
                 self._set_start(StartPosition(receiver.last.message_id(), is_floor=True))

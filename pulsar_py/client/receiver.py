@@ -9,8 +9,8 @@ waits in `Wakeups` and looks again when entries came, so that cancelling a wait 
 a cancelled `batch_receive` had taken goes back to the front of the queue.
 
 A batch takes its messages in two steps: they are collected as they come, and count as delivered
-when the whole batch is. Where the queue is cleared in between, what was collected is thrown away,
-too; `MergedReceiver` collects from several consumers in the same way.
+when the whole batch is. Until then they can be recalled to the queue, as they are before it is
+cleared; `MergedReceiver` collects from several consumers in the same way.
 
 Source: ConsumerBase and ConsumerImpl in Pulsar's Java client.
 """
@@ -115,8 +115,8 @@ class Receiver:
         self.before_delivery: Callable[[Message], Message | None] | None = None
         # Told, besides whoever waits, that entries came.
         self.on_ready: Callable[[], None] | None = None
-        # Told that the queue was cleared: what was collected elsewhere is void, too.
-        self.on_cleared: Callable[[], None] | None = None
+        # Puts back what was collected elsewhere.
+        self.on_recall: Callable[[], None] | None = None
 
     @property
     def topic(self) -> str:
@@ -169,15 +169,17 @@ class Receiver:
 
     def clear(self) -> None:
         """Throw away what waits, and give its permits back: it will be delivered again."""
-        count = self.queue.clear()
-        self._clear_collected()  # that gave its permits back when it was collected
-        self.drop(count)
+        self.recall()
+        self.drop(self.queue.clear())
 
-    def _clear_collected(self) -> None:
-        for each in self._collectors:
+    def recall(self) -> None:
+        """Have in the queue again what was collected for batches in the making."""
+        for each in reversed(self._collectors):
+            messages = each.messages
             each.clear()
-        if self.on_cleared is not None:
-            self.on_cleared()
+            self.put_back(messages)
+        if self.on_recall is not None:
+            self.on_recall()
 
     def pause(self) -> None:
         """Ask for no more messages; what is here can be taken."""
@@ -419,8 +421,8 @@ class Receiver:
     def collect(self, collector: BatchCollector, messages_limit: int = sys.maxsize) -> bool:
         """Take what is here and fits; whether there is no room for what comes next.
 
-        Raises as `take`. Give what was taken to `deliver` or `put_back`, unless `on_cleared` is
-        called meanwhile.
+        Raises as `take`. Give what was taken to `deliver` or `put_back`, the latter when
+        `on_recall` is called.
         """
         ready, permits = self._ready, self.permits
         while messages_limit > 0 and not collector.is_full and (ready or self._fill()):
@@ -466,6 +468,6 @@ class Receiver:
 
     def close(self, error: Exception) -> None:
         """There will be no more messages, nor are those here to be had."""
+        self.recall()
         self.queue.clear()
-        self._clear_collected()
         self.fail(error)

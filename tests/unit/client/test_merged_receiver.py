@@ -25,7 +25,7 @@ class Source:
         self.delivered: list[bytes] = []
         self.error: PulsarError | None = None
         self.on_ready: Callable[[], None] | None = None
-        self.on_cleared: Callable[[], None] | None = None
+        self.on_recall: Callable[[], None] | None = None
         receiver.add(self)
 
     def put(self, count: int, first: int = 0) -> None:
@@ -35,9 +35,9 @@ class Source:
         self.on_ready()
 
     def clear(self) -> None:
+        assert self.on_recall is not None
+        self.on_recall()
         self.queue.clear()
-        assert self.on_cleared is not None
-        self.on_cleared()
 
     def end(self, error: PulsarError) -> None:
         self.error = error
@@ -294,7 +294,8 @@ def test_a_batch_keeps_nothing_of_a_source_that_leaves() -> None:
         leaving.put(1)
         await asyncio.sleep(0.1)
         receiver.discard(leaving)
-        assert leaving.on_ready is leaving.on_cleared is None
+        assert leaving.on_ready is leaving.on_recall is None
+        assert data(list(leaving.queue)) == [b"l0"]
         other.put(2)
         assert data(await collecting) == [b"o0", b"o1"]
 

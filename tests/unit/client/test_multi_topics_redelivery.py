@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
-from pulsar_py.client.enums import ConsumerType, InitialPosition
+from pulsar_py.client.enums import ConsumerType, InitialPosition, SubscriptionMode
 from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_py.common.errors import ClientTimeoutError, UnknownServiceError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID
@@ -253,6 +253,26 @@ def test_what_a_cancelled_batch_had_comes_once_after_a_new_registration() -> Non
             await asyncio.sleep(30)
             await world.send("a", "a2")
             assert data(await receive(consumer, 3)) == [b"a0", b"a1", b"a2"]
+
+    simulated(work)
+
+
+def test_a_subscription_that_is_not_durable_loses_nothing_that_a_batch_in_the_making_had() -> None:
+    async def work(world: World) -> None:
+        async with await subscribe(
+            world,
+            "a",
+            "b",
+            subscription_mode=SubscriptionMode.NonDurable,
+            batch_receive_policy=ConsumerBatchReceivePolicy(3, -1, 60_000),
+        ) as consumer:
+            await world.send("a", "a0", "a1")
+            batch = spawn(consumer.batch_receive())
+            await asyncio.sleep(1)
+            lose_connections()
+            await asyncio.sleep(30)
+            await world.send("a", "a2")
+            assert data(await batch) == [b"a0", b"a1", b"a2"]
 
     simulated(work)
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.enums import SubscriptionMode
 from pulsar_py.client.positions import is_after
 from pulsar_py.common.errors import (
@@ -16,7 +17,7 @@ from pulsar_py.common.position import Position
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, MessageIdData, ServerError
 from pulsar_py.wire import commands
 from tests.scripted_broker import Answer, BrokerEnd, ScriptedBroker, simulated
-from tests.unit.client.consumer_parts import deliver, new_client, open_consumer
+from tests.unit.client.consumer_parts import deliver, new_client, open_consumer, spawn
 from tests.unit.client.entries import batch
 
 READER = {"subscription_mode": SubscriptionMode.NonDurable}
@@ -124,6 +125,27 @@ async def test_a_reader_that_had_none_begins_before_the_first_that_waits(
         deliver(broker, (1, 6))
         deliver(broker, (1, 7))
         assert (await consumer.receive()).data() == b"1:7"
+
+
+@simulated
+async def test_a_reader_begins_before_the_first_that_a_batch_in_the_making_has(
+    broker: ScriptedBroker,
+) -> None:
+    policy = ConsumerBatchReceivePolicy(3, -1, -1)
+    async with new_client(broker) as client:
+        consumer = await open_consumer(
+            client, start=LATEST_MESSAGE_ID, batch_receive_policy=policy, **READER
+        )
+        collecting = spawn(consumer.batch_receive())
+        deliver(broker, (1, 7))
+        deliver(broker, (1, 8))
+        await asyncio.sleep(0.01)
+        broker.end.cut()
+        await asyncio.sleep(1)
+        assert starts(broker)[1][:2] == (1, 6)
+        for entry_id in (6, 7, 8, 9):
+            deliver(broker, (1, entry_id))
+        assert [each.data() for each in await collecting] == [b"1:7", b"1:8", b"1:9"]
 
 
 @simulated
