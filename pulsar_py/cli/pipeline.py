@@ -32,6 +32,12 @@ class PipelineGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
+def _named(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is empty", param=option)
+    return value
+
+
 def _together(*options: Callable[[Any], Any]) -> Callable[[F], F]:  # Any: click's decorators
     def decorate(function: F) -> F:
         for option in reversed(options):
@@ -48,7 +54,8 @@ SESSION = _together(
     click.option(
         "--max-restarts",
         type=click.IntRange(min=0),
-        help="Restarts in a row after failures  [default: 3; no limit with --continuous].",
+        help="Restarts in a row after failures  [default: 3; no limit with --continuous; none for"
+        " a batch that is sent exactly once and has no --name].",
     ),
 )
 
@@ -174,7 +181,11 @@ def export(**options: Any) -> None:  # Any: click's values, here and below
 @pipeline.command()
 @click.option("--from", "source", required=True, help="Topics to copy.")
 @click.option("--to", "target", required=True, help="Topic to write.")
-@click.option("--name", help="Names a batch: under the same name it is the same one again.")
+@click.option(
+    "--name",
+    callback=_named,
+    help="Names a batch: under the same name it is the same one again.",
+)
 @STREAM
 @RANGE
 @RAW
@@ -192,7 +203,7 @@ def copy(**options: Any) -> None:
 @click.option("--from", "since", required=True, metavar="TIME", help="First publish time.")
 @click.option("--to", "until", required=True, metavar="TIME", help="Publish time past the last.")
 @click.option("--to-topic", "target", required=True, help="Topic to write.")
-@click.option("--name", help="Under the same name it is the same replay again.")
+@click.option("--name", callback=_named, help="Under the same name it is the same replay again.")
 @click.option("--where", metavar="SQL", help="Rows that are taken.")
 @RAW
 @TARGET_CLUSTER
@@ -206,7 +217,12 @@ def replay(**options: Any) -> None:
 @pipeline.command()
 @click.option("--from", "source", required=True, metavar="TABLE", help="parquet: or delta:PATH.")
 @click.option("--topic", "target", required=True, help="Topic to write.")
-@click.option("--name", required=True, help="Under the same name it is the same backfill again.")
+@click.option(
+    "--name",
+    required=True,
+    callback=_named,
+    help="Under the same name it is the same backfill again.",
+)
 @click.option("--order-by", metavar="COLUMNS", help="Order of the rows of each key.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Rows a second.")
 @click.option("--tasks", type=click.IntRange(min=1), default=8, show_default=True)
@@ -249,7 +265,9 @@ def aggregate(**options: Any) -> None:
 @pipeline.command()
 @TOPIC
 @click.option("--to", "target", required=True, help="parquet:PATH, delta:PATH, or topic:NAME.")
-@click.option("--name", help="Under the same name it is the same compaction again.")
+@click.option(
+    "--name", callback=_named, help="Under the same name it is the same compaction again."
+)
 @RAW
 @LAKE
 @TARGET_CLUSTER

@@ -50,6 +50,8 @@ from pulsar_py.pipeline.runner import (
 )
 from pulsar_py.pipeline.secrets import Redactor
 from pulsar_py.pipeline.settings import (
+    Guarantee,
+    TopicTarget,
     parse_assignments,
     parse_duration,
     parse_time,
@@ -101,7 +103,7 @@ def _run_spark(
     settings = SessionSettings(app_name=f"pulsar-py {name}", master=options["master"], conf=conf)
     max_restarts = options["max_restarts"]
     if max_restarts is None and options.get("is_once", True):
-        max_restarts = MAX_RESTARTS
+        max_restarts = MAX_RESTARTS if job.is_repeatable else 0
     watch = Watch(reporter(name), redactor=redactor)
     with stop_on_signals(watch.stop):
         watch.report("started", master=settings.master or DEFAULT_MASTER)
@@ -127,6 +129,15 @@ def _run_spark(
             watch.reporter.close()
             for each in session:
                 each.stop()
+
+
+def is_batch_repeatable(target: TopicTarget | None) -> bool:
+    """Whether a batch may be sent again: a topic drops what it has of a job that has a name."""
+    return (
+        target is None
+        or target.idempotency_key is not None
+        or target.guarantee is Guarantee.AT_LEAST_ONCE
+    )
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -155,6 +166,7 @@ def export_job(options: Options) -> Job:
         source=settings.source,
         is_streaming=True,
         table=target,
+        checkpoint=settings.streaming.checkpoint,
     )
 
 
@@ -175,6 +187,8 @@ def copy_job(options: Options) -> Job:
         source=settings.source,
         is_streaming=settings.streaming is not None,
         target=settings.target,
+        checkpoint=None if streaming is None else streaming.checkpoint,
+        is_repeatable=streaming is not None or is_batch_repeatable(settings.target),
     )
 
 
@@ -202,6 +216,7 @@ def replay_job(options: Options) -> Job:
         work=lambda session, watch: replay(session, settings, watch),
         source=made.source,
         target=settings.target,
+        may_feed_itself=True,  # once
     )
 
 
@@ -262,6 +277,8 @@ def aggregate_job(options: Options) -> Job:
         is_streaming=settings.streaming is not None,
         target=settings.topic,
         table=None if settings.lake is None else settings.lake.target,
+        checkpoint=None if streaming is None else streaming.checkpoint,
+        is_repeatable=streaming is not None or is_batch_repeatable(settings.topic),
     )
 
 
@@ -279,6 +296,7 @@ def compact_job(options: Options) -> Job:
         source=source,
         target=settings.topic,
         table=None if settings.lake is None else settings.lake.target,
+        is_repeatable=is_batch_repeatable(settings.topic),
     )
 
 
@@ -286,6 +304,7 @@ def report_job(options: Options) -> Job:
     """`report`."""
     from pulsar_py.pipeline.report import (  # noqa: PLC0415 - late on purpose
         ReportSettings,
+        check,
         report,
     )
 
@@ -295,6 +314,7 @@ def report_job(options: Options) -> Job:
     return Job(
         work=lambda session, watch: report(session, settings, watch),
         source=source,
+        check_more=lambda: check(settings),
     )
 
 

@@ -183,10 +183,13 @@ def lake_of(options: Options, target: Target) -> LakeSettings:
     """Which table is written."""
     from pulsar_py.pipeline.lake import LakeSettings  # noqa: PLC0415 - loads pyarrow
 
+    file_bytes = parse_size(options["file_size"])
+    if not file_bytes:
+        raise ConfigurationError("--file-size: 0 would make a file of each row")
     return LakeSettings(
         target=target,
         partition_by=tuple(PartitionColumn.parse(each) for each in options["partition_by"]),
-        file_bytes=parse_size(options["file_size"]),
+        file_bytes=file_bytes,
         is_compacted=not options["no_compaction"],
     )
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget
 from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.watch import Watch
@@ -28,6 +30,12 @@ class Job:
     target: TopicTarget | None = None
     table: Target | None = None
     """Read or written."""
+    checkpoint: str | None = None
+    """Of a stream."""
+    may_feed_itself: bool = False
+    """Whether the target may be among the topics that are read."""
+    is_repeatable: bool = True
+    """Whether it can be run again after a failure and keep its guarantee."""
     check_more: Callable[[], None] | None = None
     """What else can be known before."""
 
@@ -50,7 +58,33 @@ class Job:
         if self.source is not None:
             options = self.source.connector_options(is_streaming=self.is_streaming)
             check_read(options, is_streaming=self.is_streaming)
-        if self.target is not None:
-            check_write(self.target.connector_options())
+            self._check_loop(self.source)
+            self._check_checkpoint(self.source)
         if self.check_more is not None:
             self.check_more()
+        if self.target is not None:
+            check_write(self.target.connector_options())  # the last, it makes the topic
+
+    def _check_loop(self, source: TopicRange) -> None:
+        target = self.target
+        if target is None or self.may_feed_itself:
+            return
+        is_same_cluster = source.cluster.service_url == target.cluster.service_url
+        if is_same_cluster and source.reads(target.topic):
+            raise ConfigurationError(
+                f"{target.topic} would be read and written: it is one of {source.topic!r}"
+            )
+
+    def _check_checkpoint(self, source: TopicRange) -> None:
+        """A checkpoint of other topics would look as if those were gone."""
+        from pulsar_py.pipeline.lag import checkpoint_offsets  # noqa: PLC0415 - loads the client
+
+        if self.checkpoint is None or not any(Path(self.checkpoint, "commits").glob("[0-9]*")):
+            return
+        found = checkpoint_offsets(Path(self.checkpoint))
+        topics = sorted({topic for each in found for topic in each.positions})
+        if topics and not any(map(source.reads, topics)):
+            raise ConfigurationError(
+                f"checkpoint {self.checkpoint}: it is of {', '.join(topics)}, and this reads"
+                f" {source.topic}; another --checkpoint is needed"
+            )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_py.admin_client import AdminClient, AdminSettings
 from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.errors import ServiceError
+from pulsar_py.common.errors import ConfigurationError, ServiceError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.pipeline.runner import run_job
@@ -51,6 +51,17 @@ class ReportSettings:
     page: Path
     admin: AdminSettings | None = None
     """None: no backlogs."""
+
+
+def check(settings: ReportSettings) -> None:
+    """Refuse a page that can't be written, before its topic is read.
+
+    Raises:
+        ConfigurationError: It names the directory.
+    """
+    directory = settings.page.absolute().parent
+    if not directory.is_dir() or not os.access(directory, os.W_OK):
+        raise ConfigurationError(f"{settings.page}: {directory} is no directory to write to")
 
 
 def report(session: SparkSession, settings: ReportSettings, watch: Watch | None = None) -> Traffic:

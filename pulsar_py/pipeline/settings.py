@@ -15,6 +15,8 @@ from enum import Enum
 from hashlib import sha256
 from typing import Final
 
+from pulsar_py.client.enums import RegexSubscriptionMode
+from pulsar_py.client.topic_lists import TopicPattern
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.names import TopicName
 
@@ -100,6 +102,20 @@ class TopicRange:
             named["maxEntriesPerTrigger"] = self.max_entries_per_batch
             named["maxBytesPerTrigger"] = self.max_bytes_per_batch
         return options | {name: str(value) for name, value in named.items() if value is not None}
+
+    def reads(self, topic: str) -> bool:
+        """Whether that topic, or that partition of one, is among those that are read.
+
+        Raises:
+            ConfigurationError: The pattern is none.
+            InvalidTopicNameError: One of the names is none.
+        """
+        kind, text = topic_option(self.topic)
+        name = TopicName.parse(topic).base
+        if kind != "topicsPattern":
+            named = (each.strip() for each in text.split(","))
+            return any(TopicName.parse(each).base == name for each in named if each)
+        return TopicPattern(text, RegexSubscriptionMode.PersistentOnly).matches(name)
 
     def key(self, name: str | None, *more: object) -> str | None:
         """What producers of a batch of this range are named by: name, and what is read.

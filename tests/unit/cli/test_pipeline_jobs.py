@@ -29,6 +29,7 @@ def test_settings_are_made_without_spark(name: str) -> None:
     [
         ("export", ["--file-size", "big"], "'big' is not a size"),
         ("export", ["--conf", "x"], "--conf: 'x'"),
+        ("export", ["--file-size", "0"], "--file-size: 0"),
         ("copy", ["--continuous"], "--continuous needs --checkpoint"),
         ("replay", ["--from", "now", "--to", "-2h"], "no range"),
         ("aggregate", ["--key", "k"], "name them"),
@@ -60,6 +61,38 @@ def test_a_backfill_asks_for_its_table_and_for_a_place_of_its_note(tmp_path: Pat
     check("--guarantee", "at-least-once")
     check("--notes", str(notes))
     assert notes.is_dir()
+
+
+@pytest.mark.parametrize("name", ["copy", "replay", "backfill", "compact"])
+def test_an_empty_name_is_none(name: str) -> None:
+    with pytest.raises(click.BadParameter, match="it is empty"):
+        options(name, "--name", " ")
+
+
+def test_a_page_without_a_directory_is_refused_before_its_topic_is_read(tmp_path: Path) -> None:
+    job = JOBS["report"](options("report", "--to", str(tmp_path / "none" / "page.html")))
+    assert job.check_more is not None
+    with pytest.raises(ConfigurationError, match=f"{tmp_path}/none is no directory to write to"):
+        job.check_more()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "is_repeatable"),
+    [
+        ("copy", [], False),
+        ("copy", ["--name", "n"], True),
+        ("copy", ["--checkpoint", "/c"], True),
+        ("copy", ["--guarantee", "at-least-once"], True),
+        ("aggregate", [], False),
+        ("compact", [], True),
+        ("compact", ["--to", "topic:u"], False),
+        ("replay", [], True),
+    ],
+)
+def test_a_batch_without_a_name_is_not_sent_again(
+    name: str, arguments: list[str], *, is_repeatable: bool
+) -> None:
+    assert JOBS[name](options(name, *arguments)).is_repeatable is is_repeatable
 
 
 def test_commands_take_no_words_of_their_own() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,40 @@ def test_topics_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         target=TopicTarget(cluster=CLUSTER, topic="to"),
     ).check()
     assert asked == [("from", True), ("to", "exactly-once")]
+
+
+@pytest.mark.parametrize("source", ["a, t", "pattern:persistent://public/default/.*"])
+def test_topics_do_not_feed_themselves(monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    monkeypatch.setattr(checks, "check_read", lambda *_, **__: None)
+    monkeypatch.setattr(checks, "check_write", lambda *_: None)
+    job = Job(
+        work=lambda *_: None,
+        source=TopicRange(cluster=CLUSTER, topic=source),
+        target=TopicTarget(cluster=CLUSTER, topic="persistent://public/default/t"),
+    )
+    with pytest.raises(ConfigurationError, match="default/t would be read and written"):
+        job.check()
+    replace(job, may_feed_itself=True).check()
+    elsewhere = TopicTarget(cluster=Cluster(service_url="pulsar://b"), topic="t")
+    replace(job, target=elsewhere).check()
+
+
+def test_a_checkpoint_of_other_topics_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(checks, "check_read", lambda *_, **__: None)
+    job = Job(
+        work=lambda *_: None,
+        source=TopicRange(cluster=CLUSTER, topic="t"),
+        checkpoint=str(tmp_path),
+    )
+    job.check()
+    for name in ("commits", "offsets"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "commits" / "0").write_text("v1\n{}")
+    read = {"persistent://public/default/t-partition-1": "3:7", "~v": "1"}
+    (tmp_path / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(read)}")
+    job.check()
+    other = replace(job, source=TopicRange(cluster=CLUSTER, topic="u"))
+    with pytest.raises(ConfigurationError, match=f"{tmp_path}: it is of .*t-partition-1, .* u;"):
+        other.check()
