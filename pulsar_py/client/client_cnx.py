@@ -2,8 +2,9 @@
 
 Received bytes become frames, frames commands; SEND_RECEIPT and MESSAGE go to their handlers,
 answers to whoever waits for the request, the rest to whom it concerns. What goes out is queued and
-written once a loop tick. What always holds: a request ends, by its answer, its time limit or the
-connection's end; a handler hears of that end exactly once; after it nothing is received or sent.
+written once a loop tick. It begins with a `Handshake`, run by whoever connects. What always
+holds: a request ends, by its answer, its time limit or the connection's end; a handler hears of
+that end exactly once; after it nothing is received or sent.
 
 A broker that breaks the protocol loses the connection; requests fail with the reason, and producers
 and consumers come back by themselves. `wire.connection_state` decides which commands may come, and
@@ -23,14 +24,14 @@ from typing import TYPE_CHECKING, Final, cast
 from pulsar_py.client.answers import ANSWERS
 from pulsar_py.client.handler_table import HandlerTable, Touched
 from pulsar_py.client.handlers import ConsumerHandler, ProducerHandler, TopicWatchHandler
-from pulsar_py.client.pending_requests import PendingRequests, fail
+from pulsar_py.client.handshake import Handshake
+from pulsar_py.client.pending_requests import PendingRequests
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ConnectError,
     ConnectionClosedError,
     ProtocolError,
-    PulsarError,
     RemoteProtocolError,
     service_error,
 )
@@ -38,7 +39,7 @@ from pulsar_py.common.message_id import to_signed
 from pulsar_py.common.position import MAX_LONG
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, FeatureFlags
-from pulsar_py.wire import client_commands, commands
+from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, KeepAlive, KeepAliveDecision, Side
 from pulsar_py.wire.frame_receiver import FrameReceiver, ReceivedFrame
 from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE, max_frame_bytes
@@ -47,12 +48,10 @@ from pulsar_py.wire.versions import Feature, allows
 if TYPE_CHECKING:
     from pulsar_py.client.authentication import Authentication
 
-__all__ = ["CLIENT_VERSION", "ClientCnx", "CnxSettings"]
+__all__ = ["ClientCnx", "CnxSettings"]
 
 logger = logging.getLogger(__name__)
 
-CLIENT_VERSION: Final = "pulsar_py-v0.1.0"
-"""What brokers show about us; reading the installed version costs 46 ms."""
 WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
 """More than this in the socket's buffer, and the connection is not writable."""
 CLOSE_FLUSH_SECONDS: Final = 2.0
@@ -127,8 +126,14 @@ class ClientCnx(asyncio.BufferedProtocol):
         self._handlers = HandlerTable()
         # Why it is closed; None while it is not.
         self._closed_reason: str | None = None
-        # Done when CONNECTED came, or failed with what came instead; None outside `handshake`.
-        self._handshake: asyncio.Future[None] | None = None
+        self.handshake: Final = Handshake(
+            self._state,
+            remote_address=settings.remote_address,
+            authentication=settings.authentication,
+            proxy_to_broker=settings.proxy_to_broker,
+            send=self.send,
+            close=self.close,
+        )
         self._writable: asyncio.Future[None] | None = None  # while somebody waits in `drain`
         # Whether there is a socket, also one of a closed connection; and who waits for its end.
         self.has_socket = False
@@ -208,8 +213,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         error = service_error(
             command.error.error, f"{self.remote_address}: {command.error.message}"
         )
-        if self._handshake is not None and not self._handshake.done():
-            self._handshake.set_exception(error)
+        self.handshake.on_failed(error)
         self.close(f"broker said: {command.error.message}")
 
     def _on_rest(self, command: BaseCommand, touched: Touched) -> None:
@@ -223,38 +227,9 @@ class ClientCnx(asyncio.BufferedProtocol):
             self._on_connected(command)
         elif kind == BaseCommand.AUTH_CHALLENGE:
             challenge = command.authChallenge.challenge.auth_data
-            self._tasks.spawn(self._answer_challenge(challenge), "answer challenge")
+            self._tasks.spawn(self.handshake.answer(challenge), "answer challenge")
         else:
             self._handlers.on_news(self, command, touched)
-
-    # --- the handshake -------------------------------------------------------------------------
-
-    async def handshake(self) -> None:
-        """Return when the broker said CONNECTED; whoever calls it sets a time limit.
-
-        Raises:
-            ServiceError: The broker refuses, such as AuthenticationError.
-            AuthenticationDataError: The credentials can't be had.
-            ConnectError: The connection was closed meanwhile.
-        """
-        authentication = self._settings.authentication
-        data = None if authentication is None else await authentication.authenticate()
-        if self._closed_reason is not None:
-            raise ConnectError(f"{self.remote_address}: {self._closed_reason}")
-        self._handshake = asyncio.get_running_loop().create_future()
-        self._state.on_connect()
-        self.send(
-            client_commands.connect(
-                CLIENT_VERSION,
-                auth_method_name="none" if authentication is None else authentication.method_name,
-                auth_data=data,
-                proxy_to_broker_url=self._settings.proxy_to_broker,
-            )
-        )
-        try:
-            await self._handshake
-        finally:
-            self._handshake = None
 
     def _on_connected(self, command: BaseCommand) -> None:
         connected = command.connected
@@ -267,32 +242,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         self.feature_flags = connected.feature_flags
         self._state.on_connected()
         self.is_connected = True
-        if self._handshake is not None and not self._handshake.done():
-            self._handshake.set_result(None)
-
-    async def _answer_challenge(self, challenge: bytes) -> None:
-        authentication = self._settings.authentication
-        if authentication is None:
-            self.close("broker wants credentials, and there is no authentication")
-            return
-        try:
-            data = await authentication.authenticate(challenge)
-        except PulsarError as error:
-            logger.warning(
-                "%s: credentials not to be had: %s",
-                self.remote_address,
-                error,
-                extra={"broker": self.remote_address, "error": str(error)},
-            )
-            if self._handshake is not None and not self._handshake.done():
-                self._handshake.set_exception(error)
-            self.close(f"no fresh credentials: {error}")
-            return
-        self.send(
-            client_commands.auth_response(
-                CLIENT_VERSION, auth_method_name=authentication.method_name, auth_data=data
-            )
-        )
+        self.handshake.on_connected()
 
     def supports(self, feature: Feature) -> bool:
         """Whether broker and client both know the feature."""
@@ -568,8 +518,7 @@ class ClientCnx(asyncio.BufferedProtocol):
             self._keep_alive_timer.cancel()
         self._wake_writers()
         logger.info("connection closed", extra={"broker": self.remote_address, "reason": reason})
-        if self._handshake is not None:
-            fail(self._handshake, ConnectError(self._closed_text()))
+        self.handshake.on_failed(ConnectError(self._closed_text()))
         self._requests.fail_all(self._closed_text())
         self._handlers.on_connection_closed(self)
 

@@ -148,7 +148,7 @@ class ConnectionPool:
             raise ConnectError(
                 f"{address.physical}: {_reason(error, is_tls=address.is_tls)}"
             ) from error
-        await cnx.handshake()
+        await cnx.handshake.run()
 
     def _set_idle_timer(self) -> None:
         seconds = self._context.config.connection_max_idle_seconds
