@@ -144,6 +144,11 @@ class PositionRangeSet:
                 total += bitmap.range_cardinality(0, upper.entry_id + 1)
         return total
 
+    def count_between(self, ledger_id: int, first: int, last: int) -> int:
+        """Positions of a ledger from `first` to `last`."""
+        bitmap = self._bitmaps.get(ledger_id)
+        return 0 if bitmap is None else int(bitmap.range_cardinality(first, last + 1))
+
     def run_end(self, ledger_id: int, entry_id: int) -> int:
         """Last entry of the unbroken run that starts at `entry_id`; `entry_id - 1` if not in it."""
         bitmap = self._bitmaps.get(ledger_id)
@@ -215,6 +220,28 @@ class PositionRangeSet:
         other._ledger_ids = list(self._ledger_ids)
         other._count = self._count
         return other
+
+    def common_with(self, other: PositionRangeSet) -> PositionRangeSet:
+        """A new set of the positions that both have."""
+        return self._of_bitmaps(
+            (ledger_id, bitmap & other._bitmaps.get(ledger_id, BitMap()))
+            for ledger_id, bitmap in self._bitmaps.items()
+        )
+
+    def without(self, other: PositionRangeSet) -> PositionRangeSet:
+        """A new set of the positions that `other` has not."""
+        return self._of_bitmaps(
+            (ledger_id, bitmap - other._bitmaps.get(ledger_id, BitMap()))
+            for ledger_id, bitmap in self._bitmaps.items()
+        )
+
+    @staticmethod
+    def _of_bitmaps(bitmaps: Iterable[tuple[int, BitMap]]) -> PositionRangeSet:
+        found = PositionRangeSet()
+        found._bitmaps = {ledger_id: bitmap for ledger_id, bitmap in bitmaps if bitmap}
+        found._ledger_ids = sorted(found._bitmaps)
+        found._count = sum(map(len, found._bitmaps.values()))
+        return found
 
     def ranges_count(self) -> int:
         """Ranges in the set: entries whose successor is missing."""

@@ -34,7 +34,7 @@ from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursor_format import INTERNAL_PREFIX, NO_LEDGER, Encoded
+from pulsar_py.managed_ledger.cursor_format import INTERNAL_PREFIX, NO_LEDGER
 from pulsar_py.managed_ledger.cursor_memory import CursorMemory
 from pulsar_py.managed_ledger.cursor_paging import fits_one_entry
 from pulsar_py.managed_ledger.cursor_segment_saver import CursorSegmentSaver, OnLoaded, nobody_cares
@@ -205,16 +205,16 @@ class CursorPersister:
                 self.ranges_not_persisted_count = 0
                 return
             if store.ledger_id == NO_LEDGER:
-                encoded = await store.write_record(content, max_ranges=limit, max_batches=limit)
+                left_out_count = await store.write_part(content, limit)
             else:
                 # The old ledger has what is clean: only the rest has to find room.
                 keys = segment_keys(content) if pages.dirty is None else pages.dirty
                 changed = changed_content(content, sorted(SegmentKey(*key) for key in keys))
-                encoded = await store.write_addition(changed, limit)
+                left_out_count = await store.write_part(changed, limit)
         except ManagedLedgerFencedError as lost:
             self._owner.fence(lost)
             raise
-        self._note_left_out(encoded)
+        self._note_left_out(left_out_count)
         if self.ranges_not_persisted_count:
             raise error
 
@@ -239,8 +239,7 @@ class CursorPersister:
         if isinstance(error, ManagedLedgerFencedError):
             self._owner.fence(error)
 
-    def _note_left_out(self, encoded: Encoded) -> None:
-        left_out = encoded.ranges_left_out_count + encoded.batches_left_out_count
+    def _note_left_out(self, left_out: int) -> None:
         if left_out and not self.ranges_not_persisted_count:
             logger.warning(
                 "acknowledgements exceed what the metadata store takes",

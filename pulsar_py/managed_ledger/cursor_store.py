@@ -47,12 +47,12 @@ from pulsar_py.managed_ledger.cursor_format import (
     CursorContent,
     CursorRecord,
     CursorSnapshot,
-    Encoded,
     decode_cursor_record,
     encode_cursor_record,
     encode_position_info,
 )
 from pulsar_py.managed_ledger.cursor_pages import ColdLedger
+from pulsar_py.managed_ledger.cursor_record_part import part_that_fits
 from pulsar_py.managed_ledger.cursor_segments import (
     Marker,
     SegmentKey,
@@ -71,6 +71,7 @@ logger = logging.getLogger(__name__)
 OnWritten = Callable[[Exception | None], None]
 """Told once whether a state is durable."""
 
+_ALL = 1 << 62
 _READ_BACK_ENTRIES = 100  # unreadable ones to step over on the way back to a whole state
 _READ_BYTES = 512 * 1024  # of neighbouring segments at a time
 
@@ -118,9 +119,7 @@ class CursorStore:
         content: CursorContent,
         *,
         ledger_id: int = NO_LEDGER,
-        max_ranges: int = 1 << 62,
-        max_batches: int = 1 << 62,
-    ) -> Encoded:
+    ) -> None:
         """Replace the record: with the whole state, or with the name of a cursor ledger.
 
         Raises:
@@ -132,8 +131,8 @@ class CursorStore:
             content if addition is None else addition,
             self.cursor_properties,
             cursor_ledger_id=ledger_id,
-            max_ranges=max_ranges,
-            max_batches=max_batches,
+            max_ranges=_ALL,
+            max_batches=_ALL,
             adds_to_ledger=addition is not None,
         )
         try:
@@ -146,23 +145,33 @@ class CursorStore:
             self.last_switch_millis = self._clock.wall_time_millis()
         self.ledger_id = ledger_id
         self._addition = addition
-        return encoded
 
-    async def write_addition(self, content: CursorSnapshot, limit: int) -> Encoded:
-        """Have the record add what it can take to the state of the ledger that it names.
+    async def write_part(self, content: CursorContent, limit: int) -> int:
+        """Have the record take what fits of a state, and never less than it has.
+
+        Where it names a ledger, it adds that to the ledger's state. Returns how many ranges and
+        batches are left out.
 
         Raises:
             ManagedLedgerFencedError: Someone else changed it.
             MetadataError: It could not be stored.
+            CorruptDataError: What it has can't be read.
         """
-        before, self._addition = self._addition, content
+        part, left_out_count = part_that_fits(content, await self._recorded(), limit)
+        before, self._addition = self._addition, part
         try:
-            return await self.write_record(
-                content, ledger_id=self.ledger_id, max_ranges=limit, max_batches=limit
-            )
+            await self.write_record(part, ledger_id=self.ledger_id)
         except (MetadataError, ManagedLedgerFencedError):
             self._addition = before
             raise
+        return left_out_count
+
+    async def _recorded(self) -> CursorSnapshot | None:
+        """What the record has, not the ledger that it names."""
+        if self.ledger_id != NO_LEDGER:
+            return self._addition
+        stored = await self._metadata.get(self._path)
+        return None if stored is None else decode_cursor_record(stored.value).snapshot
 
     async def recover(
         self, config: ManagedLedgerConfig, *, room_bytes: int = 1 << 62

@@ -47,6 +47,26 @@ def test_a_run_ends_before_the_first_missing_entry():
     assert found.run_end(2, 9) == 8
 
 
+def test_sets_are_compared_ledger_by_ledger():
+    found, other = ranges_of("1:3", "1:4", "2:0", "3:9"), ranges_of("1:4", "1:5", "3:9", "4:0")
+    common, rest = found.common_with(other), found.without(other)
+    assert str(common) == "[(1:3..1:4],(3:8..3:9]]"
+    assert str(rest) == "[(1:2..1:3],(2:-1..2:0]]"
+    for each in (common, rest):
+        each.check()
+        assert len(each) == 2
+    assert found == ranges_of("1:3", "1:4", "2:0", "3:9")
+    common.add(Position(1, 3))
+    assert Position(1, 3) not in other
+
+
+def test_positions_between_two_entries_are_counted():
+    found = ranges_of("1:3", "1:4", "1:9")
+    assert found.count_between(1, 3, 9) == 3
+    assert found.count_between(1, 4, 8) == 1
+    assert found.count_between(2, 0, 9) == 0
+
+
 def test_removing_through_a_position_takes_whole_ledgers_and_a_part():
     found = ranges_of("1:5", "2:0", "2:1", "2:2", "3:0")
     assert found.remove_through(Position(2, 1)) == 3

@@ -104,6 +104,35 @@ async def test_a_large_state_stays_in_a_cursor_ledger():
     assert third.individual_ranges_count() == 3
 
 
+@pytest.mark.parametrize("has_ledger", [False, True])
+async def test_what_was_written_is_not_pushed_out_of_a_record_that_takes_no_more(has_ledger):
+    world = World()
+    limit = {"max_unacked_ranges_to_persist_in_metadata": 2}
+    ledger, cursor = await opened(world, **limit)
+    if has_ledger:
+        cursor.acknowledge([Position(3, 2)])
+        await cursor.flush()
+    world.store.append_error = world.store.create_error = StorageError("full")
+    cursor.acknowledge([Position(3, 9)])
+    cursor.acknowledge([Position(3, 8)], [[0b01]])
+    await cursor.flush()
+    cursor.acknowledge([Position(3, 5)])
+    cursor.acknowledge([Position(3, 1), Position(3, 6)], [[0b01], [0b01]])
+    with pytest.raises(StorageError, match="full"):
+        await cursor.flush()
+
+    # Pages that changed are taken as a whole: entry 2 takes room, too.
+    assert cursor.stats().ranges_not_persisted_count == 1 + has_ledger
+    again = await after_a_crash(world, **limit)
+    assert again.is_acknowledged(Position(3, 9))
+    assert again.batch_ack_set(Position(3, 8)) == [0b01]
+    assert again.is_acknowledged(Position(3, 5)) != has_ledger
+    assert again.batch_ack_set(Position(3, 1)) == [0b01]
+    assert again.batch_ack_set(Position(3, 6)) is None
+    assert again.is_acknowledged(Position(3, 2)) == has_ledger
+    assert ledger.is_fenced is False
+
+
 async def test_a_clean_cursor_costs_nothing_to_close():
     world = World()
     ledger, _ = await opened(world)
