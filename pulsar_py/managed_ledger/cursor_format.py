@@ -70,6 +70,8 @@ class CursorSnapshot:
     properties: dict[str, int] = field(default_factory=dict)
     is_segmented: bool = False  # it came from segments
     cold: dict[int, ColdLedger] = field(default_factory=dict)  # ledgers that are not read yet
+    # (kind, ledger id, page) of segments that have less than is here: the record has the rest.
+    added_pages: set[tuple[int, int, int]] = field(default_factory=set)
 
 
 @dataclass(slots=True)

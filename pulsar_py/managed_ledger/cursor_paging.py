@@ -16,15 +16,13 @@ from collections.abc import Sequence
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursor_pages import ColdLedger
 from pulsar_py.managed_ledger.cursor_segments import (
-    PAGE_SHIFTS,
     SegmentKind,
     StoredSegment,
     add_segment,
+    holes_key,
     segment_keys,
 )
 from pulsar_py.managed_ledger.cursor_state import CursorState
-
-_HOLES_SHIFT = PAGE_SHIFTS[SegmentKind.HOLES]
 
 
 def fits_one_entry(state: CursorState, max_ranges: int) -> bool:
@@ -89,8 +87,7 @@ def load(
                 continue
             for position in add_segment(state, segment):
                 deleted.add(position)
-                page = position.entry_id >> _HOLES_SHIFT
-                state.pages.put_back([(int(SegmentKind.HOLES), position.ledger_id, page)])
+                state.pages.put_back([holes_key(position)])
                 finished.append(position)
     finally:
         records.discard_members_of(deleted, ledger_id)

@@ -94,6 +94,12 @@ class Marker:
     refs: dict[SegmentKey, SegmentRef]
 
 
+def holes_key(position: Position) -> SegmentKey:
+    """The page that has an entry which is acknowledged as a whole."""
+    page = position.entry_id >> PAGE_SHIFTS[SegmentKind.HOLES]
+    return SegmentKey(SegmentKind.HOLES, position.ledger_id, page)
+
+
 def segment_keys(content: CursorContent) -> list[SegmentKey]:
     """All pages of a state, ascending within each kind."""
     deleted = content.individual_deleted_messages

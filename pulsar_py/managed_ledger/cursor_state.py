@@ -38,7 +38,6 @@ from pulsar_py.managed_ledger.cursor_pages import CursorPages
 from pulsar_py.managed_ledger.cursor_segments import (
     PAGE_SHIFTS,
     SegmentKind,
-    segment_keys,
 )
 from pulsar_py.managed_ledger.ledger_state import LedgerState
 from pulsar_py.managed_ledger.write_schedule import WriteSchedule
@@ -461,10 +460,9 @@ class CursorState:
             self.pages.track()
         for ledger_id, left in sorted(snapshot.cold.items()):
             self.pages.leave_memory(ledger_id, left)
-        for key in segment_keys(self) if snapshot.cold else ():
-            if key.ledger_id in snapshot.cold:  # what the record added
-                self.pages.put_back([key])
-                self.pages.touch(key.ledger_id)
+        self.pages.put_back(snapshot.added_pages)
+        for _, ledger_id, _ in snapshot.added_pages:
+            self.pages.touch(ledger_id)
         self.settle()
 
     def ranges_count(self) -> int:

@@ -61,7 +61,9 @@ from pulsar_py.managed_ledger.cursor_segments import (
     StoredSegment,
     add_segment,
     decode_entry,
+    holes_key,
     live_refs,
+    segment_keys,
 )
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 from pulsar_py.storage.ledger_store import LedgerReader, LedgerStore, LedgerWriter
@@ -503,6 +505,7 @@ async def _read_segments(
 
 def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
     """Add what the record has to what its ledger has: both are acknowledged."""
+    snapshot.added_pages.update(segment_keys(addition))
     snapshot.mark_delete_position = max(
         snapshot.mark_delete_position, addition.mark_delete_position
     )
@@ -513,6 +516,7 @@ def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
     for key in batches.page_keys():
         for position in snapshot.batch_deleted_indexes.merge_page(key, batches.encode_page(key)):
             snapshot.individual_deleted_messages.add(position)
+            snapshot.added_pages.add(holes_key(position))
 
 
 def _settle(done: asyncio.Future[None], error: Exception | None) -> None:

@@ -133,6 +133,41 @@ async def test_what_was_written_is_not_pushed_out_of_a_record_that_takes_no_more
     assert ledger.is_fenced is False
 
 
+async def test_what_a_record_adds_to_segments_is_still_there_after_the_next_addition():
+    world = World()
+    options = {
+        "max_entries": 20,
+        "max_ranges_in_cursor_entry": 4,
+        "max_unacked_ranges_to_persist_in_metadata": 2,
+    }
+    ledger = await world.open(**options)
+    cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
+    positions = await append_all(ledger, 60)
+    cursor.acknowledge(positions[1:20:2])
+    await cursor.flush()
+    world.store.append_error = world.store.create_error = StorageError("full")
+    cursor.acknowledge([positions[30]], [[0b01]])
+    await cursor.flush()
+
+    again = await after_a_crash(world, **options)
+    assert again.batch_ack_set(positions[30]) == [0b01]
+    again.acknowledge([positions[50]], [[0b10]])
+    await again.flush()
+
+    third = await after_a_crash(world, **options)
+    assert third.batch_ack_set(positions[30]) == [0b01]
+    assert third.batch_ack_set(positions[50]) == [0b10]
+    world.store.append_error = world.store.create_error = None
+    third.acknowledge([positions[35]])
+    await third.flush()
+
+    assert not (await record_of(world)).adds_to_ledger
+    last = await after_a_crash(world, **options)
+    assert last.individual_ranges_count() == 11
+    assert last.batch_ack_set(positions[30]) == [0b01]
+    assert last.batch_ack_set(positions[50]) == [0b10]
+
+
 async def test_a_clean_cursor_costs_nothing_to_close():
     world = World()
     ledger, _ = await opened(world)
