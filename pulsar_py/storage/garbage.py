@@ -72,6 +72,11 @@ async def _compact_log(storage: LedgerStorage, writer: RunWriter, log_id: int) -
         await writer.sync()
         await storage.publish_copies(log_id, copies)
         writer.published()
+    except FileNotFoundError:
+        if log_id in storage.manifest.logs:
+            path = log_path(log_id)
+            raise CorruptDataError(f"{path}: the manifest names it, and it is missing") from None
+        # All that lived in it was deleted meanwhile, and it went.
     finally:
         storage.end_copying()
     logger.info("entry log compacted", extra={"log_id": log_id, "copied": copied_bytes})
@@ -86,10 +91,7 @@ async def _is_current(storage: LedgerStorage, header: RunHeader, log_id: int, of
 async def _runs(storage: LedgerStorage, log_id: int) -> AsyncIterator[tuple[RunHeader, int, bytes]]:
     """Whole runs from the start of a log; ends at its end or where a failed flush left off."""
     path = log_path(log_id)
-    try:
-        check_log_header(await storage.readers.read(log_id, 0, LOG_HEADER_BYTES), log_id, path)
-    except FileNotFoundError:
-        raise CorruptDataError(f"{path}: the manifest names it, and it is missing") from None
+    check_log_header(await storage.readers.read(log_id, 0, LOG_HEADER_BYTES), log_id, path)
     offset, data, at = LOG_HEADER_BYTES, b"", 0
     wanted = PIECE_BYTES
     while True:

@@ -370,11 +370,15 @@ class LedgerStorage:
     async def publish_copies(self, log_id: int, copies: Mapping[int, list[Copy]]) -> None:
         """Put copies of all living runs of a log in its place; `copies` by ledger.
 
+        Nothing changes if the log is gone: all that lived in it was deleted meanwhile.
+
         Raises:
             CorruptDataError: The copies are not all that is alive in the log; nothing changed.
         """
         async with self._publishing:
             assert self._deleted_meanwhile is not None
+            if log_id not in self.manifest.logs:
+                return
             kept = [
                 copy
                 for ledger_id, runs in copies.items()

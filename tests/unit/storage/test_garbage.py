@@ -96,6 +96,48 @@ async def test_reads_and_deletions_go_on_meanwhile() -> None:
     await bookie.close()
 
 
+@pytest.mark.parametrize("goes_before", ["header", "runs", "publication"])
+async def test_a_log_may_go_while_it_is_copied(
+    monkeypatch: pytest.MonkeyPatch, goes_before: str
+) -> None:
+    bookie = await start(MemoryDisk(), entry_log_bytes=100_000, read_cache_bytes=0)
+    storage = bookie.storage
+    one, two = [(await write(bookie, 60))[0] for _ in range(2)]
+    await bookie.flush()
+    await storage.roll_log()
+    (log_id,) = storage.manifest.logs
+    read, publish = storage.readers.read, storage.publish_copies
+    reads_count = 0
+
+    async def let_it_go() -> None:
+        for writer in (one, two):
+            await bookie.delete(writer.ledger_id)
+        await bookie.flush()
+        assert log_id not in storage.manifest.logs
+
+    async def read_log(number: int, offset: int, length: int) -> bytes:
+        nonlocal reads_count
+        reads_count += 1
+        if reads_count == {"header": 1, "runs": 2}.get(goes_before):
+            await let_it_go()
+        return await read(number, offset, length)
+
+    async def publish_late(number: int, copies: Mapping[int, list[Copy]]) -> None:
+        if goes_before == "publication":
+            await let_it_go()
+        await publish(number, copies)
+
+    monkeypatch.setattr(storage.readers, "read", read_log)
+    monkeypatch.setattr(storage, "publish_copies", publish_late)
+    await compact_logs(storage, [log_id])
+
+    assert log_id not in storage.manifest.logs
+    three, _ = await write(bookie, 60)
+    await bookie.flush()
+    assert await all_entries(three, 60) == [entry(entry_id) for entry_id in range(60)]
+    await bookie.close()
+
+
 async def test_the_logs_of_a_collection_become_few() -> None:
     disk = MemoryDisk()
     bookie = await start(disk)
