@@ -87,6 +87,9 @@ def check_cursors(name: str, ledger, model: Model) -> None:
         known.is_maybe_missing = False
         cursor.state.check()
         there = {each for each in promise.confirmed if ledger.contains(each)}
+        if not known.is_placed:
+            known.is_placed = True
+            known.doubt |= {ack for each in there for ack in all_indexes(each)}
         _check_cursor(name, ledger, cursor, known, there=there, model=model)
     for cursor_name in set(ledger.cursors) - set(promise.cursors):
         model.require(DELETED, holds=False, detail=(name, cursor_name, "is back"))

@@ -63,6 +63,8 @@ class CursorPromise:
     """Whether a reset was interrupted, and nothing was written since."""
     is_maybe_missing: bool = False
     """Whether its creation or deletion was interrupted."""
+    is_placed: bool = True
+    """Whether it is known where it begins: what is confirmed while it is created may be behind."""
 
     def written(self, acks: Acks, mark_delete: Position) -> None:
         """Take a state that is durable now."""

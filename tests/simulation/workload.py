@@ -195,12 +195,10 @@ class Life:
         promise = self._model.topics[name]
         if cursor_name in promise.cursors and cursor_name in ledger.cursors:
             return
-        known = promise.cursors[cursor_name] = CursorPromise(is_maybe_missing=True)
-        # Where it begins is only known when it is there: anything may be behind it.
-        known.doubt = {ack for each in promise.confirmed for ack in all_indexes(each)}
+        known = promise.cursors[cursor_name] = CursorPromise(is_maybe_missing=True, is_placed=False)
         initial = self._chance.choice((InitialPosition.EARLIEST, InitialPosition.LATEST))
         cursor = await ledger.open_cursor(cursor_name, initial)
-        known.is_maybe_missing = False
+        known.is_maybe_missing, known.is_placed = False, True
         there = {each for each in promise.confirmed if ledger.contains(each)}
         known.memory = acknowledged(cursor, there)
         # What went before it was there can't wait for it.
