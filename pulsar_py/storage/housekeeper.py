@@ -111,13 +111,11 @@ class Housekeeper:
             DiskFullError, StorageError: It can't be done now.
         """
         async with self._flushing:
-            if self._cache.sealed is not None:
-                await self._flush_sealed()
+            await self._flush_sealed()
             # What was confirmed before may be sealed by now: groups went on meanwhile.
             if self._cache.sealed is None and self._cache.current.ledgers:
                 self._cache.seal(self._clock.monotonic_seconds())
-            if self._cache.sealed is not None:
-                await self._flush_sealed()
+            await self._flush_sealed()
         await self.merge()
 
     async def merge(self) -> None:
@@ -171,8 +169,10 @@ class Housekeeper:
             self.oldest_journal_id += 1
 
     async def _flush_sealed(self) -> None:
+        """Flush the sealed generation, if there is one."""
         sealed = self._cache.sealed
-        assert sealed is not None
+        if sealed is None:
+            return
         try:
             await self._storage.flush(sealed)
         except StorageError:
@@ -191,8 +191,7 @@ class Housekeeper:
     async def _try_flush(self) -> None:
         try:
             async with self._flushing:
-                if self._cache.sealed is not None:
-                    await self._flush_sealed()
+                await self._flush_sealed()
         except DiskFullError as error:
             self.on_disk_full(error)
             return
