@@ -33,6 +33,7 @@ from typing import Any, Final
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.settings import job_key
 from pulsar_py.pipeline.tables import TableFile
 
 DIRECTORY: Final = "_backfill"
@@ -72,8 +73,7 @@ class Run:
     @property
     def key(self) -> str:
         """What its producers are named by: name and table."""
-        table = self.table.encode("utf-8", "surrogateescape")
-        return f"{self.name}-{sha256(table).hexdigest()[:8]}"
+        return job_key(self.name, self.table)
 
 
 def mark_of(files: Sequence[TableFile]) -> tuple[int, int, str]:

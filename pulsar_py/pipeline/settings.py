@@ -113,8 +113,7 @@ class TopicRange:
         kind, text = topic_option(self.topic)
         name = TopicName.parse(topic).base
         if kind != "topicsPattern":
-            named = (each.strip() for each in text.split(","))
-            return any(TopicName.parse(each).base == name for each in named if each)
+            return any(each.base == name for each in _named(text))
         return TopicPattern(text, RegexSubscriptionMode.PersistentOnly).matches(name)
 
     def key(self, name: str | None, *more: object) -> str | None:
@@ -131,12 +130,11 @@ class TopicRange:
             return None
         kind, topics = topic_option(self.topic)
         if kind != "topicsPattern":
-            named = (each.strip() for each in topics.split(","))
-            topics = ",".join(sorted(str(TopicName.parse(each)) for each in named if each))
+            topics = ",".join(sorted(map(str, _named(topics))))
         times = (self.starting_millis, self.ending_millis)
         offsets = (self.starting_offsets, self.ending_offsets)
         read = repr((self.cluster.service_url, kind, topics, *times, *offsets, *more))
-        return f"{name}-{sha256(read.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+        return job_key(name, read)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +164,15 @@ class TopicTarget:
         if self.value_schema is not None:
             options["valueSchema"] = self.value_schema
         return options
+
+
+def job_key(name: str, what: str) -> str:
+    """Name of a job, and what tells it from others under that name, as one name of producers."""
+    return f"{name}-{sha256(what.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+
+
+def _named(topics: str) -> list[TopicName]:
+    return [TopicName.parse(each.strip()) for each in topics.split(",") if each.strip()]
 
 
 def topic_option(text: str) -> tuple[str, str]:
