@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 _GROUPS = Path("/sys/fs/cgroup")
@@ -34,19 +34,18 @@ def reads_limited(directory: Path, megabytes_per_second: int) -> Iterator[None]:
     device = (disk / "dev").read_text().strip()
     read_ahead = disk / "queue" / "read_ahead_kb"
     read_ahead_before = read_ahead.read_text()
-    try:
-        group.mkdir(exist_ok=True)
-        (group / limit_name).write_text(form.format(device=device, limit=limit))
-        read_ahead.write_text(str(_READ_AHEAD_KILOBYTES))
-        (group / "cgroup.procs").write_text(str(os.getpid()))
-    except OSError as error:
-        raise CannotLimitError(f"{group}: {error.strerror}") from error
-    try:
+    with ExitStack() as undo:
+        try:
+            group.mkdir(exist_ok=True)
+            undo.callback(group.rmdir)
+            (group / limit_name).write_text(form.format(device=device, limit=limit))
+            read_ahead.write_text(str(_READ_AHEAD_KILOBYTES))
+            undo.callback(read_ahead.write_text, read_ahead_before)
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+            undo.callback((parent / "cgroup.procs").write_text, str(os.getpid()))
+        except OSError as error:
+            raise CannotLimitError(f"{group}: {error.strerror}") from error
         yield
-    finally:
-        read_ahead.write_text(read_ahead_before)
-        (parent / "cgroup.procs").write_text(str(os.getpid()))
-        group.rmdir()
 
 
 def _controller() -> tuple[Path, str, str]:
