@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.enums import ConsumerType, InitialPosition, SubscriptionMode
+from pulsar_py.client.message import Message
 from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_py.common.errors import ClientTimeoutError, UnknownServiceError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID
@@ -93,24 +97,34 @@ def test_seeking_topic_by_topic() -> None:
     simulated(work)
 
 
-COLLECTING = {
-    "batch_receive_policy": ConsumerBatchReceivePolicy(10, -1, 1500),
-    "initial_position": InitialPosition.Earliest,
-}
+@asynccontextmanager
+async def collecting(
+    world: World, **options: Any
+) -> AsyncIterator[tuple[MultiTopicsConsumer, asyncio.Task[list[Message]]]]:
+    """A consumer of both topics and its batch in the making, which has what is there."""
+    async with await subscribe(
+        world,
+        "a",
+        "b",
+        batch_receive_policy=ConsumerBatchReceivePolicy(10, -1, 1500),
+        initial_position=InitialPosition.Earliest,
+        **options,
+    ) as consumer:
+        batch = spawn(consumer.batch_receive())
+        await asyncio.sleep(0.5)
+        yield consumer, batch
 
 
 def test_a_batch_in_the_making_is_emptied_by_a_seek() -> None:
     async def work(world: World) -> None:
         await world.send("a", "a0", "a1")
         await world.send("b", "b0", "b1")
-        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
-            batch = spawn(consumer.batch_receive())
-            await asyncio.sleep(0.5)
+        async with collecting(world) as (consumer, batch):
             await consumer.seek(LATEST_MESSAGE_ID)
             assert await batch == []
-            batch = spawn(consumer.batch_receive())
+            again = spawn(consumer.batch_receive())
             await consumer.seek(EARLIEST_MESSAGE_ID)
-            assert sorted(data(await batch)) == [b"a0", b"a1", b"b0", b"b1"]
+            assert sorted(data(await again)) == [b"a0", b"a1", b"b0", b"b1"]
 
     simulated(work)
 
@@ -119,9 +133,7 @@ def test_a_batch_in_the_making_keeps_what_is_of_other_topics_than_the_one_that_s
     async def work(world: World) -> None:
         await world.send("a", "a0", "a1")
         await world.send("b", "b0", "b1")
-        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
-            batch = spawn(consumer.batch_receive())
-            await asyncio.sleep(0.5)
+        async with collecting(world) as (consumer, batch):
             await consumer.seek({A: LATEST_MESSAGE_ID})
             await world.send("a", "a2")
             assert data(await batch) == [b"b0", b"b1", b"a2"]
@@ -132,9 +144,7 @@ def test_a_batch_in_the_making_keeps_what_is_of_other_topics_than_the_one_that_s
 def test_a_seek_that_is_refused_takes_nothing_away() -> None:
     async def work(world: World) -> None:
         await world.send("a", "a0", "a1")
-        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
-            batch = spawn(consumer.batch_receive())
-            await asyncio.sleep(0.5)
+        async with collecting(world) as (consumer, batch):
             topic = world.topics.loaded(TopicName.parse(A))
             assert isinstance(topic, PersistentTopic)
             topic.subscriptions["sub"].state = SubscriptionState.RESETTING
@@ -148,9 +158,7 @@ def test_a_seek_that_is_refused_takes_nothing_away() -> None:
 def test_a_batch_in_the_making_is_emptied_by_a_cancelled_seek_that_moves_the_subscription() -> None:
     async def work(world: World) -> None:
         await world.send("a", "a0", "a1")
-        async with await subscribe(world, "a", "b", **COLLECTING) as consumer:
-            batch = spawn(consumer.batch_receive())
-            await asyncio.sleep(0.5)
+        async with collecting(world) as (consumer, batch):
             seeking = spawn(consumer.seek(LATEST_MESSAGE_ID))
             await asyncio.sleep(0)
             seeking.cancel()
@@ -170,11 +178,7 @@ def test_a_batch_in_the_making_holds_each_message_once_though_all_are_asked_for_
     async def work(world: World) -> None:
         await world.send("a", "a0", "a1")
         await world.send("b", "b0", "b1")
-        async with await subscribe(
-            world, "a", "b", consumer_type=consumer_type, **COLLECTING
-        ) as consumer:
-            batch = spawn(consumer.batch_receive())
-            await asyncio.sleep(0.5)
+        async with collecting(world, consumer_type=consumer_type) as (consumer, batch):
             consumer.redeliver_unacknowledged_messages()
             assert sorted(data(await batch)) == [b"a0", b"a1", b"b0", b"b1"]
 

@@ -20,6 +20,16 @@ def store_on(world, *, version=MUST_NOT_EXIST):
     return LedgerListStore(NAME, world.metadata, version=version, on_lost=lost.append), lost
 
 
+async def late_store(world):
+    """A store that knows of no list and has lost to another one's, and what it told of that."""
+    first, _ = store_on(world)
+    late, lost = store_on(world)
+    await first.write(LedgerList([LedgerRecord(3)]))
+    with pytest.raises(ManagedLedgerFencedError):
+        await late.write(LedgerList([LedgerRecord(4)]))
+    return late, lost
+
+
 async def stored_ids(world):
     found = await world.metadata.get(ledger_path(NAME))
     return [record.ledger_id for record in decode_ledger_list(found.value).ledgers]
@@ -50,11 +60,7 @@ async def test_a_list_that_another_owner_wrote_is_left_alone():
 
 async def test_of_two_who_make_a_new_one_the_second_loses():
     world = World()
-    store, _ = store_on(world)
-    late, lost = store_on(world)
-    await store.write(LedgerList([LedgerRecord(3)]))
-    with pytest.raises(ManagedLedgerFencedError):
-        await late.write(LedgerList([LedgerRecord(4)]))
+    _, lost = await late_store(world)
     assert await stored_ids(world) == [3]
     assert len(lost) == 1
 
@@ -114,12 +120,7 @@ async def test_a_failed_write_that_was_stored_after_all_is_told_who_relies_on_th
 
 
 async def test_who_lost_the_list_can_not_rely_on_it():
-    world = World()
-    store, _ = store_on(world)
-    late, lost = store_on(world)
-    await store.write(LedgerList([LedgerRecord(3)]))
-    with pytest.raises(ManagedLedgerFencedError):
-        await late.write(LedgerList([LedgerRecord(4)]))
+    late, lost = await late_store(World())
     with pytest.raises(ManagedLedgerFencedError, match=r"has version 0, not -1"):
         async with late.settled():
             raise AssertionError
