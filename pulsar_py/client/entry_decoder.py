@@ -139,6 +139,13 @@ class ParsedEntry:
         """A copy of the payload as it came."""
         return bytes(self.data[self.payload_start :])
 
+    @property
+    def payload_view(self) -> EntryBytes:
+        """The payload as it came, where it lies if it is large."""
+        data = self.data
+        whole = data if len(data) < _CHEAP_TO_COPY else memoryview(data)
+        return whole[self.payload_start :]
+
 
 def parse(
     command: CommandMessage, data: EntryBytes, key: EntryKey, topic: str
@@ -191,8 +198,8 @@ def _problem(
 
 
 def inflate(
-    parsed: ParsedEntry, payload: bytes, topic: str, max_bytes: int | None
-) -> bytes | Problem:
+    parsed: ParsedEntry, payload: EntryBytes, topic: str, max_bytes: int | None
+) -> EntryBytes | Problem:
     """The payload before compression; `max_bytes` None for joined chunks, which were limited."""
     metadata = parsed.metadata
     size = metadata.uncompressed_size

@@ -382,7 +382,7 @@ class IncomingQueue:
         if parsed.metadata.compression:
             body = inflate(
                 parsed,
-                parsed.payload if payload is None else payload,
+                parsed.payload_view if payload is None else payload,
                 self.topic,
                 None if chunk_ids else self.max_message_bytes,
             )

@@ -20,7 +20,7 @@ import struct
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple, overload
 
@@ -54,7 +54,7 @@ class Layout(NamedTuple):
 
     bounds: array[int]
     """Where the first message begins, where its payload does, where the second begins, and so on;
-    last the end of all."""
+    last the end of all. Other batches may have the same object: don't change it."""
     own: Sequence[OwnMetadata]
     """The messages' own metadata; just one, where they all have the same but for sequence ids."""
 
@@ -156,10 +156,17 @@ def _same_sized(body: bytes | memoryview, start: int, count: int) -> Layout | No
         if offset < differing_from or not is_alike:
             return None
     end = len(body)
-    pairs = zip(range(start, end, step), range(start + header_size, end + 1, step), strict=True)
-    bounds = array("i", chain.from_iterable(pairs))
-    bounds.append(end)
-    return Layout(bounds, (single,))
+    return Layout(_even_bounds(start, end, step, header_size), (single,))
+
+
+@lru_cache(maxsize=64)
+def _even_bounds(start: int, end: int, step: int, header_size: int) -> array[int]:
+    """See `Layout`; kept, for batches that follow each other often have the same (0.1 us each)."""
+    bounds = array("i", bytes(4 * (2 * (end - start) // step + 1)))
+    bounds[:-1:2] = array("i", range(start, end, step))
+    bounds[1::2] = array("i", range(start + header_size, end + 1, step))
+    bounds[-1] = end
+    return bounds
 
 
 def _sequence_id_at(head: bytes) -> int:

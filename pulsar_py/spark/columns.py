@@ -207,10 +207,20 @@ def id_ends(batch_indexes: Iterable[int], batch_size: int) -> list[bytes]:
 def repeated(one: Array, count: int) -> Array:
     """A column that has the one value of another."""
     if one.null_count:
-        return pa.nulls(count, one.type)
+        return _nulls(one.type, count)
     if pa.types.is_map(one.type):  # `pa.repeat` takes 0.4 us a row for an empty one
-        return one.take(_zeros(count))
+        return one.take(_zeros(count)) if len(one[0]) else _empty_maps(one.type, count)
     return pa.repeat(one[0], count)
+
+
+@lru_cache(maxsize=16)
+def _nulls(kind: pa.DataType, count: int) -> Array:
+    return pa.nulls(count, kind)
+
+
+@lru_cache(maxsize=16)
+def _empty_maps(kind: pa.MapType, count: int) -> Array:
+    return pa.array([()], kind).take(_zeros(count))
 
 
 @lru_cache(maxsize=16)

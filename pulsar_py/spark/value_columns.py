@@ -105,6 +105,7 @@ class SchemaColumns:
         self._info = info
         self._writers = writers
         self._codec = codec_of(info)
+        self._column_codec = self._codec if isinstance(self._codec, ColumnCodec) else None
         kind = self._codec.arrow_type
         self._is_record = pa.types.is_struct(kind)
         self.fields: Sequence[pa.Field] = (
@@ -117,9 +118,9 @@ class SchemaColumns:
     def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
         """See `ValueColumns`."""
         # Hot path: batch read in `make bench-spark`, with a schema.
-        if isinstance(messages, WholeBatches) and isinstance(self._codec, ColumnCodec):
+        if isinstance(messages, WholeBatches) and self._column_codec is not None:
             with suppress(SchemaSerializationError):  # those that don't fit are found one by one
-                column = self._codec.decode_column(messages.values())
+                column = self._column_codec.decode_column(messages.values())
                 return BuiltValues(dict.fromkeys(wanted, column), {})
         groups = _by_writer(messages, self._info, self._writers, self._codec.reads_versions)
         array, errors = _decode_groups(self._codec, payloads_of(messages), groups)

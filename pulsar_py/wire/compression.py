@@ -10,17 +10,26 @@ The whole payload is compressed, a batch's body as one. Nothing is ever inflated
 that the metadata names, and that size is checked before. Codecs are loaded when first used, because
 a broker hardly ever needs one. Functions are pure; large payloads belong on a thread of the caller.
 
+LZ4 and Snappy inflate to where the result stays: one more copy of it, in fresh memory, costs twice
+what inflating does (measured: 0.75 against 0.25 ms for a megabyte of log).
+
 Source: CompressionCodecProvider in Pulsar; CompressionType in PulsarApi.proto.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
+from typing import Final
 
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import PayloadError
 from pulsar_py.proto.PulsarApi_pb2 import CompressionType
+from pulsar_py.wire.payload import EntryBytes
 
-_ZSTD_LEVEL = 3
+_ZSTD_LEVEL: Final = 3
+_LARGE_BYTES: Final = 64 * 1024
+"""What is smaller costs less as bytes, all told: slices of those are cheaper than of a view."""
 
 
 def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
@@ -29,9 +38,9 @@ def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
         case CompressionType.NONE:
             return data
         case CompressionType.LZ4:
-            import lz4.block  # noqa: PLC0415 - loaded when first used
+            import cramjam  # noqa: PLC0415 - loaded when first used
 
-            return bytes(lz4.block.compress(data, store_size=False))
+            return bytes(cramjam.lz4.compress_block(data, store_size=False))
         case CompressionType.ZLIB:
             return zlib.compress(data)
         case CompressionType.ZSTD:
@@ -47,11 +56,12 @@ def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
 
 
 def decompress(
-    compression: CompressionType.ValueType, data: bytes, uncompressed_size: int
-) -> bytes:
+    compression: CompressionType.ValueType, data: EntryBytes, uncompressed_size: int
+) -> EntryBytes:
     """What was compressed; exactly `uncompressed_size` bytes.
 
-    The caller has checked that size against its limit.
+    The caller has checked that size against its limit. A large result may be a view of memory that
+    nobody else has.
 
     Raises:
         PayloadError: The data are damaged, or of another size.
@@ -70,23 +80,41 @@ def decompress(
     return result
 
 
-def _inflate(compression: CompressionType.ValueType, data: bytes, uncompressed_size: int) -> bytes:
+def _inflate(
+    compression: CompressionType.ValueType, data: EntryBytes, uncompressed_size: int
+) -> EntryBytes:
     match compression:
         case CompressionType.LZ4:
-            import lz4.block  # noqa: PLC0415 - loaded when first used
+            import cramjam  # noqa: PLC0415 - loaded when first used
 
-            return bytes(lz4.block.decompress(data, uncompressed_size=uncompressed_size))
+            return _inflate_into(cramjam.lz4.decompress_block_into, data, uncompressed_size)
         case CompressionType.ZLIB:
             return zlib.decompressobj().decompress(data, uncompressed_size + 1)
         case CompressionType.ZSTD:
             return _inflate_zstd(data, uncompressed_size)
         case CompressionType.SNAPPY:
-            return _inflate_snappy(data, uncompressed_size)
+            import cramjam  # noqa: PLC0415 - loaded when first used
+
+            size = int(cramjam.snappy.decompress_raw_len(data))
+            if size != uncompressed_size:
+                raise _wrong_size(size, uncompressed_size)
+            return _inflate_into(cramjam.snappy.decompress_raw_into, data, uncompressed_size)
         case _:
             raise PayloadError(f"no compression of number {compression}")
 
 
-def _inflate_zstd(data: bytes, uncompressed_size: int) -> bytes:
+def _inflate_into(
+    inflate: Callable[[EntryBytes, Buffer], int], data: EntryBytes, uncompressed_size: int
+) -> EntryBytes:
+    # Hot path: batch read in `make bench-spark`, rows of a log.
+    result = bytearray(uncompressed_size)
+    size = inflate(data, result)
+    if size != uncompressed_size:
+        raise _wrong_size(size, uncompressed_size)
+    return bytes(result) if size < _LARGE_BYTES else memoryview(result)
+
+
+def _inflate_zstd(data: EntryBytes, uncompressed_size: int) -> bytes:
     import zstandard  # noqa: PLC0415 - loaded when first used
 
     # A frame that names its size is inflated to it, whatever maximum is given.
@@ -96,15 +124,6 @@ def _inflate_zstd(data: bytes, uncompressed_size: int) -> bytes:
     if not uncompressed_size:
         return b""
     return zstandard.ZstdDecompressor().decompress(data, max_output_size=uncompressed_size)
-
-
-def _inflate_snappy(data: bytes, uncompressed_size: int) -> bytes:
-    import cramjam  # noqa: PLC0415 - loaded when first used
-
-    size = int(cramjam.snappy.decompress_raw_len(data))
-    if size != uncompressed_size:
-        raise _wrong_size(size, uncompressed_size)
-    return bytes(cramjam.snappy.decompress_raw(data))
 
 
 def _wrong_size(size: int, uncompressed_size: int) -> PayloadError:

@@ -22,7 +22,6 @@ NOT_AT_START = {
     "rich",
     "prometheus_client",
     "cryptography",
-    "lz4",
     "zstandard",
     "cramjam",
     "re2",
