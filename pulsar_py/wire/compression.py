@@ -22,10 +22,9 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.errors import PayloadError
 from pulsar_py.proto.PulsarApi_pb2 import CompressionType
-from pulsar_py.wire.payload import EntryBytes
 
 _ZSTD_LEVEL: Final = 3
 _LARGE_BYTES: Final = 64 * 1024

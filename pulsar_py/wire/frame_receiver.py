@@ -6,15 +6,12 @@
 
 A new object of a megabyte costs more than what is done with it: the system maps its pages one by
 one, each when it is first written (measured: 0.4 us a KB, and 0.03 us where the pages are there).
-So a large frame is received where it stays, in a buffer of `FrameBuffers`, and handed out as a
-memoryview. Such a buffer is used again once there is no view of it left, nor a slice of one: a
-bytearray says so, since it can't change its size before. So nobody has to give anything back, and
-nobody's bytes ever change.
+So a large frame is received where it stays, in memory of `ReusedMemory`, and handed out as a view.
 
 What always holds: any cut of a stream gives the frames that `FrameDecoder` gives; at most one frame
 is held; a frame that is too long is refused as soon as its size is there. Pure.
 
-Source: PulsarDecoder in Pulsar; the pooled buffers of Netty, which count references by hand.
+Source: PulsarDecoder in Pulsar.
 """
 
 from __future__ import annotations
@@ -22,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pulsar_py.common.reused_memory import ReusedMemory
 from pulsar_py.wire.framing import SIZES, SIZES_SIZE, FrameDecoder, refuse_frame
 
 __all__ = [
     "KEPT_BYTES_LIMIT",
     "LARGE_FRAME_BYTES",
-    "FrameBuffers",
     "FrameReceiver",
     "ReceivedFrame",
 ]
@@ -38,49 +35,9 @@ ReceivedFrame = tuple[bytes, bytes | memoryview | None]
 LARGE_FRAME_BYTES: Final = 64 * 1024
 """A frame of so many bytes that does not come in one piece gets a buffer of its own."""
 KEPT_BYTES_LIMIT: Final = 8 * 1024 * 1024
-"""Buffers that are kept for later frames; more are made where more are in use, and not kept."""
+"""Memory of a connection that is kept for later frames."""
 
 _SMALL_BUFFER_BYTES: Final = 128 * 1024
-_ROUND_BYTES: Final = 64 * 1024
-
-
-class FrameBuffers:
-    """Memory for large frames. Owned by a FrameReceiver."""
-
-    __slots__ = ("_kept", "_kept_bytes")
-
-    def __init__(self) -> None:
-        self._kept: list[bytearray] = []
-        self._kept_bytes = 0
-
-    @property
-    def kept_bytes(self) -> int:
-        """Bytes of all buffers that are kept, in use or not."""
-        return self._kept_bytes
-
-    def take(self, size: int) -> memoryview:
-        """Memory that nobody else has, with anything in it."""
-        free = [each for each in self._kept if _is_free(each)]
-        for buffer in free:
-            if len(buffer) >= size:
-                return memoryview(buffer)[:size]
-        if free:  # too small, and in the way of one that fits
-            self._kept.remove(free[0])
-            self._kept_bytes -= len(free[0])
-        buffer = bytearray(-(-size // _ROUND_BYTES) * _ROUND_BYTES)
-        if self._kept_bytes + len(buffer) <= KEPT_BYTES_LIMIT:
-            self._kept.append(buffer)
-            self._kept_bytes += len(buffer)
-        return memoryview(buffer)[:size]
-
-
-def _is_free(buffer: bytearray) -> bool:
-    """Whether there is no view of it; it is left as long as it was."""
-    try:
-        buffer.append(buffer.pop())
-    except BufferError:
-        return False
-    return True
 
 
 class FrameReceiver:
@@ -94,7 +51,7 @@ class FrameReceiver:
     def __init__(self, max_frame_bytes: int) -> None:
         self._max_total_size = max_frame_bytes - 4
         self._decoder = FrameDecoder(max_frame_bytes)
-        self._buffers = FrameBuffers()
+        self._buffers = ReusedMemory(KEPT_BYTES_LIMIT)
         self._small = memoryview(bytearray(_SMALL_BUFFER_BYTES))
         # The large frame that has begun, and how much of it is there; None for none.
         self._large: memoryview | None = None

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.wire import framing
 from pulsar_py.wire.frame_receiver import (
-    KEPT_BYTES_LIMIT,
     LARGE_FRAME_BYTES,
-    FrameBuffers,
     FrameReceiver,
     ReceivedFrame,
 )
@@ -66,33 +64,6 @@ def test_what_somebody_holds_is_not_written_over() -> None:
         for _, payload in receive(receiver, frame(b"c", each), [50_000])
     ]
     assert held == payloads
-
-
-def test_memory_that_nobody_holds_is_used_again() -> None:
-    buffers = FrameBuffers()
-    for size in (100_000, 90_000, 100_001):
-        buffers.take(size)
-    assert buffers.kept_bytes == 131_072
-
-    slice_of_it = buffers.take(100_000)[10:20]
-    other = buffers.take(100_000)
-    assert buffers.kept_bytes == 2 * 131_072
-    other[:20] = b"x" * 20
-    assert bytes(slice_of_it) != b"x" * 10
-
-
-def test_what_is_too_small_makes_room() -> None:
-    buffers = FrameBuffers()
-    buffers.take(100_000)
-    buffers.take(1_000_000)
-    assert buffers.kept_bytes == 16 * 65_536
-
-
-def test_what_is_kept_has_a_limit() -> None:
-    buffers = FrameBuffers()
-    held = [buffers.take(3_000_000) for _ in range(4)]
-    assert buffers.kept_bytes <= KEPT_BYTES_LIMIT
-    assert all(len(each) == 3_000_000 for each in held)
 
 
 def test_a_frame_that_is_too_long_is_refused_with_its_first_bytes() -> None:
