@@ -36,13 +36,13 @@ from pulsar_py.client.receiver import Receiver
 from pulsar_py.client.redeliveries import Redeliveries
 from pulsar_py.client.retries import within
 from pulsar_py.client.statistics import ConsumerCounters
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 from pulsar_py.wire import commands
-from pulsar_py.wire.payload import EntryBytes
 
 if TYPE_CHECKING:
     from pulsar_py.client.client_cnx import ClientCnx

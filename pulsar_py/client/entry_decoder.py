@@ -26,6 +26,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from pulsar_py.client.message import EntryKey, Message, ReceivedEntry
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PayloadError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.proto.PulsarApi_pb2 import (
@@ -41,7 +42,6 @@ from pulsar_py.wire.payload import (
     CHECKSUM_BLOCK_SIZE,
     CHECKSUM_MAGIC_NUMBER,
     ChecksumStatus,
-    EntryBytes,
     metadata_bounds,
     parse_broker_entry_metadata,
     verify_checksum,

@@ -39,11 +39,11 @@ from pulsar_py.client.message import EntryKey, Message, ReceivedEntry, ValueDeco
 from pulsar_py.client.received_batch import ReceivedBatch, batch_of
 from pulsar_py.client.start_position import StartPosition
 from pulsar_py.common.ack_set import full_bits, to_bits
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import CryptoError
 from pulsar_py.common.message_id import to_signed
 from pulsar_py.common.position import EARLIEST, MAX_LONG
 from pulsar_py.proto.PulsarApi_pb2 import CommandAck, CommandMessage
-from pulsar_py.wire.payload import EntryBytes
 
 if TYPE_CHECKING:
     from pulsar_py.client.message_crypto import EncryptionContext, MessageDecryptor

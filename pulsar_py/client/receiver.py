@@ -38,12 +38,12 @@ from pulsar_py.client.message import EntryKey, Message
 from pulsar_py.client.redeliveries import Redeliveries
 from pulsar_py.client.statistics import ConsumerCounters
 from pulsar_py.client.wakeups import Wakeups
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ClientTimeoutError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 from pulsar_py.wire.client_commands import flow
-from pulsar_py.wire.payload import EntryBytes
 
 if TYPE_CHECKING:
     from pulsar_py.client.client_cnx import ClientCnx

@@ -69,6 +69,16 @@ class ReadFile(ABC):
     async def read_at(self, offset: int, length: int) -> bytes:
         """The bytes at `offset`; fewer than `length` only at the end of the file."""
 
+    async def read_into(self, offset: int, memory: memoryview) -> int:
+        """Read the bytes at `offset` into memory; how many, fewer only at the end of the file.
+
+        Nobody else may write there until this has returned, nor after a cancellation as long as
+        there is another view of it. What the system has in memory may be there at once.
+        """
+        data = await self.read_at(offset, len(memory))
+        memory[: len(data)] = data
+        return len(data)
+
     async def next_data(self, offset: int) -> tuple[int, int] | None:
         """Start and end of the next bytes from `offset` on that may be other than zero, if any.
 
@@ -90,9 +100,20 @@ async def read_fully(file: ReadFile, offset: int, length: int) -> bytes:
             asked again.
     """
     data = await file.read_at(offset, length)
-    if len(data) < length and offset + len(data) < file.size_bytes:
-        raise StorageError(f"{file.path}: offset {offset}: {len(data)} of {length} bytes read")
+    _check_length(file, offset, length, len(data))
     return data
+
+
+async def read_fully_into(file: ReadFile, offset: int, memory: memoryview) -> memoryview:
+    """As `read_fully`, into memory; gives the part of it that was filled, not to be written to."""
+    size = await file.read_into(offset, memory)
+    _check_length(file, offset, len(memory), size)
+    return memory[:size].toreadonly()
+
+
+def _check_length(file: ReadFile, offset: int, length: int, got: int) -> None:
+    if got < length and offset + got < file.size_bytes:
+        raise StorageError(f"{file.path}: offset {offset}: {got} of {length} bytes read")
 
 
 class Disk(ABC):

@@ -36,6 +36,8 @@ BUFFERS_PER_CALL = 1024
 """IOV_MAX on Linux: how many buffers one call writes at most."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+"""Only Linux has it."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -213,6 +215,13 @@ class _LocalReadFile(ReadFile):
     async def read_at(self, offset: int, length: int) -> bytes:
         return await self._disk.run(_read, self._descriptor, offset, length)
 
+    async def read_into(self, offset: int, memory: memoryview) -> int:
+        # To a thread and back costs as much as copying a megabyte.
+        size = _read_what_is_cached(self._descriptor, offset, memory)
+        if size < len(memory):
+            size += await self._disk.run(_read_into, self._descriptor, offset + size, memory[size:])
+        return size
+
     async def next_data(self, offset: int) -> tuple[int, int] | None:
         return await self._disk.run(_next_data, self._descriptor, offset)
 
@@ -268,6 +277,26 @@ def _read(descriptor: int, offset: int, length: int) -> bytes:
             break
         data += more
     return data
+
+
+def _read_into(descriptor: int, offset: int, memory: memoryview) -> int:
+    size = 0
+    while size < len(memory):
+        more = os.preadv(descriptor, [memory[size:]], offset + size)
+        if not more:
+            break
+        size += more
+    return size
+
+
+def _read_what_is_cached(descriptor: int, offset: int, memory: memoryview) -> int:
+    """Read what comes without waiting for the disk; how many bytes."""
+    if _NO_WAIT is None:
+        return 0
+    try:
+        return os.preadv(descriptor, [memory], offset, _NO_WAIT)
+    except OSError:  # Nothing is there, or the file system can't tell: who waits finds out.
+        return 0
 
 
 def _next_data(descriptor: int, offset: int) -> tuple[int, int] | None:

@@ -429,7 +429,7 @@ async def _last_whole_state(
     for entry_id in range(reader.last_add_confirmed, -1, -1):
         try:
             (data, *_) = await reader.read(entry_id, entry_id, 1)
-            found = decode_entry(data)
+            found = decode_entry(bytes(data))
             if isinstance(found, CursorSnapshot):
                 return found, {}
             if isinstance(found, Marker):
@@ -493,7 +493,7 @@ async def _read_segments(
             last += 1
         entries = await reader.read(first, last, _READ_BYTES)
         for entry_id, data in enumerate(entries, first):
-            segment = decode_entry(data)
+            segment = decode_entry(bytes(data))
             if not isinstance(segment, StoredSegment) or segment.key != keys[entry_id]:
                 raise CorruptDataError(
                     f"ledger {reader.ledger_id}: entry {entry_id} is not segment {keys[entry_id]}"

@@ -8,6 +8,7 @@ Source: EntryImpl in Pulsar's managed-ledger.
 
 from __future__ import annotations
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.position import Position
 
 
@@ -16,7 +17,7 @@ class Entry:
 
     __slots__ = ("data", "entry_id", "ledger_id", "summary")
 
-    def __init__(self, ledger_id: int, entry_id: int, data: bytes) -> None:
+    def __init__(self, ledger_id: int, entry_id: int, data: EntryBytes) -> None:
         self.ledger_id = ledger_id
         self.entry_id = entry_id
         self.data = data  # exactly as appended

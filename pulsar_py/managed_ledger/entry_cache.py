@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
@@ -46,13 +47,13 @@ class _Group:
     )
 
     def __init__(
-        self, cache: EntryCache, ledger_id: int, first: int, datas: Sequence[bytes], now: float
+        self, cache: EntryCache, ledger_id: int, first: int, datas: Sequence[EntryBytes], now: float
     ) -> None:
         self.cache: EntryCache | None = cache  # None once evicted
         self.ledger_id = ledger_id
         self.first = first
         self.stop = first + len(datas)
-        self.datas: Sequence[bytes] = datas  # empty once `entries` is there
+        self.datas: Sequence[EntryBytes] = datas  # empty once `entries` is there
         self.entries: list[Entry] | None = None
         self.size_bytes = sum(map(len, datas)) + len(datas) * ENTRY_OVERHEAD_BYTES
         self.inserted_at = now
@@ -99,7 +100,7 @@ class EntryCacheManager:
             self._evict_to(int(budget_bytes * watermark))
 
     def insert(
-        self, cache: EntryCache, ledger_id: int, first_entry_id: int, datas: Sequence[bytes]
+        self, cache: EntryCache, ledger_id: int, first_entry_id: int, datas: Sequence[EntryBytes]
     ) -> None:
         """Keep a group, if the budget has room for it at all. Hot path: tailing consume."""
         group = _Group(cache, ledger_id, first_entry_id, datas, self._clock.monotonic_seconds())
@@ -173,7 +174,7 @@ class EntryCache:
         self._manager = manager
         self.groups: list[_Group] = []  # ascending, without overlaps, maybe with gaps
 
-    def insert(self, ledger_id: int, first_entry_id: int, datas: Sequence[bytes]) -> None:
+    def insert(self, ledger_id: int, first_entry_id: int, datas: Sequence[EntryBytes]) -> None:
         """Keep entries that follow all that are here."""
         self._manager.insert(self, ledger_id, first_entry_id, datas)
 

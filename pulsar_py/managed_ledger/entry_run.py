@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.managed_ledger.entry import Entry
 
 
-def make_entries(ledger_id: int, first_entry_id: int, datas: Iterable[bytes]) -> list[Entry]:
+def make_entries(ledger_id: int, first_entry_id: int, datas: Iterable[EntryBytes]) -> list[Entry]:
     """The entries whose bytes are `datas`, with ids from `first_entry_id` without gaps."""
     return [Entry(ledger_id, entry_id, data) for entry_id, data in enumerate(datas, first_entry_id)]
 
@@ -22,7 +23,7 @@ class EntryRun(Sequence[Entry]):
 
     __slots__ = ("_entries", "datas", "first_entry_id", "ledger_id", "summary")
 
-    def __init__(self, ledger_id: int, first_entry_id: int, datas: Sequence[bytes]) -> None:
+    def __init__(self, ledger_id: int, first_entry_id: int, datas: Sequence[EntryBytes]) -> None:
         self.ledger_id = ledger_id
         self.first_entry_id = first_entry_id
         self.datas = datas

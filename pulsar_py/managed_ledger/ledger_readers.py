@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import ManagedLedgerClosedError
 from pulsar_py.storage.ledger_store import LedgerReader, LedgerStore
 
@@ -29,12 +30,14 @@ class LedgerReaders:
 
     def read_cached(
         self, ledger_id: int, first: int, last: int, max_bytes: int
-    ) -> Sequence[bytes] | None:
+    ) -> Sequence[EntryBytes] | None:
         """What `read` would return, if it is in memory now; else None."""
         reader = self._open.get(ledger_id)
         return None if reader is None else reader.read_cached(first, last, max_bytes)
 
-    async def read(self, ledger_id: int, first: int, last: int, max_bytes: int) -> Sequence[bytes]:
+    async def read(
+        self, ledger_id: int, first: int, last: int, max_bytes: int
+    ) -> Sequence[EntryBytes]:
         """Entries of one ledger, as LedgerReader.read gives them.
 
         Raises:

@@ -8,8 +8,10 @@ moves it lets the rest go.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.managed_ledger.entry_cache import ENTRY_OVERHEAD_BYTES, EntryCacheManager
 from pulsar_py.managed_ledger.entry_run import EntryRun
 
@@ -34,7 +36,7 @@ class ReadAhead:
         # Bytes of its own: slices of a stretch would keep all of it, and nobody would count that.
         run = EntryRun(run.ledger_id, run.first_entry_id, list(run.datas))
         sizes = list(map(len, run.datas))
-        size = sum(sizes) + len(sizes) * ENTRY_OVERHEAD_BYTES
+        size = _kept_bytes(run.datas) + len(sizes) * ENTRY_OVERHEAD_BYTES
         self._largest_bytes = max(sizes, default=0)
         if self._cache.reserve(size):
             self._run = run
@@ -72,3 +74,10 @@ class ReadAhead:
         self._reserved_bytes = 0
         self._run = _NOTHING
         self._next = 0
+
+
+def _kept_bytes(datas: Sequence[EntryBytes]) -> int:
+    """What entries keep in memory: of those that are lent, all that they are views of."""
+    views = [data for data in datas if isinstance(data, memoryview)]
+    lent = {id(view.obj): memoryview(view.obj).nbytes for view in views}
+    return sum(lent.values()) + sum(map(len, datas)) - sum(map(len, views))

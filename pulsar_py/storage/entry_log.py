@@ -7,10 +7,11 @@ open while it is in use, even when the log was removed meanwhile.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.disk import AppendFile, Disk, ReadFile, read_fully
+from pulsar_py.common.disk import AppendFile, Disk, ReadFile, read_fully, read_fully_into
 from pulsar_py.storage.entry_log_format import (
     LOG_HEADER_BYTES,
     check_log_version,
@@ -113,6 +114,21 @@ class EntryLogReaders:
         Raises:
             FileNotFoundError: The log was removed.
         """
+        async with self._use(log_id) as file:
+            data = await read_fully(file, offset, length)
+        self.read_bytes += len(data)
+        return data
+
+    async def read_into(self, log_id: int, offset: int, memory: memoryview) -> memoryview:
+        """As `read`, into memory; gives the part of it that was filled."""
+        async with self._use(log_id) as file:
+            data = await read_fully_into(file, offset, memory)
+        self.read_bytes += len(data)
+        return data
+
+    @asynccontextmanager
+    async def _use(self, log_id: int) -> AsyncIterator[ReadFile]:
+        """A log, open as long as the context is."""
         superfluous: ReadFile | None = None
         reader = self._readers.get(log_id)
         if reader is None:
@@ -130,12 +146,10 @@ class EntryLogReaders:
                 await superfluous.close()
             while len(self._readers) > self._limit_count:
                 await self.forget(next(iter(self._readers)))
-            data = await read_fully(reader.file, offset, length)
+            yield reader.file
         finally:
             reader.users_count -= 1
             await self._maybe_close(reader)
-        self.read_bytes += len(data)
-        return data
 
     async def forget(self, log_id: int) -> None:
         """Close a removed log as soon as nobody reads it."""

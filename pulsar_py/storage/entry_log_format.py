@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.common.packed_entries import PackedEntries
@@ -53,7 +53,7 @@ class Run:
 
     ledger_id: int
     first_entry_id: int
-    entries: Sequence[bytes]
+    entries: Sequence[EntryBytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def check_log_version(data: bytes, path: str) -> None:
             raise FormatVersionError(path, "entry log", version, VERSION)
 
 
-def cut_runs(entries: Sequence[bytes], run_bytes: int) -> Iterator[tuple[int, int]]:
+def cut_runs(entries: Sequence[EntryBytes], run_bytes: int) -> Iterator[tuple[int, int]]:
     """Where runs of at most `run_bytes` begin and end: at least one entry each."""
     sizes = list(accumulate(map(len, entries), initial=0))
     start = 0
@@ -109,7 +109,7 @@ def cut_runs(entries: Sequence[bytes], run_bytes: int) -> Iterator[tuple[int, in
         start = end
 
 
-def encode_run(ledger_id: int, first_entry_id: int, entries: Sequence[bytes]) -> list[Buffer]:
+def encode_run(ledger_id: int, first_entry_id: int, entries: Sequence[EntryBytes]) -> list[Buffer]:
     """Buffers of one run, in order."""
     lengths = array("I", map(len, entries))
     rest = _RUN_REST.pack(ledger_id, first_entry_id, len(entries), 0) + big_endian(lengths)
@@ -119,7 +119,7 @@ def encode_run(ledger_id: int, first_entry_id: int, entries: Sequence[bytes]) ->
 
 
 def decode_run(
-    data: bytes, path: str, offset: int, *, start: int = 0, length: int | None = None
+    data: EntryBytes, path: str, offset: int, *, start: int = 0, length: int | None = None
 ) -> Run:
     """Read the bytes of one whole run: all of `data`, or `length` of them from `start`.
 
@@ -136,13 +136,13 @@ def decode_run(
         raise CorruptDataError(f"{path}: offset {offset}: the checksum does not match")
     ledger_id, first_entry_id, count, _ = _RUN_REST.unpack_from(data, start + _RUN_START.size)
     at = start + RUN_HEADER_BYTES + 4 * count
-    entries = _entries(data, at, data[start + RUN_HEADER_BYTES : at], count)
+    entries = _entries(data, at, bytes(data[start + RUN_HEADER_BYTES : at]), count)
     if at + entries.size_bytes != end:
         raise CorruptDataError(f"{path}: offset {offset}: the run's lengths don't add up")
     return Run(ledger_id, first_entry_id, entries)
 
 
-def _entries(data: bytes, at: int, stored_lengths: bytes, count: int) -> PackedEntries:
+def _entries(data: EntryBytes, at: int, stored_lengths: bytes, count: int) -> PackedEntries:
     """Those that stand from `at` on; where all have one length, none is looked at alone."""
     if count and stored_lengths == stored_lengths[:4] * count:
         return PackedEntries(data, at, count, int.from_bytes(stored_lengths[:4], "big"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import CorruptDataError, EntryNotFoundError, LedgerClosedError
 from pulsar_py.storage.journal import Journal
 from pulsar_py.storage.ledger_storage import LedgerStorage
@@ -83,12 +84,12 @@ class BookieLedger(LedgerWriter):
 
     def read_cached(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
-    ) -> Sequence[bytes] | None:
+    ) -> Sequence[EntryBytes] | None:
         """What `read` would return, if it is in memory now; else None."""
         ledger_id = self.ledger_id
         cache, read_cache = self._owner.cache, self._owner.storage.read_cache
         last = min(last_entry_id, self._ledger.last_add_confirmed)
-        chosen: list[bytes] = []
+        chosen: list[EntryBytes] = []
         entry_id = first_entry_id
         while entry_id <= last and not self._ledger.record.is_deleted:
             found = cache.find(ledger_id, entry_id) or read_cache.find(ledger_id, entry_id)
@@ -111,7 +112,7 @@ class BookieLedger(LedgerWriter):
 
     async def read(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
-    ) -> Sequence[bytes]:
+    ) -> Sequence[EntryBytes]:
         """Entries from `first_entry_id`, in order: at least one, then while `max_bytes` allow."""
         check_exists(self._ledger)
         last = min(last_entry_id, self._ledger.last_add_confirmed)

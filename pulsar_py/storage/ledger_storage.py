@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.storage import compaction
@@ -314,7 +314,7 @@ class LedgerStorage:
 
     async def load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
-    ) -> tuple[Sequence[bytes], int]:
+    ) -> tuple[Sequence[EntryBytes], int]:
         """Entries of which one is `entry_id`, and its place; read-ahead goes to the read cache.
 
         Raises:

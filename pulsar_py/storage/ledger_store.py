@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import StorageError
 
 
@@ -69,13 +70,13 @@ class LedgerReader(ABC):
     @abstractmethod
     def read_cached(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
-    ) -> Sequence[bytes] | None:
+    ) -> Sequence[EntryBytes] | None:
         """What `read` would return, if it is in memory now; else None. Never waits."""
 
     @abstractmethod
     async def read(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
-    ) -> Sequence[bytes]:
+    ) -> Sequence[EntryBytes]:
         """Entries from `first_entry_id`, in order: at least one, then while `max_bytes` allow.
 
         May return fewer than asked for whatever the bytes; the caller asks again.

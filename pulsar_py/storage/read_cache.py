@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pulsar_py.common.buffer import EntryBytes
+
 RUN_OVERHEAD_BYTES = 512
 ENTRY_OVERHEAD_BYTES = 4
 """For the place at which an entry ends."""
@@ -42,7 +44,7 @@ class ReadCache:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         # The key is (ledger id, first entry id).
-        self._runs: dict[RunKey, tuple[Sequence[bytes], _Stretch]] = {}
+        self._runs: dict[RunKey, tuple[Sequence[EntryBytes], _Stretch]] = {}
         # Least recently used first.
         self._stretches: OrderedDict[_Stretch, None] = OrderedDict()
         # First entry ids of each ledger's runs, ascending.
@@ -56,7 +58,7 @@ class ReadCache:
         self.on_mark: OnMark | None = None
 
     def put(
-        self, ledger_id: int, runs: Sequence[tuple[int, Sequence[bytes]]], size_bytes: int
+        self, ledger_id: int, runs: Sequence[tuple[int, Sequence[EntryBytes]]], size_bytes: int
     ) -> None:
         """Keep the runs of a stretch, by first entry ids: those that are not here.
 
@@ -98,7 +100,7 @@ class ReadCache:
             entry_id = key[1] + len(self._runs[key][0])
         return entry_id
 
-    def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[bytes], int] | None:
+    def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[EntryBytes], int] | None:
         """Entries of which one is `entry_id`, and its place among them."""
         key = self._key_of(ledger_id, entry_id)
         if key is None:

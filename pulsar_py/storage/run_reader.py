@@ -20,8 +20,11 @@ import logging
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import CorruptDataError, StorageError
+from pulsar_py.common.packed_entries import LENT_BYTES
 from pulsar_py.common.recent import remember
+from pulsar_py.common.reused_memory import ReusedMemory
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.storage.entry_log import EntryLogReaders, log_path
 from pulsar_py.storage.entry_log_format import Run, decode_run
@@ -123,6 +126,8 @@ class RunReader:
         self._piece_bytes = min(PIECE_BYTES, settings.fetch_ahead_bytes // 4)
         self._smallest_bytes = self._piece_bytes // SMALLEST_PART
         self._cache_bytes = settings.read_cache_bytes
+        # Where stretches of large entries are read to, which are views of it.
+        self._memory = ReusedMemory(settings.read_cache_bytes)
         # What reads that are under way will bring, and windows that have such.
         self._coming_bytes = 0
         self._coming_windows_count = 0
@@ -136,7 +141,7 @@ class RunReader:
 
     async def load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
-    ) -> tuple[Sequence[bytes], int]:
+    ) -> tuple[Sequence[EntryBytes], int]:
         """Entries of which one is `entry_id`, and its place; the rest of the stretch is cached.
 
         # Hot path: benchmarks/micro_storage.py, catch-up
@@ -163,7 +168,7 @@ class RunReader:
 
     async def _load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
-    ) -> tuple[list[FoundRun], Sequence[bytes]]:
+    ) -> tuple[list[FoundRun], Sequence[EntryBytes]]:
         """A stretch, and the entries of its first run."""
         path = ""
         for _ in range(READ_ATTEMPTS_COUNT):
@@ -180,20 +185,23 @@ class RunReader:
             return runs[: len(checked)], checked[0][1]
         raise CorruptDataError(f"{path}: missing; it has entry {entry_id} of ledger {ledger_id}")
 
-    async def _read(self, runs: list[FoundRun]) -> bytes:
-        first = runs[0][1]
-        return await self._readers.read(first.log_id, first.offset, _size_bytes(runs))
+    async def _read(self, runs: list[FoundRun]) -> EntryBytes:
+        first, size_bytes = runs[0][1], _size_bytes(runs)
+        if size_bytes < LENT_BYTES * sum(location.count for _, location in runs):
+            return await self._readers.read(first.log_id, first.offset, size_bytes)
+        memory = self._memory.take(size_bytes)
+        return await self._readers.read_into(first.log_id, first.offset, memory)
 
     def _decode(
-        self, ledger_id: int, runs: list[FoundRun], data: bytes
-    ) -> list[tuple[int, Sequence[bytes]]]:
+        self, ledger_id: int, runs: list[FoundRun], data: EntryBytes
+    ) -> list[tuple[int, Sequence[EntryBytes]]]:
         """Check the runs of a stretch and cache them: by first entry ids, up to a damaged one.
 
         Raises:
             CorruptDataError: That is the first.
         """
         start = runs[0][1].offset
-        checked: list[tuple[int, Sequence[bytes]]] = []
+        checked: list[tuple[int, Sequence[EntryBytes]]] = []
         for first_entry_id, location in runs:
             try:
                 run = _checked_run((ledger_id, first_entry_id), location, data, start)
@@ -287,7 +295,7 @@ class RunReader:
         await self._tasks.drain()
 
 
-def _checked_run(key: RunKey, location: Location, data: bytes, start: int) -> Run:
+def _checked_run(key: RunKey, location: Location, data: EntryBytes, start: int) -> Run:
     """A run of a stretch that begins at `start` of its log.
 
     Raises:

@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import DiskFullError, StorageError
 from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.storage.ledger_record import LedgerRecord
@@ -224,7 +225,7 @@ class WriteCache:
         self.sealed = None
         return sealed
 
-    def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[bytes], int] | None:
+    def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[EntryBytes], int] | None:
         """Entries of which one is `entry_id`, and its place among them."""
         for generation in (self.current, self.sealed):
             if generation is not None and (cached := generation.ledgers.get(ledger_id)):
@@ -234,12 +235,14 @@ class WriteCache:
         return None
 
 
-def cut(entries: Sequence[bytes], place: int, count: int, max_bytes: int) -> Sequence[bytes]:
+def cut(
+    entries: Sequence[EntryBytes], place: int, count: int, max_bytes: int
+) -> Sequence[EntryBytes]:
     """Up to `count` entries from `place`: at least one, then while `max_bytes` allow."""
     if isinstance(entries, PackedEntries):
         return entries.up_to(place, count, max_bytes)
     end = min(place + count, len(entries))
-    chosen: list[bytes] = []
+    chosen: list[EntryBytes] = []
     while place < end:
         # A piece at a time: what follows may be a whole backlog.
         piece = entries[place : min(place + CUT_ENTRIES_COUNT, end)]

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     EntryNotFoundError,
     LedgerClosedError,
@@ -60,7 +61,7 @@ class _Reader(LedgerReader):
 
     def read_cached(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
-    ) -> Sequence[bytes] | None:
+    ) -> Sequence[EntryBytes] | None:
         if self._store.is_cold or first_entry_id > self._ledger.last_confirmed:
             return None
         return self._run(first_entry_id, last_entry_id, max_bytes)
@@ -76,7 +77,7 @@ class _Reader(LedgerReader):
 
     async def read(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
-    ) -> Sequence[bytes]:
+    ) -> Sequence[EntryBytes]:
         await asyncio.sleep(0)
         self._store.reads_count += 1
         if self.ledger_id not in self._store.ledgers:

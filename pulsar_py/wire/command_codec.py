@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError, Message
 
-from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.message_id import to_unsigned
 from pulsar_py.common.varint import varint
@@ -179,7 +179,7 @@ class StoredEntry(Protocol):
 
     ledger_id: int
     entry_id: int
-    data: bytes
+    data: EntryBytes
 
 
 def _buffers(parts: list[Buffer], entries_bytes_count: int) -> list[Buffer]:
@@ -197,7 +197,9 @@ def _first_byte(entry_id: int) -> int:
     return entry_id & 0x7F | (0x80 if entry_id >> 7 else 0)
 
 
-def _same_frames(before: bytes, after: bytes, entry_id: int, block: list[bytes]) -> list[Buffer]:
+def _same_frames(
+    before: bytes, after: bytes, entry_id: int, block: list[EntryBytes]
+) -> list[Buffer]:
     """Frames of entries of one length: one text between all of them, then one byte in each."""
     command_size, size = len(before) + 1 + len(after), len(block[0])
     sizes = _pack_sizes(command_size + 4 + size, command_size)
@@ -210,7 +212,7 @@ def _same_frames(before: bytes, after: bytes, entry_id: int, block: list[bytes])
 
 
 def _different_frames(
-    before: bytes, after: bytes, entry_id: int, block: list[bytes]
+    before: bytes, after: bytes, entry_id: int, block: list[EntryBytes]
 ) -> list[Buffer]:
     pack_sizes, command_size = _pack_sizes, len(before) + 1 + len(after)
     parts: list[Buffer] = []
@@ -293,7 +295,7 @@ class MessageEncoder:
         return _buffers(parts, bytes_count), bytes_count
 
     def encode_neighbours(
-        self, ledger_id: int, first_entry_id: int, entries: Sequence[bytes]
+        self, ledger_id: int, first_entry_id: int, entries: Sequence[EntryBytes]
     ) -> tuple[list[Buffer], int]:
         """The same for entries without broker metadata whose ids follow each other."""
         # Hot path: catch-up in `make bench`. Commands of 128 entries differ in one byte.

@@ -26,6 +26,7 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PayloadError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata
@@ -42,10 +43,6 @@ CHECKSUM_MAGIC_NUMBER = 0x0E01
 _BROKER_BLOCK = Struct(">HI")
 _BROKER_MAGIC_NUMBER = 0x0E02
 _SIZE = Struct(">I")
-
-
-EntryBytes = bytes | memoryview
-"""An entry; a memoryview where it lies in memory that is used again (`frame_receiver`)."""
 
 
 class ChecksumStatus(Enum):
@@ -101,13 +98,13 @@ def skip_checksum(data: EntryBytes, start: int = 0) -> int:
     return start + CHECKSUM_BLOCK_SIZE if data[start : start + 2] == MAGIC_CHECKSUM else start
 
 
-def strip_broker_entry_metadata(data: bytes) -> bytes:
+def strip_broker_entry_metadata(data: EntryBytes) -> EntryBytes:
     """The entry as the producer sent it; the same object where there is no such block."""
     start = skip_broker_entry_metadata(data)
     return data[start:] if start else data
 
 
-def strip_checksum(data: bytes) -> bytes:
+def strip_checksum(data: EntryBytes) -> EntryBytes:
     """The entry without broker metadata and checksum, for clients below version 11."""
     start = skip_broker_entry_metadata(data)
     return data[skip_checksum(data, start) :]
@@ -165,14 +162,14 @@ def _find_metadata(data: EntryBytes) -> tuple[int, int]:
     return start + 4, size
 
 
-def parse_metadata(data: bytes) -> MessageMetadata:
+def parse_metadata(data: EntryBytes) -> MessageMetadata:
     """The metadata of an entry, or of what follows the command in a frame.
 
     Raises:
         PayloadError: It is cut, can't be parsed, or lacks a required field.
     """
     start, end = metadata_bounds(data)
-    return _metadata_of(data[start:end])
+    return _metadata_of(bytes(data[start:end]))
 
 
 def split_entry(data: bytes) -> EntryParts:

@@ -117,6 +117,20 @@ async def test_reads_at_an_offset_and_past_the_end(disk: Disk) -> None:
     await file.close()
 
 
+async def test_what_is_read_into_memory_is_what_is_read(disk: Disk) -> None:
+    file = await disk.create("f")
+    await file.append([b"0123456789"])
+    reader = await disk.open_read("f")
+
+    for offset, length in ((0, 10), (3, 4), (8, 10), (20, 5), (2, 0)):
+        memory = memoryview(bytearray(b"-" * length))
+        expected = await reader.read_at(offset, length)
+        assert await reader.read_into(offset, memory) == len(expected)
+        assert memory == expected.ljust(length, b"-")
+    await reader.close()
+    await file.close()
+
+
 async def test_an_open_reader_outlives_the_name(disk: Disk) -> None:
     file = await disk.create("f")
     await file.append([b"still here"])

@@ -68,7 +68,7 @@ async def _read_all(ledger) -> dict[Position, bytes]:
     try:
         found = {}
         while entries := await cursor.read(READ_ENTRIES, 1 << 20):
-            found |= {entry.position: entry.data for entry in entries}
+            found |= {entry.position: bytes(entry.data) for entry in entries}
         return found
     finally:
         await cursor.close()
@@ -152,7 +152,7 @@ async def check_delivery(name: str, ledger, cursor: ManagedCursor, known, model:
     cursor.rewind()
     while entries := await cursor.read(READ_ENTRIES, 1 << 20):
         for entry in entries:
-            position, data = entry.position, entry.data
+            position, data = entry.position, bytes(entry.data)
             model.require(
                 AGAIN,
                 holds=not all_indexes(position) <= known.memory,
@@ -168,7 +168,7 @@ async def check_damaged(name: str, ledger, model: Model) -> None:
     """After bits were flipped: each entry is right, or reading it fails."""
     for position, data in model.topics[name].confirmed.items():
         try:
-            found = (await ledger.read_entry(position)).data
+            found = bytes((await ledger.read_entry(position)).data)
         except StorageError:
             model.held["corruption reported"] += 1
             continue

@@ -62,7 +62,7 @@ class SchemaStorage:
             (data,) = await reader.read(entry_id, entry_id, _MAX_ENTRY_BYTES)
         finally:
             await reader.close()
-        entry = SchemaEntry.FromString(data)
+        entry = SchemaEntry.FromString(bytes(data))
         return decode_stored(entry.schema_data, index.version, schema_id)
 
     async def append(self, schema_id: str, stored: StoredSchema, locator_version: int) -> int:

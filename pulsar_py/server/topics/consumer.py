@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pulsar_py.common.ack_set import to_bits
-from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.entry import Entry
@@ -300,7 +300,7 @@ class Consumer:
             bytes_count += len(data)
         return buffers, messages_count, bytes_count
 
-    def _outgoing(self, data: bytes) -> bytes:
+    def _outgoing(self, data: EntryBytes) -> EntryBytes:
         """What the client understands of an entry."""
         if self._strips_checksum:
             return strip_checksum(data)

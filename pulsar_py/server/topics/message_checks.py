@@ -8,6 +8,7 @@ Source: ServerCnx.handleSend, Producer, PersistentTopic in Pulsar's broker.
 
 from __future__ import annotations
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError, ServiceMetadataError
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
@@ -71,7 +72,7 @@ def published_millis(entry: Entry) -> int:
     return metadata.publish_time if metadata is not None else 0
 
 
-def _metadata_or_none(data: bytes) -> MessageMetadata | None:
+def _metadata_or_none(data: EntryBytes) -> MessageMetadata | None:
     try:
         return parse_metadata(data)
     except RemoteProtocolError:

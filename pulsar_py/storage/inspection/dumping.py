@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
@@ -166,7 +167,7 @@ def _ledger(ledger_id: int, record: LedgerRecord) -> Record:
     }
 
 
-def _entries(first_entry_id: int, entries: Sequence[bytes], shown_bytes: int) -> Record:
+def _entries(first_entry_id: int, entries: Sequence[EntryBytes], shown_bytes: int) -> Record:
     record: Record = {
         "first_entry": first_entry_id,
         "entries": len(entries),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import (
     CorruptDataError,
@@ -105,7 +106,7 @@ class _Reader(LedgerReader):
 
     async def read(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
-    ) -> Sequence[bytes]:
+    ) -> Sequence[EntryBytes]:
         """Entries of one run or block."""
         if first_entry_id > self.last_add_confirmed:
             raise EntryNotFoundError(f"ledger {self.ledger_id} has no entry {first_entry_id}")
@@ -115,7 +116,7 @@ class _Reader(LedgerReader):
     async def close(self) -> None:
         pass
 
-    async def _piece(self, entry_id: int) -> tuple[int, Sequence[bytes]]:
+    async def _piece(self, entry_id: int) -> tuple[int, Sequence[EntryBytes]]:
         """The run or section that holds an entry, and its first id."""
         ledger = self._ledger
         for first, location in ledger.runs.items():

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.disk import Disk, ReadFile
 from pulsar_py.common.findings import OnProgress, no_progress
 from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
@@ -234,7 +234,7 @@ class _Rebuilder:
             if lost:
                 self._result.lost[ledger_id] = lost
 
-    async def _add_entries(self, ledger_id: int, first: int, entries: Sequence[bytes]) -> None:
+    async def _add_entries(self, ledger_id: int, first: int, entries: Sequence[EntryBytes]) -> None:
         for start, end in cut_runs(entries, RUN_BYTES):
             run = encode_run(ledger_id, first + start, entries[start:end])
             await self._add(ledger_id, first + start, run, end - start)

@@ -285,7 +285,7 @@ async def _check_messages(
     cursor = topic.ledger.new_non_durable_cursor("check", InitialPosition.EARLIEST)
     found: list[bytes] = []
     while entries := await cursor.read(100, 1_000_000):
-        found += [split_entry(each.data).payload for each in entries]
+        found += [split_entry(bytes(each.data)).payload for each in entries]
     await cursor.close()
     if len(found) != len(set(found)):
         raise InvariantError(f"stored once: {topic.name} has {found}")

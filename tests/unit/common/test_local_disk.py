@@ -215,3 +215,57 @@ async def test_space_that_was_reserved_and_never_written_is_passed_over(tmp_path
     assert found is None
     for each in (reader, file, disk):
         await each.close()
+
+
+async def test_what_is_in_the_page_cache_is_read_without_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(bytes(range(256)) * 1000)
+    disk = LocalDisk(tmp_path)
+    file = await disk.open_read("f")
+    memory = memoryview(bytearray(1000))
+    try:
+        os.preadv(file._descriptor, [memory], 0, os.RWF_NOWAIT)
+    except OSError:
+        pytest.skip("this file system can't tell what is in the page cache")
+    used: list[object] = []
+    monkeypatch.setattr(disk, "run", used.append)
+
+    assert await file.read_into(5, memory) == 1000
+
+    assert memory == (bytes(range(256)) * 4)[5:1005]
+    assert used == []
+    monkeypatch.undo()
+    for each in (file, disk):
+        await each.close()
+
+
+@pytest.mark.parametrize("cached", [0, 300])
+async def test_the_rest_is_read_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached: int
+) -> None:
+    data = os.urandom(2_500)
+    (tmp_path / "f").write_bytes(data)
+    disk = LocalDisk(tmp_path)
+    file = await disk.open_read("f")
+    real = os.preadv
+    threads: set[str] = set()
+
+    def only_some(descriptor, buffers, offset, flags=0):
+        if flags:
+            if not cached:
+                raise BlockingIOError
+            return real(descriptor, [buffers[0][:cached]], offset)
+        threads.add(threading.current_thread().name)
+        return real(descriptor, [buffers[0][:700]], offset)  # as a short read
+
+    monkeypatch.setattr(os, "preadv", only_some)
+    memory = memoryview(bytearray(3_000))
+    for offset in (0, 1_000, 5_000):
+        expected = data[offset:]
+        assert await file.read_into(offset, memory) == len(expected)
+        assert memory[: len(expected)] == expected
+    assert threads
+    assert all(name.startswith("pulsar-disk") for name in threads)
+    for each in (file, disk):
+        await each.close()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pulsar_py.common.packed_entries import PackedEntries
+from pulsar_py.common.packed_entries import LENT_BYTES, PackedEntries
 from pulsar_py.storage.read_cache import ENTRY_OVERHEAD_BYTES
 from pulsar_py.storage.write_cache import cut
 
@@ -83,3 +83,19 @@ def test_tiny_entries_cost_what_the_cache_counts() -> None:
 def test_a_place_outside_is_refused(place: int) -> None:
     with pytest.raises(IndexError):
         packed(SAME)[place]
+
+
+@pytest.mark.parametrize("kind", [bytes, memoryview])
+@pytest.mark.parametrize("sizes", [(LENT_BYTES,) * 3, (LENT_BYTES - 1, LENT_BYTES, 5)], ids=len)
+def test_large_entries_are_views_of_what_was_read(kind, sizes: tuple[int, ...]) -> None:
+    entries = [bytes((number,)) * size for number, size in enumerate(sizes)]
+    data = kind(b"head" + b"".join(entries))
+    found = PackedEntries.of(data, 4, array("I", sizes))
+
+    assert [*found] == entries
+    assert found[1] == entries[1]
+    assert found.heads(9) == [entry[:9] for entry in entries]
+    assert all(isinstance(head, bytes) for head in found.heads(9))
+    if kind is memoryview or len(set(sizes)) == 1:
+        is_view = [isinstance(entry, memoryview) for entry in found]
+        assert is_view == [size >= LENT_BYTES for size in sizes]

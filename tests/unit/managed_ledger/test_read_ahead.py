@@ -2,8 +2,8 @@
 
 import sys
 
-from pulsar_py.common.packed_entries import PackedEntries
-from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
+from pulsar_py.common.packed_entries import LENT_BYTES, PackedEntries
+from pulsar_py.managed_ledger.entry_cache import ENTRY_OVERHEAD_BYTES, EntryCacheManager
 from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.managed_ledger.read_ahead import ReadAhead
 from pulsar_py.testing.clock import VirtualClock
@@ -67,3 +67,16 @@ def test_what_is_kept_keeps_no_more_than_is_counted():
 
     assert sys.getrefcount(stretch) == held - 1
     assert len(ahead.take(5, 0, 99, 1 << 20)) == 3
+
+
+def test_of_what_is_lent_all_that_is_kept_is_counted():
+    stretch = bytes(4 * LENT_BYTES)
+    packed = PackedEntries(stretch, 0, 4, LENT_BYTES)
+    ahead, manager = ahead_with(0, 1, budget_bytes=1 << 30)
+    ahead.clear()
+
+    ahead.keep_at_least(EntryRun(5, 0, [*packed[:2], b"tiny"]), 1)
+
+    assert manager.used_bytes == len(stretch) + 4 + 3 * ENTRY_OVERHEAD_BYTES
+    ahead.clear()
+    assert manager.used_bytes == 0

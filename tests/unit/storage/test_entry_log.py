@@ -137,3 +137,23 @@ async def test_a_short_read_is_no_damage() -> None:
 
     with pytest.raises(StorageError, match="entries/0000000001: offset 8: 9 of 10 bytes read"):
         await EntryLogReaders(disk, 2).read(1, 8, 10)
+
+
+async def test_a_short_read_into_memory_is_none_either() -> None:
+    disk = await disk_with_log()
+    disk.shorten = lambda path, length: length - 1
+
+    with pytest.raises(StorageError, match="entries/0000000001: offset 8: 9 of 10 bytes read"):
+        await EntryLogReaders(disk, 2).read_into(1, 8, memoryview(bytearray(10)))
+
+
+async def test_what_was_read_into_memory_can_not_be_changed() -> None:
+    disk = await disk_with_log()
+    readers = EntryLogReaders(disk, 2)
+    memory = memoryview(bytearray(10_000))
+
+    data = await readers.read_into(1, 0, memory)
+
+    assert data == await readers.read(1, 0, len(memory))
+    assert data.readonly
+    assert data.obj is memory.obj

@@ -9,6 +9,7 @@ import pytest
 from pulsar_py.common.disk import ReadFile
 from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.packed_entries import LENT_BYTES
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.storage.entry_log import LOG_HEADER_BYTES, EntryLogReaders, EntryLogWriter
 from pulsar_py.storage.entry_log_format import encode_run
@@ -100,6 +101,23 @@ class Logs:
         logs._index.tables.append(await IndexTable.open(logs.disk, 1, logs._index.cache))
         return logs
 
+    @classmethod
+    async def of_large(cls, size: int, count: int, settings: BookieSettings) -> Logs:
+        """A ledger of runs of one large entry each."""
+        logs = cls(settings)
+        for directory in ("entries", "index"):
+            await logs.disk.make_directory(directory)
+        writer = await EntryLogWriter.create(logs.disk, 1)
+        items = []
+        for entry_id in range(count):
+            location = writer.add(encode_run(1, entry_id, [large(entry_id, size)]), 1)
+            items.append((run_key(1, entry_id), location.encode()))
+        await writer.sync()
+        await writer.close()
+        await write_table(logs.disk, 1, items)
+        logs._index.tables.append(await IndexTable.open(logs.disk, 1, logs._index.cache))
+        return logs
+
     async def read(self, entry_id: int, ledger_id: int = 1) -> bool:
         """Read one entry as a handle does; whether it was in memory."""
         found = self.cache.find(ledger_id, entry_id)
@@ -109,6 +127,10 @@ class Logs:
         entries, place = found
         assert entries[place] == entry(entry_id)
         return is_cached
+
+
+def large(entry_id: int, size: int) -> bytes:
+    return b"%08d" % entry_id * (size // 8)
 
 
 async def turns() -> None:
@@ -401,3 +423,34 @@ async def test_closing_waits_for_what_is_under_way_and_begins_nothing() -> None:
     await logs.read(RUN_ENTRIES * 3)
     await turns()
     assert len(logs.disk.reads) == 1 + READS_COUNT
+
+
+async def test_large_entries_are_lent_and_their_memory_is_used_again() -> None:
+    size = LENT_BYTES
+    settings = replace(SETTINGS, read_cache_bytes=3 * size, read_ahead_bytes=0)
+    logs = await Logs.of_large(size, 6, settings)
+    seen: dict[int, int] = {}
+    held = None
+    for entry_id in range(6):
+        entries, place = await logs.reader.load(1, entry_id, 0)
+        data = entries[place]
+        assert isinstance(data, memoryview)
+        assert data == large(entry_id, size)
+        seen[id(data.obj)] = entry_id
+        if entry_id == 1:
+            held = data
+
+    assert held == large(1, size)
+    assert len(seen) < 6
+    await logs.reader.close()
+
+
+async def test_a_damaged_large_entry_is_refused() -> None:
+    logs = await Logs.of_large(LENT_BYTES, 2, SETTINGS)
+    logs.disk.damaged = large(1, LENT_BYTES)[:100]
+
+    with pytest.raises(CorruptDataError, match="checksum"):
+        await logs.reader.load(1, 1, 0)
+    entries, place = await logs.reader.load(1, 0, 0)
+    assert entries[place] == large(0, LENT_BYTES)
+    await logs.reader.close()
