@@ -1,0 +1,51 @@
+"""Connections that acknowledge at once."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from pulsar_py.spark.worker_socket import acknowledge_at_once
+
+pytestmark = pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux has it")
+
+
+@pytest.fixture
+def connection() -> Iterator[socket.socket]:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as ours,
+        server.accept()[0],
+    ):
+        yield ours
+
+
+def acknowledges_at_once(connection: socket.socket) -> bool:
+    return bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK))
+
+
+def test_a_connection_that_looked_like_a_dialogue_no_longer_does(
+    connection: socket.socket,
+) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+    assert not acknowledges_at_once(connection)
+
+    acknowledge_at_once()
+
+    assert acknowledges_at_once(connection)
+
+
+def test_what_else_a_process_has_open_stays_as_it_is(connection: socket.socket) -> None:
+    ours, theirs = socket.socketpair()
+    reading, writing = os.pipe()
+    with ours, theirs, closing(os.fdopen(reading)), closing(os.fdopen(writing, "w")) as pipe:
+        acknowledge_at_once()
+
+        ours.send(b"still")
+        assert theirs.recv(5) == b"still"
+        pipe.write("open")
+        connection.send(b"too")
