@@ -7,7 +7,8 @@ of up to 1,000: random bytes, not compressed, and rows of a log (`log_rows`), wh
 compresses with LZ4, as Spark does Parquet files with Snappy. Sessions of `local[1]` and `local[2]`
 take turns, each in a process of its own, and within each the loads do: the connector's rows into
 Spark's noop sink, the same rows from Parquet files by Spark's own reader, the same messages as
-tuples, and both topic and Parquet files into Parquet files. What counts are ratios within one run.
+tuples, both topic and Parquet files into Parquet files, and one batch over and over, the most that
+Spark takes of a source in Python. What counts are ratios within one run.
 CPU is that of the JVM, all its Python workers and, apart, of the broker. Before them, a topic of
 1 MB messages is read, for the memory of the largest Python worker.
 """
@@ -211,6 +212,7 @@ class Session:
     def __init__(self, job: Job) -> None:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - the parent needs none
 
+        from benchmarks.spark_repeated import RepeatedDataSource  # noqa: PLC0415 - as above
         from benchmarks.spark_tuples import TupleDataSource  # noqa: PLC0415 - as above
 
         self._job = job
@@ -224,7 +226,8 @@ class Session:
         for name, value in settings.items():
             builder = builder.config(name, value)
         self._spark = builder.getOrCreate()
-        self._spark.dataSource.register(TupleDataSource)
+        for source in (RepeatedDataSource, TupleDataSource):
+            self._spark.dataSource.register(source)
         self.figures: list[Figures] = []
 
     def stop(self) -> None:
@@ -276,6 +279,7 @@ class Session:
             self._beside_parquet(LOG, rows_of_log, f"{parquet}-log-{number}")
             self._drain("arrow, value alone", job.rows, frame.select("value"))
             self._drain("arrow, columns=__key", job.rows, self._topic(1, job.rows, columns="__key"))
+            self._drain("one batch repeated", job.rows, self._topic(1, job.rows, "pulsar-repeated"))
             self._drain("tuples", job.rows, self._topic(1, job.rows, "pulsar-tuples"))
             self._drain("arrow, 2 partitions", job.rows, self._topic(2, job.rows))
         for rows in job.growth:
@@ -328,9 +332,11 @@ def print_table(figures: list[Figures]) -> None:
             (f"{LOG}arrow", f"{LOG}parquet", 0.7),
             (f"{LOG}topic to parquet", f"{LOG}parquet to parquet", 0.7),
             ("arrow", "tuples", 1.7),
+            ("one batch repeated", "parquet", None),
         ):
             ratio = ratio_of(figures, cores, load, other)
-            print(f"{load} / {other}, {cores} cores: {ratio:.2f} (aim {aim})")
+            wanted = "" if aim is None else f" (aim {aim})"
+            print(f"{load} / {other}, {cores} cores: {ratio:.2f}{wanted}")
 
 
 def ratio_of(figures: list[Figures], cores: int, ours: str, other: str) -> float:

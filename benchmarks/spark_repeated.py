@@ -1,0 +1,48 @@
+"""The first batch of each piece over and over: what Spark takes of a source in Python at most.
+
+`format("pulsar-repeated")` plans as the connector does and hands Spark as many batches with the
+same columns, but reads no more than one: all that is left is the way into Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pulsar_py.spark.source import PiecePartition, PulsarBatchReader, PulsarDataSource
+from pulsar_py.spark.worker_socket import acknowledge_at_once
+
+
+class RepeatedReader(PulsarBatchReader):
+    """A batch for each entry, all of them the same."""
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """As many rows as one piece has, if its entries have one batch each."""
+        if not isinstance(partition, PiecePartition):
+            return
+        piece = partition.planned.piece
+        assert piece.start.ledger_id == piece.end.ledger_id, piece
+        with closing(self._task.read(partition.planned)) as batches:
+            batch = next(batches)
+        for _ in range(piece.end.entry_id - piece.start.entry_id):
+            yield batch
+        acknowledge_at_once()
+
+
+class RepeatedDataSource(PulsarDataSource):
+    """`pulsar-repeated`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is given."""
+        return "pulsar-repeated"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For `spark.read`."""
+        reader = super().reader(schema)
+        assert isinstance(reader, PulsarBatchReader)
+        return RepeatedReader(reader._task)  # noqa: SLF001 - the same, in another dress
