@@ -2,8 +2,8 @@
 
 Values are gathered from where they lie: one copy, made by Arrow, and a second one where several
 batches become one column. What all messages of a batch share is built once; ids differ in their
-batch index alone, so their ends are kept for each size of a batch. Other columns are built from
-messages, as for any rows.
+batch index alone, so they are one join of those. Other columns are built from messages, as for any
+rows.
 
 Source: spec sections 6 and 8.3.
 """
@@ -21,7 +21,14 @@ import pyarrow as pa
 from pulsar_py.client.message import Message, OwnMetadata
 from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.message_id import MessageId
-from pulsar_py.spark.columns import Array, Rows, id_ends, repeated
+from pulsar_py.common.varint import varint
+from pulsar_py.spark.columns import (
+    BATCH_INDEX_TAG,
+    BATCH_SIZE_TAG,
+    Array,
+    Rows,
+    repeated,
+)
 
 _KEPT_SIZES = 1000
 """Sizes of batches for which something is kept, a few bytes a message."""
@@ -117,13 +124,13 @@ def _values_of(batch: ReceivedBatch) -> Array:
 
 
 def _ids_of(batch: ReceivedBatch) -> Array:
-    entry = batch.entry
+    entry, size = batch.entry, batch.entry.batch_size
     shared = MessageId(*entry.key, partition_index=entry.partition_index).serialize()
-    data = shared.join(_ends_of(entry.batch_size))  # begins with what it joins
-    offsets = _offsets_of_ids(len(shared), entry.batch_size)
-    return pa.BinaryArray.from_buffers(
-        pa.binary(), entry.batch_size, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
+    end = BATCH_SIZE_TAG + varint(size)
+    data = b"".join((shared, (end + shared).join(_batch_indexes(size)), end))
+    offsets = _offsets_of_ids(len(shared) + len(end), size)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.BinaryArray.from_buffers(pa.binary(), size, buffers)
 
 
 @lru_cache(maxsize=_KEPT_SIZES)
@@ -133,12 +140,17 @@ def _odd(count: int) -> Array:
 
 
 @lru_cache(maxsize=_KEPT_SIZES)
-def _ends_of(batch_size: int) -> list[bytes]:
-    """How the ids of a batch's messages end, behind nothing."""
-    return [b"", *id_ends(range(batch_size), batch_size)]
+def _offsets_of_ids(others_size: int, batch_size: int) -> array[int]:
+    """Where ids begin and end whose other fields take so many bytes."""
+    sizes = [others_size + len(index) for index in _batch_indexes(batch_size)]
+    return array("i", accumulate(sizes, initial=0))
 
 
-@lru_cache(maxsize=_KEPT_SIZES)
-def _offsets_of_ids(shared_size: int, batch_size: int) -> array[int]:
-    ends = _ends_of(batch_size)[1:]
-    return array("i", accumulate((shared_size + len(end) for end in ends), initial=0))
+def _batch_indexes(batch_size: int) -> list[bytes]:
+    """Of the messages of a batch, as serialized ids have them."""
+    return _first_batch_indexes(1 << (batch_size - 1).bit_length())[:batch_size]
+
+
+@lru_cache(maxsize=32)  # powers of two: all of them are as much as the next one
+def _first_batch_indexes(count: int) -> list[bytes]:
+    return [BATCH_INDEX_TAG + varint(index) for index in range(count)]

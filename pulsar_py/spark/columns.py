@@ -102,7 +102,7 @@ class Rows:
                 continue
             run = self.messages[begin - count : begin]
             shared = MessageId(*entry.key, partition_index=entry.partition_index).serialize()
-            ends = id_ends([each.batch_index for each in run], entry.batch_size)
+            ends = _id_ends([each.batch_index for each in run], entry.batch_size)
             ids += [shared + end for end in ends]
         return binary_array(ids)
 
@@ -195,13 +195,15 @@ def _build_message_ids(rows: Rows) -> Array:
 _varint = lru_cache(maxsize=1 << 14)(varint)  # of batches' indexes and sizes, which repeat
 
 
-def id_ends(batch_indexes: Iterable[int], batch_size: int) -> list[bytes]:
-    """How serialized ids of messages of a batch end.
+BATCH_INDEX_TAG: Final = b"\x20"
+BATCH_SIZE_TAG: Final = b"\x30"
+"""Of fields 4 and 6 of MessageIdData, the last ones of a serialized id of a batch's message."""
 
-    The batch index and size are fields 4 and 6 of MessageIdData, and its last ones.
-    """
-    size = b"\x30" + _varint(batch_size)
-    return [b"\x20%b%b" % (_varint(index), size) for index in batch_indexes]
+
+def _id_ends(batch_indexes: Iterable[int], batch_size: int) -> list[bytes]:
+    """How serialized ids of messages of a batch end."""
+    size = BATCH_SIZE_TAG + _varint(batch_size)
+    return [b"%b%b%b" % (BATCH_INDEX_TAG, _varint(index), size) for index in batch_indexes]
 
 
 def repeated(one: Array, count: int) -> Array:

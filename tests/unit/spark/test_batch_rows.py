@@ -110,3 +110,14 @@ def test_batches_are_a_sequence_of_their_messages() -> None:
     assert [each.data() for each in whole[299:301]] == [PAYLOADS[299], PAYLOADS[0]]
     assert isinstance(rows_of(whole), BatchRows)
     assert not isinstance(rows_of(whole[:2]), BatchRows)
+
+
+@pytest.mark.parametrize("size", [32, 127, 128, 129, 512, 513, 16_385])
+def test_ids_are_right_whatever_the_size_of_a_batch(size: int) -> None:
+    payloads = [b"x"] * size
+    whole = WholeBatches([received_batch(payloads, [SingleMessageMetadata() for _ in payloads])])
+
+    ids = rows_of(whole).message_ids()
+
+    ids.validate(full=True)
+    assert ids.to_pylist() == [message.message_id().serialize() for message in whole]
