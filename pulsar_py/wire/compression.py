@@ -27,6 +27,10 @@ from pulsar_py.common.errors import PayloadError
 from pulsar_py.proto.PulsarApi_pb2 import CompressionType
 
 _ZSTD_LEVEL: Final = 3
+_MAX_LZ4_RATIO: Final = 255
+"""A byte of an LZ4 block stands for so many at most."""
+_MAX_SNAPPY_RATIO: Final = 22
+"""A copy of 64 bytes takes three."""
 _LARGE_BYTES: Final = 64 * 1024
 """What is smaller costs less as bytes, all told: slices of those are cheaper than of a view."""
 
@@ -86,6 +90,7 @@ def _inflate(
         case CompressionType.LZ4:
             import cramjam  # noqa: PLC0415 - loaded when first used
 
+            _check_possible(data, uncompressed_size, _MAX_LZ4_RATIO)
             return _inflate_into(cramjam.lz4.decompress_block_into, data, uncompressed_size)
         case CompressionType.ZLIB:
             return zlib.decompressobj().decompress(data, uncompressed_size + 1)
@@ -97,9 +102,19 @@ def _inflate(
             size = int(cramjam.snappy.decompress_raw_len(data))
             if size != uncompressed_size:
                 raise _wrong_size(size, uncompressed_size)
+            _check_possible(data, uncompressed_size, _MAX_SNAPPY_RATIO)
             return _inflate_into(cramjam.snappy.decompress_raw_into, data, uncompressed_size)
         case _:
             raise PayloadError(f"no compression of number {compression}")
+
+
+def _check_possible(data: EntryBytes, uncompressed_size: int, max_ratio: int) -> None:
+    """Memory is taken for what can be, not for whatever somebody claims."""
+    if uncompressed_size > max_ratio * len(data):
+        raise PayloadError(
+            f"payload of {len(data)} bytes can't inflate to {uncompressed_size}, as its metadata "
+            f"says, but to {max_ratio * len(data)} at most"
+        )
 
 
 def _inflate_into(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 
 import lz4.block
 import pytest
@@ -90,3 +91,23 @@ def test_codecs_are_loaded_when_needed() -> None:
     )
 
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("codec", [CompressionType.LZ4, CompressionType.SNAPPY])
+def test_no_memory_is_taken_for_what_can_not_be(codec: CompressionType.ValueType) -> None:
+    claimed = 3 << 30
+    header = b"\x80\x80\x80\x80\x0c"  # 3 GiB, as Snappy begins
+    tracemalloc.start()
+    try:
+        with pytest.raises(PayloadError, match=f"11 bytes can't inflate to {claimed}"):
+            decompress(codec, header + b"abcdef", claimed)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=CompressionType.Name)
+def test_what_can_not_be_compressed_better_is_possible(codec: CompressionType.ValueType) -> None:
+    data = bytes(1 << 20)
+
+    assert decompress(codec, compress(codec, data), len(data)) == data
