@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pulsar_py.spark.source import PiecePartition, PulsarBatchReader, PulsarDataSource
-from pulsar_py.spark.worker_socket import acknowledge_at_once
+from pulsar_py.spark.worker_process import acknowledge_at_once
 
 
 class RepeatedReader(PulsarBatchReader):

@@ -23,7 +23,7 @@ from pulsar_py.spark.read_ahead import ReadAhead
 from pulsar_py.spark.rows import RowBuilder, ValueColumns
 from pulsar_py.spark.runtime import Runtime, runtime
 from pulsar_py.spark.segments import BrokerEntrySource, Run, run_bytes
-from pulsar_py.spark.worker_socket import acknowledge_at_once
+from pulsar_py.spark.worker_process import acknowledge_at_once, spare_the_collector
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class ReadTask:
             SchemaSerializationError: A message can't be decoded, and that is an error.
             ServiceError, ClientError: The topic can't be read, or entries are missing.
         """
+        spare_the_collector()
         builder = RowBuilder(
             self.names,
             self.values,

@@ -13,7 +13,6 @@ Source: spec sections 5.2 and 6.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -141,15 +140,6 @@ class Runtime:
     process_id: int
 
 
-def _spare_the_collector() -> None:
-    """Leave what is loaded so far, mostly modules, out of the search for cycles from now on.
-
-    That search was a twelfth of a worker's CPU while it read.
-    """
-    gc.collect()
-    gc.freeze()
-
-
 class _Holder:
     """The process's runtime. One a process is what Spark's reuse of workers asks for."""
 
@@ -160,7 +150,6 @@ class _Holder:
     def get(self) -> Runtime:
         with self._lock:
             if self._runtime is None or self._runtime.process_id != os.getpid():
-                _spare_the_collector()
                 clients = ClientCache(SystemClock(), make_client)
                 self._runtime = Runtime(LoopThread(), clients, os.getpid())
             return self._runtime

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from pulsar_py.spark.worker_socket import acknowledge_at_once
+from pulsar_py.spark import worker_process
+from pulsar_py.spark.worker_process import acknowledge_at_once, spare_the_collector
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux has it")
 
@@ -49,3 +52,29 @@ def test_what_else_a_process_has_open_stays_as_it_is(connection: socket.socket) 
         assert theirs.recv(5) == b"still"
         pipe.write("open")
         connection.send(b"too")
+
+
+def test_no_socket_becomes_another_where_there_is_a_default_timeout(
+    connection: socket.socket,
+) -> None:
+    socket.setdefaulttimeout(5)
+    try:
+        acknowledge_at_once()
+        assert os.get_blocking(connection.fileno())
+    finally:
+        socket.setdefaulttimeout(None)
+
+
+def test_that_nothing_can_be_listed_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_process, "_DESCRIPTORS", Path("/nowhere/at/all"))
+
+    acknowledge_at_once()
+
+
+def test_what_is_loaded_is_left_out_of_the_search_for_cycles_once() -> None:
+    before = gc.get_freeze_count()
+    try:
+        spare_the_collector.__wrapped__()
+        assert gc.get_freeze_count() > before
+    finally:
+        gc.unfreeze()

@@ -1,4 +1,4 @@
-"""Spark's connection to this process: what begins the next task need not wait 40 ms (edge).
+"""What makes Spark's Python worker, a process that serves many tasks, quicker at them (edge).
 
 Spark sends the beginning of a task in two writes. Nagle's algorithm keeps the second one back until
 the first is acknowledged, and as long as a connection looks like a dialogue the system waits 40 ms
@@ -6,13 +6,18 @@ with that, in case there is an answer to send it with. A worker that has just se
 received nothing says here that it is none. Measured: from the end of one task to the beginning of
 the next 18 ms instead of 60.
 
+The search for cycles went through all modules of Spark, Arrow and ours again and again: a twelfth
+of a worker's CPU while it read.
+
 Source: tcp(7), TCP_QUICKACK; spec section 5.
 """
 
 from __future__ import annotations
 
+import gc
 import socket
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -25,14 +30,16 @@ def acknowledge_at_once() -> None:
     """Have what this process's TCP connections receive next acknowledged without delay.
 
     Those of others, too, for Spark hands nobody its own; they lose nothing by it. It holds until
-    something is sent soon after something was received.
+    something is sent soon after something was received. Never fails.
     """
-    if _QUICK_ACK is None or not _DESCRIPTORS.exists():
+    # Python makes any socket non-blocking that it touches where there is a default timeout.
+    if _QUICK_ACK is None or socket.getdefaulttimeout() is not None:
         return
-    for path in _DESCRIPTORS.iterdir():
-        with suppress(OSError):  # closed meanwhile, or not TCP
-            if path.is_socket():
-                _set_quick_ack(int(path.name), _QUICK_ACK)
+    with suppress(OSError):  # no such directory, or no descriptor left to read it
+        for path in _DESCRIPTORS.iterdir():
+            with suppress(OSError):  # closed meanwhile, or not TCP
+                if path.is_socket():
+                    _set_quick_ack(int(path.name), _QUICK_ACK)
 
 
 def _set_quick_ack(descriptor: int, option: int) -> None:
@@ -41,3 +48,13 @@ def _set_quick_ack(descriptor: int, option: int) -> None:
         borrowed.setsockopt(socket.IPPROTO_TCP, option, 1)
     finally:
         borrowed.detach()
+
+
+@cache
+def spare_the_collector() -> None:
+    """Leave what is loaded by now out of the search for cycles, once a process.
+
+    For workers alone: what is alive now, and a cycle that nobody uses later, stays in memory.
+    """
+    gc.collect()
+    gc.freeze()
