@@ -220,6 +220,8 @@ class _LocalReadFile(ReadFile):
         size = _read_what_is_cached(self._descriptor, offset, memory)
         if size < len(memory):
             size += await self._disk.run(_read_into, self._descriptor, offset + size, memory[size:])
+        else:
+            await asyncio.sleep(0)  # who reads on and on lets others have their turn
         return size
 
     async def next_data(self, offset: int) -> tuple[int, int] | None:
@@ -295,7 +297,7 @@ def _read_what_is_cached(descriptor: int, offset: int, memory: memoryview) -> in
         return 0
     try:
         return os.preadv(descriptor, [memory], offset, _NO_WAIT)
-    except OSError:  # Nothing is there, or the file system can't tell: who waits finds out.
+    except (OSError, OverflowError):  # Nothing is there, or more is wrong: who waits finds out.
         return 0
 
 

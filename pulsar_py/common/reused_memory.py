@@ -35,6 +35,8 @@ class ReusedMemory:
     def take(self, size: int) -> memoryview:
         """So many bytes that nobody else has, with anything in them."""
         # Hot path: batch read in `make bench-spark`.
+        if not size:
+            return memoryview(bytearray())
         small: bytearray | None = None
         for buffer in self._kept:
             if _is_free(buffer):

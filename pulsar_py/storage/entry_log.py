@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disk import AppendFile, Disk, ReadFile, read_fully, read_fully_into
+from pulsar_py.common.reused_memory import ReusedMemory
 from pulsar_py.storage.entry_log_format import (
     LOG_HEADER_BYTES,
     check_log_version,
@@ -119,10 +120,13 @@ class EntryLogReaders:
         self.read_bytes += len(data)
         return data
 
-    async def read_into(self, log_id: int, offset: int, memory: memoryview) -> memoryview:
-        """As `read`, into memory; gives the part of it that was filled."""
+    async def read_lent(
+        self, log_id: int, offset: int, length: int, memory: ReusedMemory
+    ) -> memoryview:
+        """As `read`, a view of such memory that can't be written to."""
         async with self._use(log_id) as file:
-            data = await read_fully_into(file, offset, memory)
+            size_bytes = max(min(length, file.size_bytes - offset), 0)
+            data = await read_fully_into(file, offset, memory.take(size_bytes))
         self.read_bytes += len(data)
         return data
 

@@ -189,8 +189,7 @@ class RunReader:
         first, size_bytes = runs[0][1], _size_bytes(runs)
         if size_bytes < LENT_BYTES * sum(location.count for _, location in runs):
             return await self._readers.read(first.log_id, first.offset, size_bytes)
-        memory = self._memory.take(size_bytes)
-        return await self._readers.read_into(first.log_id, first.offset, memory)
+        return await self._readers.read_lent(first.log_id, first.offset, size_bytes, self._memory)
 
     def _decode(
         self, ledger_id: int, runs: list[FoundRun], data: EntryBytes

@@ -269,3 +269,35 @@ async def test_the_rest_is_read_in_a_thread(
     assert all(name.startswith("pulsar-disk") for name in threads)
     for each in (file, disk):
         await each.close()
+
+
+async def test_a_place_beyond_all_bounds_is_an_error_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x")
+    disk = LocalDisk(tmp_path)
+    file = await disk.open_read("f")
+
+    with pytest.raises(StorageError, match="beyond what the system can count"):
+        await file.read_into(1 << 63, memoryview(bytearray(5)))
+    for each in (file, disk):
+        await each.close()
+
+
+async def test_whoever_reads_on_and_on_lets_others_have_their_turn(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(bytes(1000))
+    disk = LocalDisk(tmp_path)
+    file = await disk.open_read("f")
+    memory = memoryview(bytearray(1000))
+    turns: list[int] = []
+
+    async def count() -> None:
+        for turn in range(50):
+            turns.append(turn)
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(count())
+        for _ in range(50):
+            await file.read_into(0, memory)
+        assert len(turns) >= 49
+    for each in (file, disk):
+        await each.close()

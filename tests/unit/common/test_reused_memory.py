@@ -42,3 +42,10 @@ def test_one_that_fits_is_found_among_those_in_use_and_those_too_small() -> None
     del fitting, pieces[0]
 
     assert bytes(buffers.take(900_000)[:3]) == b"it!"
+
+
+def test_nothing_can_be_taken_too() -> None:
+    buffers = ReusedMemory(LIMIT_BYTES)
+
+    assert len(buffers.take(0)) == 0
+    assert len(buffers.take(5)) == 5

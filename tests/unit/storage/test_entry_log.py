@@ -8,6 +8,7 @@ import pytest
 from pulsar_py.common.disk import ReadFile
 from pulsar_py.common.errors import FormatVersionError, StorageError
 from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.reused_memory import ReusedMemory
 from pulsar_py.storage.entry_log import (
     EntryLogReaders,
     EntryLogWriter,
@@ -144,16 +145,14 @@ async def test_a_short_read_into_memory_is_none_either() -> None:
     disk.shorten = lambda path, length: length - 1
 
     with pytest.raises(StorageError, match="entries/0000000001: offset 8: 9 of 10 bytes read"):
-        await EntryLogReaders(disk, 2).read_into(1, 8, memoryview(bytearray(10)))
+        await EntryLogReaders(disk, 2).read_lent(1, 8, 10, ReusedMemory(0))
 
 
 async def test_what_was_read_into_memory_can_not_be_changed() -> None:
     disk = await disk_with_log()
     readers = EntryLogReaders(disk, 2)
-    memory = memoryview(bytearray(10_000))
-
-    data = await readers.read_into(1, 0, memory)
-
-    assert data == await readers.read(1, 0, len(memory))
-    assert data.readonly
-    assert data.obj is memory.obj
+    size = (await disk.open_read("entries/0000000001")).size_bytes
+    for offset, length in ((0, size), (5, 3), (0, 1 << 62), (size + 1, 10)):
+        data = await readers.read_lent(1, offset, length, ReusedMemory(0))
+        assert data == await readers.read(1, offset, length)
+        assert data.readonly
