@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.datasource import InputPartition
 
-from pulsar_py.spark.source import PiecePartition, PulsarBatchReader, PulsarDataSource
+from benchmarks.spark_other_reader import OtherReader
+from pulsar_py.spark.source import PiecePartition, PulsarBatchReader
 from pulsar_py.spark.worker_process import acknowledge_at_once
 
 
@@ -33,16 +33,12 @@ class RepeatedReader(PulsarBatchReader):
         acknowledge_at_once()
 
 
-class RepeatedDataSource(PulsarDataSource):
+class RepeatedDataSource(OtherReader):
     """`pulsar-repeated`."""
+
+    piece_reader = RepeatedReader
 
     @classmethod
     def name(cls) -> str:
         """What `format` is given."""
         return "pulsar-repeated"
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """For `spark.read`."""
-        reader = super().reader(schema)
-        assert isinstance(reader, PulsarBatchReader)
-        return RepeatedReader(reader._task)  # noqa: SLF001 - the same, in another dress

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.datasource import InputPartition
 
-from pulsar_py.spark.options import ReadOptions
+from benchmarks.spark_other_reader import OtherReader
 from pulsar_py.spark.reading import ReadTask, read_runs
-from pulsar_py.spark.source import PiecePartition, PulsarBatchReader, PulsarDataSource
+from pulsar_py.spark.source import PiecePartition, PulsarBatchReader
 
 Row = tuple[Any, ...]  # Any: as Spark's types
 
@@ -42,17 +41,12 @@ class TupleReader(PulsarBatchReader):
                 )
 
 
-class TupleDataSource(PulsarDataSource):
+class TupleDataSource(OtherReader):
     """`pulsar-tuples`; reads whole rows only."""
+
+    piece_reader = TupleReader
 
     @classmethod
     def name(cls) -> str:
         """What `format` is given."""
         return "pulsar-tuples"
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """For `spark.read`."""
-        reader = super().reader(schema)
-        assert isinstance(reader, PulsarBatchReader)
-        assert ReadOptions.parse(self.options, is_streaming=False)
-        return TupleReader(reader._task)  # noqa: SLF001 - the same, in another dress
