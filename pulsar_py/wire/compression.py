@@ -90,8 +90,9 @@ def _inflate(
         case CompressionType.LZ4:
             import cramjam  # noqa: PLC0415 - loaded when first used
 
-            _check_possible(data, uncompressed_size, _MAX_LZ4_RATIO)
-            return _inflate_into(cramjam.lz4.decompress_block_into, data, uncompressed_size)
+            return _inflate_into(
+                cramjam.lz4.decompress_block_into, data, uncompressed_size, _MAX_LZ4_RATIO
+            )
         case CompressionType.ZLIB:
             return zlib.decompressobj().decompress(data, uncompressed_size + 1)
         case CompressionType.ZSTD:
@@ -102,25 +103,26 @@ def _inflate(
             size = int(cramjam.snappy.decompress_raw_len(data))
             if size != uncompressed_size:
                 raise _wrong_size(size, uncompressed_size)
-            _check_possible(data, uncompressed_size, _MAX_SNAPPY_RATIO)
-            return _inflate_into(cramjam.snappy.decompress_raw_into, data, uncompressed_size)
+            return _inflate_into(
+                cramjam.snappy.decompress_raw_into, data, uncompressed_size, _MAX_SNAPPY_RATIO
+            )
         case _:
             raise PayloadError(f"no compression of number {compression}")
 
 
-def _check_possible(data: EntryBytes, uncompressed_size: int, max_ratio: int) -> None:
+def _inflate_into(
+    inflate: Callable[[EntryBytes, Buffer], int],
+    data: EntryBytes,
+    uncompressed_size: int,
+    max_ratio: int,
+) -> EntryBytes:
     """Memory is taken for what can be, not for whatever somebody claims."""
+    # Hot path: batch read in `make bench-spark`, rows of a log.
     if uncompressed_size > max_ratio * len(data):
         raise PayloadError(
             f"payload of {len(data)} bytes can't inflate to {uncompressed_size}, as its metadata "
             f"says, but to {max_ratio * len(data)} at most"
         )
-
-
-def _inflate_into(
-    inflate: Callable[[EntryBytes, Buffer], int], data: EntryBytes, uncompressed_size: int
-) -> EntryBytes:
-    # Hot path: batch read in `make bench-spark`, rows of a log.
     result = bytearray(uncompressed_size)
     size = inflate(data, result)
     if size != uncompressed_size:
