@@ -140,11 +140,9 @@ class ParsedEntry:
         return bytes(self.data[self.payload_start :])
 
     @property
-    def payload_view(self) -> EntryBytes:
-        """The payload as it came, where it lies if it is large."""
-        data = self.data
-        whole = data if len(data) < _CHEAP_TO_COPY else memoryview(data)
-        return whole[self.payload_start :]
+    def payload_view(self) -> memoryview:
+        """The payload as it came, where it lies."""
+        return memoryview(self.data)[self.payload_start :]
 
 
 def parse(

@@ -113,14 +113,16 @@ class PackedEntries(Sequence[EntryBytes]):
     def _cut(self) -> Sequence[EntryBytes]:
         # Hot path: benchmarks/micro_storage.py, catch-up.
         data, size, at = self._data, self._size, self._at
-        if 0 <= size < LENT_BYTES:
+        if size >= LENT_BYTES:
+            view = memoryview(data)
+            return [
+                view[begin : begin + size] for begin in range(at, at + size * self._count, size)
+            ]
+        if size >= 0:
             # One call cuts all of them; measured: 0.05 against 0.09 µs an entry.
             return list(_cutter(size, self._count).unpack_from(data, at))
-        if size >= 0:
-            ends: Sequence[int] = range(0, size * self._count + 1, size)
-        else:
-            ends = self._ends[self._first : self._first + self._count + 1]
-        if size < 0 and isinstance(data, bytes):
+        ends = self._ends[self._first : self._first + self._count + 1]
+        if isinstance(data, bytes):
             return [data[at + begin : at + end] for begin, end in pairwise(ends)]
         view = memoryview(data)
         return [

@@ -33,7 +33,7 @@ class ReadAhead:
     def keep_at_least(self, run: EntryRun, count: int) -> None:
         """Replace what is here; without room in the budget, keep only the first `count`."""
         self.clear()
-        # Bytes of its own: slices of a stretch would keep all of it, and nobody would count that.
+        # Bytes of its own, save for what is lent: a slice of a stretch keeps all of it, uncounted.
         run = EntryRun(run.ledger_id, run.first_entry_id, list(run.datas))
         sizes = list(map(len, run.datas))
         size = _kept_bytes(run.datas) + len(sizes) * ENTRY_OVERHEAD_BYTES

@@ -285,15 +285,15 @@ class PlainShape:
         end = self.end
         if end and len(entries) > 1:
             if isinstance(entries, PackedEntries):
-                heads = entries.heads(end)
+                heads: Sequence[EntryBytes] = entries.heads(end)
             else:
-                heads = [bytes(data[:end]) for data in entries]
+                heads = [data[:end] for data in entries]
             places = range(0, len(heads), _TOGETHER_COUNT)
             if all(self._have_shape(heads[place : place + _TOGETHER_COUNT]) for place in places):
                 return True
         return all(map(self.is_plain, entries))
 
-    def _have_shape(self, heads: list[bytes]) -> bool:
+    def _have_shape(self, heads: Sequence[EntryBytes]) -> bool:
         joined, count = b"".join(heads), len(heads)
         if len(joined) != count * self.end:
             return False
