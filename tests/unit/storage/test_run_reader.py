@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 from operator import itemgetter
 
@@ -85,38 +86,34 @@ class Logs:
         cls, ledgers: int = 1, settings: BookieSettings = SETTINGS, *, by_turns: bool = False
     ) -> Logs:
         logs = cls(settings)
-        for directory in ("entries", "index"):
-            await logs.disk.make_directory(directory)
-        writer = await EntryLogWriter.create(logs.disk, 1)
-        items = []
         firsts = range(0, RUN_ENTRIES * RUNS, RUN_ENTRIES)
         runs = [(ledger_id, first) for ledger_id in range(1, ledgers + 1) for first in firsts]
-        for ledger_id, first in sorted(runs, key=itemgetter(1)) if by_turns else runs:
-            entries = [entry(entry_id) for entry_id in range(first, first + RUN_ENTRIES)]
-            location = writer.add(encode_run(ledger_id, first, entries), RUN_ENTRIES)
-            items.append((run_key(ledger_id, first), location.encode()))
-        await writer.sync()
-        await writer.close()
-        await write_table(logs.disk, 1, sorted(items))
-        logs._index.tables.append(await IndexTable.open(logs.disk, 1, logs._index.cache))
+        await logs._fill(
+            (ledger_id, first, [entry(each) for each in range(first, first + RUN_ENTRIES)])
+            for ledger_id, first in (sorted(runs, key=itemgetter(1)) if by_turns else runs)
+        )
         return logs
 
     @classmethod
     async def of_large(cls, size: int, count: int, settings: BookieSettings) -> Logs:
         """A ledger of runs of one large entry each."""
         logs = cls(settings)
+        await logs._fill((1, entry_id, [large(entry_id, size)]) for entry_id in range(count))
+        return logs
+
+    async def _fill(self, runs: Iterable[tuple[int, int, list[bytes]]]) -> None:
+        """Write runs, by ledger and first entry id, and their index."""
         for directory in ("entries", "index"):
-            await logs.disk.make_directory(directory)
-        writer = await EntryLogWriter.create(logs.disk, 1)
+            await self.disk.make_directory(directory)
+        writer = await EntryLogWriter.create(self.disk, 1)
         items = []
-        for entry_id in range(count):
-            location = writer.add(encode_run(1, entry_id, [large(entry_id, size)]), 1)
-            items.append((run_key(1, entry_id), location.encode()))
+        for ledger_id, first, entries in runs:
+            location = writer.add(encode_run(ledger_id, first, entries), len(entries))
+            items.append((run_key(ledger_id, first), location.encode()))
         await writer.sync()
         await writer.close()
-        await write_table(logs.disk, 1, items)
-        logs._index.tables.append(await IndexTable.open(logs.disk, 1, logs._index.cache))
-        return logs
+        await write_table(self.disk, 1, sorted(items))
+        self._index.tables.append(await IndexTable.open(self.disk, 1, self._index.cache))
 
     async def read(self, entry_id: int, ledger_id: int = 1) -> bool:
         """Read one entry as a handle does; whether it was in memory."""
