@@ -22,13 +22,7 @@ from pulsar_py.client.message import Message, OwnMetadata
 from pulsar_py.client.received_batch import ReceivedBatch
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.varint import varint
-from pulsar_py.spark.columns import (
-    BATCH_INDEX_TAG,
-    BATCH_SIZE_TAG,
-    Array,
-    Rows,
-    repeated,
-)
+from pulsar_py.spark.columns import BATCH_INDEX_TAG, BATCH_SIZE_TAG, Array, Rows, repeated
 
 _KEPT_SIZES = 1000
 """Sizes of batches for which something is kept, a few bytes a message."""

@@ -4,9 +4,8 @@
                     |
                     +-- a large frame has begun --> its own buffer <-- socket, until it is whole
 
-A new object of a megabyte costs more than what is done with it: the system maps its pages one by
-one, each when it is first written (measured: 0.4 us a KB, and 0.03 us where the pages are there).
-So a large frame is received where it stays, in memory of `ReusedMemory`, and handed out as a view.
+A large frame is received where it stays, in memory of `ReusedMemory`, which says why, and handed
+out as a view.
 
 What always holds: any cut of a stream gives the frames that `FrameDecoder` gives; at most one frame
 is held; a frame that is too long is refused as soon as its size is there. Pure.
