@@ -14,7 +14,6 @@ from pyspark.sql.datasource import InputPartition
 
 from benchmarks.spark_other_reader import OtherReader
 from pulsar_py.spark.source import PiecePartition, PulsarBatchReader
-from pulsar_py.spark.worker_process import acknowledge_at_once
 
 
 class RepeatedReader(PulsarBatchReader):
@@ -30,7 +29,6 @@ class RepeatedReader(PulsarBatchReader):
             batch = next(batches)
         for _ in range(piece.end.entry_id - piece.start.entry_id):
             yield batch
-        acknowledge_at_once()
 
 
 class RepeatedDataSource(OtherReader):

@@ -23,7 +23,7 @@ from pulsar_py.spark.read_ahead import ReadAhead
 from pulsar_py.spark.rows import RowBuilder, ValueColumns
 from pulsar_py.spark.runtime import Runtime, runtime
 from pulsar_py.spark.segments import BrokerEntrySource, Run, run_bytes
-from pulsar_py.spark.worker_process import acknowledge_at_once, spare_the_collector
+from pulsar_py.spark.worker_process import spare_the_collector
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,6 @@ class ReadTask:
                     # Spark copies each batch; what Arrow's pool keeps of large ones adds up.
                     pa.default_memory_pool().release_unused()
         yield from builder.finish()
-        acknowledge_at_once()
         if builder.dropped_count:
             logger.warning(
                 "messages could not be decoded",

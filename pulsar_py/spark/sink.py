@@ -53,6 +53,7 @@ from pulsar_py.spark.sink_rows import (
 )
 from pulsar_py.spark.topic_writer import RowCounts, TopicWriter
 from pulsar_py.spark.value_encoder import value_encoder
+from pulsar_py.spark.worker_process import SentToWorkers
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ def make_stream_writer(
     return PulsarStreamWriter(make_plan(options, schema))
 
 
-class PulsarBatchWriter(DataSourceArrowWriter):
+class PulsarBatchWriter(SentToWorkers, DataSourceArrowWriter):
     """Writes the rows of a batch job."""
 
     def __init__(self, plan: WritePlan) -> None:
@@ -129,7 +130,7 @@ class PulsarBatchWriter(DataSourceArrowWriter):
         _log_counts("batch failed", messages, {})
 
 
-class PulsarStreamWriter(DataSourceStreamArrowWriter):
+class PulsarStreamWriter(SentToWorkers, DataSourceStreamArrowWriter):
     """Writes the rows of one micro-batch."""
 
     def __init__(self, plan: WritePlan) -> None:

@@ -45,6 +45,7 @@ from pulsar_py.spark.rows import UNDECODABLE_COLUMN, ValueColumns
 from pulsar_py.spark.runtime import runtime
 from pulsar_py.spark.schemas import check_projection, value_columns
 from pulsar_py.spark.spark_types import ddl_of
+from pulsar_py.spark.worker_process import SentToWorkers
 
 _PUSHDOWN_MODULE: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 """Loaded in the planner that asks for push-down, and nowhere else."""
@@ -141,7 +142,7 @@ class PiecePartition(InputPartition):
         self.planned = planned
 
 
-class PulsarBatchReader(DataSourceReader):
+class PulsarBatchReader(SentToWorkers, DataSourceReader):
     """Reads topics from a start to an end that are fixed when the query is planned."""
 
     def __init__(self, task: ReadTask) -> None:
@@ -183,7 +184,7 @@ class PrunedBatchReader(PulsarBatchReader):
         return filters
 
 
-class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class PulsarStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads topics as they grow. Lives in one process of the driver as long as its query."""
 
     def __init__(self, task: ReadTask) -> None:

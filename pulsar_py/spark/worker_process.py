@@ -2,9 +2,9 @@
 
 Spark sends the beginning of a task in two writes. Nagle's algorithm keeps the second one back until
 the first is acknowledged, and as long as a connection looks like a dialogue the system waits 40 ms
-with that, in case there is an answer to send it with. A worker that has just sent megabytes and
-received nothing says here that it is none. Measured: from the end of one task to the beginning of
-the next 18 ms instead of 60.
+with that, in case there is an answer to send it with. What a task is given of ours is in the first
+piece, and has it acknowledged as soon as it is unpickled. Measured: from there to the first row 2
+to 4 ms instead of 41, in reads, writes and micro-batches.
 
 The search for cycles went through all modules of Spark, Arrow and ours again and again: a twelfth
 of a worker's CPU while it read.
@@ -19,7 +19,7 @@ import socket
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 _QUICK_ACK: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
 """Only Linux has it."""
@@ -29,8 +29,9 @@ _DESCRIPTORS: Final = Path("/proc/self/fd")
 def acknowledge_at_once() -> None:
     """Have what this process's TCP connections receive next acknowledged without delay.
 
-    Those of others, too, for Spark hands nobody its own; they lose nothing by it. It holds until
-    something is sent soon after something was received. Never fails.
+    So is what waits to be acknowledged. Those of others, too, for Spark hands nobody its own; they
+    lose nothing by it. It holds until something is sent soon after something was received. Never
+    fails.
     """
     # Python makes any socket non-blocking that it touches where there is a default timeout.
     if _QUICK_ACK is None or socket.getdefaulttimeout() is not None:
@@ -48,6 +49,15 @@ def _set_quick_ack(descriptor: int, option: int) -> None:
         borrowed.setsockopt(socket.IPPROTO_TCP, option, 1)
     finally:
         borrowed.detach()
+
+
+class SentToWorkers:
+    """What Spark pickles into the first piece of a task, which is acknowledged with its arrival."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:  # Any: as pickle has it
+        """Be what was pickled."""
+        self.__dict__.update(state)
+        acknowledge_at_once()
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.spark import worker_process
-from pulsar_py.spark.worker_process import acknowledge_at_once, spare_the_collector
+from pulsar_py.spark.sink import PulsarBatchWriter, PulsarStreamWriter
+from pulsar_py.spark.source import PulsarBatchReader, PulsarStreamReader
+from pulsar_py.spark.worker_process import (
+    SentToWorkers,
+    acknowledge_at_once,
+    spare_the_collector,
+)
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux has it")
 
@@ -40,6 +47,24 @@ def test_a_connection_that_looked_like_a_dialogue_no_longer_does(
     acknowledge_at_once()
 
     assert acknowledges_at_once(connection)
+
+
+@pytest.mark.parametrize(
+    "kind", [PulsarBatchReader, PulsarStreamReader, PulsarBatchWriter, PulsarStreamWriter]
+)
+def test_what_tasks_are_given_has_its_arrival_acknowledged(
+    kind: type[SentToWorkers], connection: socket.socket
+) -> None:
+    sent = kind.__new__(kind)
+    sent.__dict__.update(_task="a task", _stream=None)
+    pickled = pickle.dumps(sent)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+
+    arrived = pickle.loads(pickled)
+
+    assert acknowledges_at_once(connection)
+    assert type(arrived) is kind
+    assert vars(arrived) == vars(sent)
 
 
 def test_what_else_a_process_has_open_stays_as_it_is(connection: socket.socket) -> None:
