@@ -1,7 +1,13 @@
 """Delta Lake tables by the `deltalake` package: no jars, commits with app transactions (edge).
 
 Spark writes the Parquet files; one Delta commit adds them and sets the transaction (application,
-batch number). A batch that was committed is found by `transaction_version` and left out.
+batch number). A batch that was committed is found by `transaction_version` and left out; one that
+another writer commits at the same time is refused by the package, and then found.
+
+What the package does not refuse are two merges of the same files, after which each row is there
+twice, and an overwrite that begins before a merge ends, after which the merged rows are there. Both
+are done under one lock. It binds us alone: where another engine optimizes the table, pipelines need
+`is_compacted=False`.
 
 Source: the Delta transaction protocol, "Transaction Identifiers"; spec section 7.
 """
@@ -10,17 +16,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.attempts import exclusively
 from pulsar_py.pipeline.tables import (
     Commit,
     CompactionResult,
     Schema,
+    TableConflictError,
     TableFile,
     TableSchemaError,
+    Transaction,
     merged_schema,
     partition_values,
     widened_columns,
@@ -29,8 +39,13 @@ from pulsar_py.pipeline.tables import (
 try:
     import deltalake
     from deltalake import transaction as actions
+    from deltalake.exceptions import CommitFailedError
 except ImportError as error:
     raise ConfigurationError("delta tables need: pip install 'pulsar_py[spark,lake]'") from error
+
+_ATTEMPTS: Final = 20
+_REMOVING: Final = "removing"
+"""The lock of those who take files out of a table."""
 
 
 class DeltaLakeTable:
@@ -66,22 +81,52 @@ class DeltaLakeTable:
             for each in rows
         ]
 
-    def commit(self, commit: Commit) -> None:
+    def unlogged(self, paths: Sequence[str]) -> Sequence[str]:
+        """Those of some files that no version of the table has, however old."""
+        counted = {each.path for each in self.files()}
+        log = [each.read_text() for each in (self.path / "_delta_log").glob("*.json")]
+        return [
+            each
+            for each in paths
+            if each not in counted and not any(Path(each).name in text for text in log)
+        ]
+
+    def commit(self, commit: Commit) -> bool:
         """Make files part of the table; new columns are added first.
+
+        Returns:
+            False if the log has that batch already: then nothing has changed.
 
         Raises:
             TableSchemaError: The rows do not fit, or a column would have to become wider, which
                 Delta tables can't.
+            TableConflictError: Other writers were faster all the time.
         """
+        is_alone = exclusively(self.path, _REMOVING, waits=True)
+        with is_alone if commit.is_overwrite else nullcontext():
+            for _ in range(_ATTEMPTS):
+                try:
+                    return self._commit(commit)
+                except CommitFailedError as error:
+                    failure = error
+        raise TableConflictError(
+            f"{self.path}: other writers were faster {_ATTEMPTS} times: {failure}"
+        ) from failure
+
+    def _commit(self, commit: Commit) -> bool:
         table = self._table()
         if table is None:
-            schema = merged_schema(None, commit.schema)
-            table = deltalake.DeltaTable.create(
-                self.path, _delta_schema(schema), partition_by=list(commit.partition_by)
+            columns = _delta_schema(merged_schema(None, commit.schema))
+            deltalake.DeltaTable.create(
+                self.path, columns, mode="ignore", partition_by=list(commit.partition_by)
             )
-        elif not commit.is_overwrite:
+            table = deltalake.DeltaTable(self.path)
+        if not commit.is_overwrite:
             _add_columns(table, commit.schema)
             table = deltalake.DeltaTable(self.path)
+        # Asked of what the commit begins with: one that comes in between makes it fail.
+        if _has_batch(table, commit.transaction):
+            return False
         mode = "overwrite" if commit.is_overwrite else "append"
         schema = commit.schema if commit.is_overwrite else json.loads(table.schema().to_json())
         properties = deltalake.CommitProperties(
@@ -98,14 +143,31 @@ class DeltaLakeTable:
             list(commit.partition_by) or None,
             commit_properties=properties,
         )
+        return True
 
     def compact(self, target_bytes: int) -> CompactionResult:
-        """Make small files into few of about that size; `vacuum` deletes the small ones later."""
-        table = self._table()
-        if table is None:
+        """Make small files into few of about that size; `vacuum` deletes the small ones later.
+
+        While another process does so, or overwrites, the table stays as it is.
+        """
+        if self._table() is None:
             return CompactionResult(0, 0)
-        metrics = table.optimize.compact(target_size=target_bytes)
+        with exclusively(self.path, _REMOVING, waits=False) as is_mine:
+            if not is_mine:
+                return CompactionResult(0, 0)
+            try:
+                table = deltalake.DeltaTable(self.path)
+                metrics = table.optimize.compact(target_size=target_bytes)
+            except CommitFailedError:
+                return CompactionResult(0, 0)
         return CompactionResult(metrics["numFilesRemoved"], metrics["numFilesAdded"])
+
+
+def _has_batch(table: deltalake.DeltaTable, transaction: Transaction | None) -> bool:
+    if transaction is None:
+        return False
+    last = table.transaction_version(transaction.application)
+    return last is not None and last >= transaction.batch_id
 
 
 def _table_of(batches: Any) -> Any:  # Any: Arrow data of another package, as a pyarrow table

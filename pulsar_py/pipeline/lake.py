@@ -16,14 +16,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.attempts import attempt, clean
 from pulsar_py.pipeline.manifest import ManifestTable
 from pulsar_py.pipeline.settings import PartitionColumn
-from pulsar_py.pipeline.staging import (
-    finish_staging,
-    spark_path,
-    with_partition_columns,
-    write_files,
-)
+from pulsar_py.pipeline.staging import spark_path, with_partition_columns, write_files
 from pulsar_py.pipeline.tables import (
     Commit,
     LakeTable,
@@ -96,40 +92,44 @@ class LakeWriter:
             TableSchemaError: The rows do not fit.
         """
         table = open_table(self.settings.target)
+        clean(table)
         last = table.last_batch(transaction.application)
-        if last is not None and transaction.batch_id <= last:
+        is_new = last is None or last < transaction.batch_id
+        written = self._write(rows, transaction, overwrite=overwrite) if is_new else None
+        if written is None:
             self.watch.report("skipped", batch_id=transaction.batch_id, reason="already in the log")
-            finish_staging(table.path, transaction.file_prefix)
             return 0
+        if self.settings.is_compacted and self.batches % COMPACT_EVERY == 0:
+            self.compact()
+        return written
+
+    def _write(self, rows: DataFrame, transaction: Transaction, *, overwrite: bool) -> int | None:
+        """Rows that were written; None if the log had the batch before they were."""
+        table = open_table(self.settings.target)
         columns = [each.name for each in self.settings.partition_by]
         rows = with_partition_columns(rows, self.settings.partition_by)
         schema = rows.schema.jsonValue()
         if not overwrite:
             merged_schema(table.schema(), schema)  # refuse before anything is written
-        files = write_files(
-            rows,
-            table.path,
-            transaction.file_prefix,
-            partition_by=columns,
-            max_rows=rows_of_a_file(table.files(), self.settings.file_bytes),
-        )
-        table.commit(
-            Commit(
-                added=files,
-                schema=schema,
-                partition_by=columns,
-                transaction=transaction,
-                is_overwrite=overwrite,
+        with attempt(table, transaction.file_prefix) as own:
+            limit = rows_of_a_file(table.files(), self.settings.file_bytes)
+            files = write_files(rows, own, partition_by=columns, max_rows=limit)
+            own.is_logged = table.commit(
+                Commit(
+                    added=files,
+                    schema=schema,
+                    partition_by=columns,
+                    transaction=transaction,
+                    is_overwrite=overwrite,
+                )
             )
-        )
-        finish_staging(table.path, transaction.file_prefix)
+        if not own.is_logged:
+            return None
         self.batches += 1
         written = sum(each.rows_count for each in files)
         self.watch.report(
             "committed", batch_id=transaction.batch_id, rows=written, files=len(files)
         )
-        if self.settings.is_compacted and self.batches % COMPACT_EVERY == 0:
-            self.compact()
         return written
 
     def compact(self) -> None:

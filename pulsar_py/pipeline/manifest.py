@@ -5,16 +5,21 @@
      rows], ...], "removed": [path, ...], "schema": {...}, "partitionBy": [...]}
 
 Each commit makes the next number, by a link that fails if it is there, so two writers do not
-overwrite each other. Every 50th also has the whole state (`files`, `applications`): reading begins
-at the newest of these, and what lies before the one before it is deleted. A reader that ignores the
-log sees the same rows whenever no writer is at work.
+overwrite each other: who comes second decides anew by the log as it is then. A batch that is in the
+log is not added again, and a merge counts only if the log still has all that was merged.
+
+Every 50th commit also has the whole state (`files`, `applications`): reading begins at the newest
+of these, and what lies before the one before it is deleted. A path is never used twice, so what a
+commit has removed can be deleted at any later time. A reader that ignores the log sees the same
+rows whenever no writer is at work; one that reads files while they are merged misses some, and
+fails.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -23,11 +28,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.attempts import Attempt, attempt
+from pulsar_py.pipeline.staging import put_in_place
 from pulsar_py.pipeline.tables import (
     SUFFIX,
     Commit,
     CompactionResult,
     Schema,
+    TableConflictError,
     TableFile,
     Transaction,
     merged_schema,
@@ -50,6 +58,12 @@ class ManifestState:
     applications: dict[str, int] = field(default_factory=dict)
     schema: Schema | None = None
     partition_by: list[str] = field(default_factory=list)
+
+    def has_batch(self, transaction: Transaction | None) -> bool:
+        """Whether that batch, or a later one of its application, is in the log."""
+        if transaction is None:
+            return False
+        return self.applications.get(transaction.application, -1) >= transaction.batch_id
 
     def apply(self, record: dict[str, Any]) -> None:  # Any: JSON
         """Take in the next commit.
@@ -122,15 +136,29 @@ class ManifestTable:
 
     def state(self) -> ManifestState:
         """The table as it is now."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._read_state()
+            except FileNotFoundError:
+                continue  # old commits were deleted meanwhile, so there is a newer whole state
+        raise self._busy()
+
+    def _read_state(self) -> ManifestState:
         state = ManifestState()
         records: list[dict[str, Any]] = []
-        for each in sorted(self._log.glob("*.json"), reverse=True):
-            records.append(json.loads(each.read_text()))
+        for number in reversed(self._numbers()):
+            records.append(self._read(number))
             if "files" in records[-1]:
                 break
         for record in reversed(records):
             state.apply(record)
         return state
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(each.stem) for each in self._log.glob("*.json"))
+
+    def _read(self, number: int) -> dict[str, Any]:  # Any: JSON
+        return dict(json.loads(self._path_of(number).read_text()))
 
     def schema(self) -> Schema | None:
         """The columns; None if there is no table yet."""
@@ -144,14 +172,25 @@ class ManifestTable:
         """The files that count."""
         return list(self.state().files.values())
 
-    def commit(self, commit: Commit) -> None:
+    def unlogged(self, paths: Sequence[str]) -> Sequence[str]:
+        """Those of some files that do not count."""
+        counted = self.state().files
+        return [each for each in paths if each not in counted]
+
+    def commit(self, commit: Commit) -> bool:
         """Make files part of the table; an overwrite takes all others out, and away.
+
+        Returns:
+            False if the log has that batch already: then nothing has changed.
 
         Raises:
             TableSchemaError: The rows do not fit.
+            TableConflictError: Other writers were faster all the time.
         """
         for _ in range(_ATTEMPTS):
             state = self.state()
+            if state.has_batch(commit.transaction):
+                return False
             removed = list(state.files) if commit.is_overwrite else []
             if commit.is_overwrite:
                 state.schema = None
@@ -163,71 +202,128 @@ class ManifestTable:
                 transaction=commit.transaction,
             )
             if self._append(record):
-                self._delete(removed)
-                return
-        raise ConfigurationError(f"{self.path}: other writers were faster {_ATTEMPTS} times")
+                if commit.is_overwrite:
+                    self._delete_removed(self._numbers())
+                return True
+        raise self._busy()
+
+    def _busy(self) -> TableConflictError:
+        return TableConflictError(f"{self.path}: other writers were faster {_ATTEMPTS} times")
 
     def _append(self, record: dict[str, Any]) -> bool:  # Any: JSON
-        """Whether this was the next commit, and nobody else's was."""
+        """Whether this was the next commit, and nobody else's was.
+
+        Raises:
+            TableConflictError: That can't be told, because commits of that age are deleted.
+        """
+        number = record["commit"]
         self._log.mkdir(parents=True, exist_ok=True)
         temporary = self._log / f"{uuid.uuid4().hex}.tmp"
         temporary.write_text(json.dumps(record))
         try:
-            self._path_of(record["commit"]).hardlink_to(temporary)
+            self._path_of(number).hardlink_to(temporary)
         except FileExistsError:
             return False
         finally:
             temporary.unlink()
+        newest = self._numbers()[-1]
+        if newest - number > WHOLE_EVERY:
+            # A process that stood still may have written a number that was there, and is gone.
+            raise TableConflictError(
+                f"{self.path}: {newest - number} commits of others were made while commit"
+                f" {number} was written; try again"
+            )
         if "files" in record:
-            for number in range(record["commit"] - 2 * WHOLE_EVERY, record["commit"] - WHOLE_EVERY):
-                self._path_of(number).unlink(missing_ok=True)
+            self._forget(range(number - WHOLE_EVERY))
         return True
+
+    def _forget(self, old: range) -> None:
+        """Delete old commits, and what they have removed, should it still be there."""
+        numbers = [each for each in self._numbers() if each in old]
+        self._delete_removed(numbers)
+        for each in numbers:
+            self._path_of(each).unlink(missing_ok=True)
+
+    def _delete_removed(self, numbers: Iterable[int]) -> None:
+        """Delete what these commits have removed; a crash may have come before."""
+        removed: set[str] = set()
+        for each in numbers:
+            try:
+                removed.update(self._read(each)["removed"])
+            except FileNotFoundError:
+                continue  # another writer forgets it, and does the same
+        self._delete(self.unlogged(sorted(removed)))
 
     def _path_of(self, number: int) -> Path:
         return self._log / f"{number:08}.json"
 
-    def _delete(self, paths: Sequence[str]) -> None:
+    def _delete(self, paths: Iterable[str]) -> None:
         for each in paths:
             (self.path / each).unlink(missing_ok=True)
 
     def compact(self, target_bytes: int) -> CompactionResult:
-        """Make small files into few of about that size; the small ones are deleted."""
+        """Make small files into few of about that size; the small ones are deleted.
+
+        Where another merge, or an overwrite, has taken one of them, the table stays as it is.
+        """
+        self._delete_removed(self._numbers())
         state = self.state()
         groups = small_file_groups(list(state.files.values()), target_bytes)
-        if not groups or state.schema is None:
+        if not groups:
             return CompactionResult(0, 0)
-        merged = [
-            self._merge(group, f"compacted-{state.number + 1:08}-{number:05}")
-            for number, group in enumerate(groups)
-        ]
-        removed = [each.path for group in groups for each in group]
-        record = state.next_record(
-            added=merged,
-            removed=removed,
-            schema=state.schema,
-            partition_by=state.partition_by,
-            transaction=None,
-        )
-        if not self._append(record):
-            self._delete([each.path for each in merged])
-            return CompactionResult(0, 0)  # someone else writes; the next time then
-        self._delete(removed)
-        return CompactionResult(len(removed), len(merged))
+        sources = [each for group in groups for each in group]
+        with attempt(self, f"compacted-{state.number + 1:08}") as own:
+            try:
+                merged = self._merged(groups, own)
+            except OSError:
+                if self._has(sources):
+                    raise
+                return CompactionResult(0, 0)
+            own.is_logged = self._replace(sources, merged)
+        if not own.is_logged:
+            return CompactionResult(0, 0)
+        self._delete(each.path for each in sources)
+        return CompactionResult(len(sources), len(merged))
 
-    def _merge(self, group: Sequence[TableFile], name: str) -> TableFile:
+    def _has(self, files: Sequence[TableFile], state: ManifestState | None = None) -> bool:
+        counted = (state or self.state()).files
+        return all(counted.get(each.path) == each for each in files)
+
+    def _replace(self, sources: Sequence[TableFile], merged: Sequence[TableFile]) -> bool:
+        """Commit a merge, unless one of its sources is not there any more."""
+        for _ in range(_ATTEMPTS):
+            state = self.state()
+            if state.schema is None or not self._has(sources, state):
+                return False
+            record = state.next_record(
+                added=merged,
+                removed=[each.path for each in sources],
+                schema=state.schema,
+                partition_by=state.partition_by,
+                transaction=None,
+            )
+            if self._append(record):
+                return True
+        return False
+
+    def _merged(self, groups: Sequence[Sequence[TableFile]], own: Attempt) -> list[TableFile]:
+        for number, group in enumerate(groups):
+            path = own.staging / group[0].partition / f"part-{number:05}{SUFFIX}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._merge(group, path)
+        return put_in_place(own)
+
+    def _merge(self, group: Sequence[TableFile], path: Path) -> None:
         """One file with the rows of several, a row group at a time."""
-        path = "/".join(part for part in (group[0].partition, f"{name}{SUFFIX}") if part)
         sources = [pq.ParquetFile(self.path / each.path) for each in group]
         schema = pa.unify_schemas(
             [each.schema_arrow.remove_metadata() for each in sources], promote_options="permissive"
         )
-        with pq.ParquetWriter(self.path / path, schema, compression="snappy") as writer:
+        with pq.ParquetWriter(path, schema, compression="snappy") as writer:
             for source in sources:
                 for number in range(source.num_row_groups):
                     writer.write_table(fitted(source.read_row_group(number), schema))
                 source.close()
-        size = (self.path / path).stat().st_size
-        return TableFile(path, size, sum(each.rows_count for each in group))
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -1,15 +1,13 @@
 """Rows into files of a table: written aside by Spark, then put in their place (edge).
 
-    table/_staging/<application>-<batch>/...      while Spark writes
-    table/date=2026-01-31/<application>-<batch>-00000.parquet
+    table/_staging/<name>/...                     while Spark writes
+    table/date=2026-01-31/<name>-00000.parquet
 
-The names tell which batch a file is of, so what an attempt that failed has left can be found; it is
-looked for only if its staging directory is still there.
+The name is an attempt's own; `attempts` has what becomes of its files when it fails.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +15,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.attempts import Attempt
 from pulsar_py.pipeline.settings import PartitionColumn, quoted
-from pulsar_py.pipeline.tables import NULL_PARTITION, STAGING, SUFFIX, TableFile
+from pulsar_py.pipeline.tables import NULL_PARTITION, SUFFIX, TableFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,55 +74,36 @@ def check_partition_columns(
 
 
 def write_files(
-    rows: DataFrame,
-    table: Path,
-    prefix: str,
-    *,
-    partition_by: Sequence[str] = (),
-    max_rows: int = 0,
+    rows: DataFrame, own: Attempt, *, partition_by: Sequence[str] = (), max_rows: int = 0
 ) -> list[TableFile]:
     """Write rows and put the files in their place; no log knows them yet.
 
     Args:
         rows: With the columns of the partitions.
-        table: Its directory; Spark's workers and this process see the same.
-        prefix: What names begin with; files that have it already are replaced.
+        own: Whose files they are; Spark's workers and this process see the same directory.
         partition_by: Columns that become directories.
         max_rows: Most rows a file, 0 for no limit.
     """
-    staging = table / STAGING / prefix
-    if staging.exists():
-        forget_staged(table, prefix)
     # Java would write the timestamps of Julius Caesar's calendar, which others do not read.
     rows.sparkSession.conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
     writer = rows.write.mode("overwrite").option("maxRecordsPerFile", max_rows)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
-    writer.parquet(spark_path(staging))
-    return _put_in_place(staging, table, prefix)
+    writer.parquet(spark_path(own.staging))
+    return put_in_place(own)
 
 
-def _put_in_place(staging: Path, table: Path, prefix: str) -> list[TableFile]:
+def put_in_place(own: Attempt) -> list[TableFile]:
+    """Move an attempt's files, `part-*`, from where they were written to where they are read."""
     placed = []
-    for number, source in enumerate(sorted(staging.rglob(f"part-*{SUFFIX}"))):
+    for number, source in enumerate(sorted(own.staging.rglob(f"part-*{SUFFIX}"))):
         rows_count = pq.read_metadata(source).num_rows
         if not rows_count:
             continue  # Spark writes one for the schema where there are no rows
-        target = table / source.parent.relative_to(staging) / f"{prefix}-{number:05}{SUFFIX}"
-        target.parent.mkdir(parents=True, exist_ok=True)
+        directory = own.table / source.parent.relative_to(own.staging)
+        target = directory / f"{own.name}-{number:05}{SUFFIX}"
+        directory.mkdir(parents=True, exist_ok=True)
         size = source.stat().st_size
         source.rename(target)
-        placed.append(TableFile(target.relative_to(table).as_posix(), size, rows_count))
+        placed.append(TableFile(target.relative_to(own.table).as_posix(), size, rows_count))
     return placed
-
-
-def finish_staging(table: Path, prefix: str) -> None:
-    """Take the staging directory away, once the files are in the log."""
-    shutil.rmtree(table / STAGING / prefix, ignore_errors=True)
-
-
-def forget_staged(table: Path, prefix: str) -> None:
-    """Take away what an attempt has left that was not committed."""
-    for each in table.rglob(f"{prefix}-*{SUFFIX}"):
-        each.unlink()
-    finish_staging(table, prefix)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ConfigurationError, PulsarError
 
 Schema = dict[str, Any]  # Any: a StructType's JSON
 
@@ -39,6 +39,10 @@ _WIDENINGS: Final = {
 
 class TableSchemaError(ConfigurationError):
     """Rows do not fit a table; the message names the column and both types."""
+
+
+class TableConflictError(PulsarError):
+    """Another writer of a table was faster; the table is as that one left it."""
 
 
 class TableFormat(Enum):
@@ -142,11 +146,18 @@ class LakeTable(Protocol):
     def files(self) -> Sequence[TableFile]:
         """The files that count."""
 
-    def commit(self, commit: Commit) -> None:
+    def unlogged(self, paths: Sequence[str]) -> Sequence[str]:
+        """Those of some files that no reader of the log knows, so that they may be deleted."""
+
+    def commit(self, commit: Commit) -> bool:
         """Make files part of the table.
+
+        Returns:
+            False if the log has that batch already: then nothing has changed.
 
         Raises:
             TableSchemaError: The rows do not fit.
+            TableConflictError: Another writer changed the table meanwhile.
         """
 
     def compact(self, target_bytes: int) -> CompactionResult:

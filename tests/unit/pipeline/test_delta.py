@@ -3,6 +3,7 @@
 # ruff: noqa: E402 - imports stand after what may skip them
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,16 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 deltalake = pytest.importorskip("deltalake")
 
+from pulsar_py.pipeline.attempts import exclusively
 from pulsar_py.pipeline.delta import DeltaLakeTable
-from pulsar_py.pipeline.tables import Commit, Schema, TableFile, TableSchemaError, Transaction
+from pulsar_py.pipeline.tables import (
+    Commit,
+    CompactionResult,
+    Schema,
+    TableFile,
+    TableSchemaError,
+    Transaction,
+)
 from tests.unit.pipeline.test_tables import schema
 
 PARTITIONED = schema(a="long", d="string")
@@ -33,8 +42,8 @@ def write(table: DeltaLakeTable, path: str, **columns: list[object]) -> TableFil
 
 def commit(
     table: DeltaLakeTable, file: TableFile, batch: int, columns: Schema, *, overwrite: bool = False
-) -> None:
-    table.commit(
+) -> bool:
+    return table.commit(
         Commit(
             added=[file],
             schema=columns,
@@ -94,3 +103,81 @@ def test_small_files_become_one(table: DeltaLakeTable) -> None:
     assert len(table.files()) == 1
     assert [row["a"] for row in rows(table)] == [0, 1, 2]
     assert table.last_batch("q") == 2
+
+
+# --- writers that come in between ----------------------------------------------------------------
+
+
+class Interrupted(DeltaLakeTable):
+    """Another writer does something once it has seen the table."""
+
+    def __init__(self, path: Path, other: Callable[[], object]) -> None:
+        super().__init__(path)
+        self._other: Callable[[], object] | None = other
+
+    def _table(self) -> deltalake.DeltaTable | None:
+        found = super()._table()
+        if self._other is not None:
+            other, self._other = self._other, None
+            other()
+        return found
+
+
+@pytest.fixture
+def filled(table: DeltaLakeTable) -> DeltaLakeTable:
+    for batch in range(3):
+        commit(table, write(table, f"d=x/{batch}.parquet", a=[batch]), batch, PARTITIONED)
+    return table
+
+
+def test_two_merges_at_once(filled: DeltaLakeTable) -> None:
+    with exclusively(filled.path, "removing", waits=False):
+        assert filled.compact(1 << 20).files_before == 0
+    other = DeltaLakeTable(filled.path)
+    assert Interrupted(filled.path, lambda: other.compact(1 << 20)).compact(1 << 20) == (
+        CompactionResult(0, 0)
+    )
+    assert [row["a"] for row in rows(filled)] == [0, 1, 2]
+
+
+def test_a_merge_while_the_table_is_overwritten(filled: DeltaLakeTable) -> None:
+    merges = []
+    other = DeltaLakeTable(filled.path)
+    writer = Interrupted(filled.path, lambda: merges.append(other.compact(1 << 20)))
+    commit(writer, write(filled, "d=x/9.parquet", a=[9]), 9, PARTITIONED, overwrite=True)
+    assert merges == [CompactionResult(0, 0)]
+    assert [row["a"] for row in rows(filled)] == [9]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_one_batch_is_committed_by_two(filled: DeltaLakeTable, *, overwrite: bool) -> None:
+    def commit_of(name: str) -> Commit:
+        return Commit(
+            added=[write(filled, f"d=x/{name}.parquet", a=[9])],
+            schema=PARTITIONED,
+            partition_by=["d"],
+            transaction=Transaction("q", 9),
+            is_overwrite=overwrite,
+        )
+
+    done = []
+    other = DeltaLakeTable(filled.path)
+    # Without the lock of overwrites, which the first has: another machine's may be unknown to it.
+    writer = Interrupted(filled.path, lambda: done.append(other._commit(commit_of("other"))))
+    done.append(writer.commit(commit_of("own")))
+    assert done == [True, False]
+    assert [row["a"] for row in rows(filled)] == ([9] if overwrite else [0, 1, 2, 9])
+
+
+def test_two_make_the_table(table: DeltaLakeTable) -> None:
+    def make(as_table: DeltaLakeTable, number: int) -> None:
+        commit(as_table, write(table, f"d=x/{number}.parquet", a=[number]), number, PARTITIONED)
+
+    other = DeltaLakeTable(table.path)
+    make(Interrupted(table.path, lambda: make(other, 1)), 2)
+    assert [row["a"] for row in rows(table)] == [1, 2]
+
+
+def test_files_of_old_versions_are_not_taken_for_left_ones(filled: DeltaLakeTable) -> None:
+    filled.compact(1 << 20)
+    assert filled.unlogged(["d=x/0.parquet", "d=x/7.parquet"]) == ["d=x/7.parquet"]

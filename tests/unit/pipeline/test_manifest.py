@@ -3,8 +3,9 @@
 # ruff: noqa: E402 - imports stand after what may skip them
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,13 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.manifest import WHOLE_EVERY, ManifestTable
-from pulsar_py.pipeline.tables import Commit, TableFile, TableSchemaError, Transaction
+from pulsar_py.pipeline.tables import (
+    Commit,
+    TableConflictError,
+    TableFile,
+    TableSchemaError,
+    Transaction,
+)
 from tests.unit.pipeline.test_tables import schema
 
 
@@ -115,3 +122,199 @@ def test_small_files_become_one_with_all_columns(table: ManifestTable) -> None:
         Path(each.path).name for each in (merged, alone)
     )
     assert table.last_batch("q") == 0
+
+
+def test_a_batch_is_committed_once(table: ManifestTable) -> None:
+    commit(table, TableFile("a.parquet", 1, 2), batch=3)
+    again = Commit(
+        added=[TableFile("b.parquet", 1, 2)],
+        schema=schema(a="long"),
+        transaction=Transaction("q", 3),
+        is_overwrite=True,
+    )
+    assert not table.commit(again)
+    assert table.files() == [TableFile("a.parquet", 1, 2)]
+
+
+def test_a_writer_that_stood_still_does_not_write_into_the_past(table: ManifestTable) -> None:
+    commit(table, batch=0)
+    record = table.state().next_record(
+        added=[], removed=[], schema=schema(), partition_by=[], transaction=None
+    )
+    for batch in range(1, 3 * WHOLE_EVERY):
+        commit(table, TableFile(f"{batch}.parquet", 1, 1), batch=batch)
+    with pytest.raises(
+        TableConflictError, match="148 commits of others were made while commit 1 was"
+    ):
+        table._append(record)
+    assert len(table.files()) == 3 * WHOLE_EVERY - 1
+
+
+# --- writers that come in between ----------------------------------------------------------------
+
+ROWS = set(range(6))
+
+
+class Interrupted(ManifestTable):
+    """Another writer does something just before one of its steps."""
+
+    def __init__(self, path: Path, step: str, other: Callable[[], object]) -> None:
+        super().__init__(path)
+        self._step: str | None = step
+        self._other = other
+
+    def _at(self, step: str) -> None:
+        if step == self._step:
+            self._step = None
+            self._other()
+
+    def _merge(self, group: Any, path: Path) -> None:
+        self._at("merge")
+        super()._merge(group, path)
+
+    def _replace(self, sources: Any, merged: Any) -> bool:
+        self._at("replace")
+        return super()._replace(sources, merged)
+
+    def _append(self, record: Any) -> bool:
+        self._at("append")
+        is_next = super()._append(record)
+        self._at("delete")
+        return is_next
+
+
+@pytest.fixture
+def filled(table: ManifestTable) -> ManifestTable:
+    """Six rows in as many files of two partitions."""
+    for batch in sorted(ROWS):
+        file = write(table, f"d={batch % 2}/{batch}.parquet", a=[batch])
+        commit(table, file, batch=batch, partition_by=["d"])
+    return table
+
+
+def rows(table: ManifestTable) -> list[int]:
+    """What the log counts; nothing else is there."""
+    counted = sorted(each.path for each in table.files())
+    found = [each.relative_to(table.path) for each in table.path.rglob("*.parquet")]
+    assert sorted(each.as_posix() for each in found) == counted
+    assert not list((table.path / "_staging").glob("*"))
+    values = [pq.ParquetFile(table.path / each).read()["a"].to_pylist() for each in counted]
+    return sorted(value for each in values for value in each)
+
+
+STEPS = ["merge", "replace", "append", "delete"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_two_merges_at_once(filled: ManifestTable, step: str) -> None:
+    other = ManifestTable(filled.path)
+    results = []
+    results.append(
+        Interrupted(filled.path, step, lambda: results.append(other.compact(1 << 20))).compact(
+            1 << 20
+        )
+    )
+    assert sorted(each.files_before for each in results) == [0, 6]
+    assert rows(filled) == sorted(ROWS)
+    assert len(filled.files()) == 2
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_batch_is_added_while_files_are_merged(filled: ManifestTable, step: str) -> None:
+    def add() -> None:
+        commit(filled, write(filled, "d=1/9.parquet", a=[9]), batch=9, partition_by=["d"])
+
+    result = Interrupted(filled.path, step, add).compact(1 << 20)
+    assert (result.files_before, result.files_after) == (6, 2)
+    assert rows(filled) == [*sorted(ROWS), 9]
+    assert filled.last_batch("q") == 9
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_table_is_overwritten_while_files_are_merged(filled: ManifestTable, step: str) -> None:
+    def overwrite() -> None:
+        file = write(filled, "d=1/9.parquet", a=[9])
+        commit(filled, file, batch=9, partition_by=["d"], is_overwrite=True)
+
+    Interrupted(filled.path, step, overwrite).compact(1 << 20)
+    assert rows(filled) == [9]
+
+
+@pytest.mark.parametrize("step", ["append", "delete"])
+@pytest.mark.parametrize("is_overwrite", [False, True])
+def test_files_are_merged_while_a_batch_is_committed(
+    filled: ManifestTable, step: str, *, is_overwrite: bool
+) -> None:
+    other = ManifestTable(filled.path)
+    writer = Interrupted(filled.path, step, lambda: other.compact(1 << 20))
+    file = write(filled, "d=1/9.parquet", a=[9])
+    commit(writer, file, batch=9, partition_by=["d"], is_overwrite=is_overwrite)
+    assert rows(filled) == ([9] if is_overwrite else [*sorted(ROWS), 9])
+
+
+@pytest.mark.parametrize("step", ["append", "delete"])
+def test_one_batch_is_committed_by_two(filled: ManifestTable, step: str) -> None:
+    def commit_as(table: ManifestTable, name: str) -> bool:
+        return table.commit(
+            Commit(
+                added=[write(filled, f"d=1/{name}.parquet", a=[9])],
+                schema=schema(a="long"),
+                partition_by=["d"],
+                transaction=Transaction("compact", 0),
+                is_overwrite=True,
+            )
+        )
+
+    done = []
+    other = ManifestTable(filled.path)
+    writer = Interrupted(filled.path, step, lambda: done.append(commit_as(other, "other")))
+    done.append(commit_as(writer, "own"))
+    assert sorted(done) == [False, True]
+    assert [each.path for each in filled.files()] == [
+        "d=1/other.parquet" if step == "append" else "d=1/own.parquet"
+    ]
+
+
+class KilledError(Exception):
+    """Stands for the end of a process."""
+
+
+def die() -> None:
+    raise KilledError
+
+
+@pytest.mark.parametrize("is_overwrite", [False, True])
+def test_what_a_crash_left_behind_a_merge_goes_later(
+    filled: ManifestTable, *, is_overwrite: bool
+) -> None:
+    with pytest.raises(KilledError):
+        Interrupted(filled.path, "delete", die).compact(1 << 20)
+    assert len(filled.files()) == 2, "it is in the log"
+    if is_overwrite:
+        commit(filled, batch=9, partition_by=["d"], is_overwrite=True)
+    else:
+        filled.compact(1 << 20)
+    assert rows(filled) == ([] if is_overwrite else sorted(ROWS))
+
+
+def test_what_a_crash_left_goes_before_the_log_forgets_it(filled: ManifestTable) -> None:
+    with pytest.raises(KilledError):
+        Interrupted(filled.path, "delete", die).compact(1 << 20)
+    for batch in range(10, 10 + 2 * WHOLE_EVERY):
+        commit(filled, batch=batch, partition_by=["d"])
+    assert rows(filled) == sorted(ROWS)
+
+
+@pytest.mark.parametrize("step", ["merge", "replace", "append"])
+def test_a_merge_that_fails_leaves_the_table_as_it_is(filled: ManifestTable, step: str) -> None:
+    with pytest.raises(KilledError):
+        Interrupted(filled.path, step, die).compact(1 << 20)
+    assert rows(filled) == sorted(ROWS)
+    assert len(filled.files()) == 6
+
+
+def test_a_file_that_counts_and_is_not_there(filled: ManifestTable) -> None:
+    (filled.path / "d=1" / "3.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match=r"3\.parquet"):
+        filled.compact(1 << 20)
+    assert len(filled.files()) == 6

@@ -11,43 +11,23 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.attempts import Attempt
 from pulsar_py.pipeline.settings import PartitionColumn
-from pulsar_py.pipeline.staging import (
-    _put_in_place,
-    check_partition_columns,
-    finish_staging,
-    forget_staged,
-    spark_path,
-)
-
-
-def stage(table: Path, path: str, rows: int) -> None:
-    target = table / "_staging" / "q-1" / path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({"a": list(range(rows))}), target)
+from pulsar_py.pipeline.staging import check_partition_columns, put_in_place, spark_path
 
 
 def test_files_get_their_names_and_empty_ones_are_left(tmp_path: Path) -> None:
-    stage(tmp_path, "d=1/part-0.parquet", 3)
-    stage(tmp_path, "d=2/part-0.parquet", 1)
-    stage(tmp_path, "part-1.parquet", 0)
-    found = _put_in_place(tmp_path / "_staging" / "q-1", tmp_path, "q-1")
+    own = Attempt(tmp_path, "q-1")
+    for path, rows in (("d=1/part-0.parquet", 3), ("d=2/part-0.parquet", 1), ("part-1.parquet", 0)):
+        target = own.staging / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"a": list(range(rows))}), target)
+    found = put_in_place(own)
     assert [(each.path, each.rows_count) for each in found] == [
         ("d=1/q-1-00000.parquet", 3),
         ("d=2/q-1-00001.parquet", 1),
     ]
     assert all((tmp_path / each.path).stat().st_size == each.size_bytes for each in found)
-    finish_staging(tmp_path, "q-1")
-    assert not (tmp_path / "_staging" / "q-1").exists()
-
-
-def test_what_an_attempt_has_left_is_found(tmp_path: Path) -> None:
-    stage(tmp_path, "part-0.parquet", 1)
-    for name in ("d=1/q-1-00000.parquet", "q-2-00000.parquet"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    forget_staged(tmp_path, "q-1")
-    assert [each.name for each in tmp_path.rglob("*.parquet")] == ["q-2-00000.parquet"]
 
 
 def test_paths_keep_their_signs() -> None:

@@ -1,0 +1,137 @@
+"""Whose files are whose, until a table's log has them (edge).
+
+    table/_staging/<application>-<batch>-<chance>.lock      held by a running attempt
+    table/_staging/<application>-<batch>-<chance>/...       what it writes
+    table/date=2026-01-31/<application>-<batch>-<chance>-00000.parquet
+
+Each attempt to write has a name of its own, so two at the same batch share no file: the log alone
+decides which of them counts. The system lets go of a lock when its process dies. Who gets the lock
+of another attempt therefore knows that it ended midway, and takes away what the log does not have.
+Where the file system has no locks, what is left stays.
+
+Table: `unlogged` reads the log after the lock was taken, and nobody but the owner of a name commits
+files of that name; so what is not in the log then never will be.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, Protocol
+
+from pulsar_py.pipeline.tables import STAGING, SUFFIX
+
+_LOCK: Final = ".lock"
+
+
+class LoggedTable(Protocol):
+    """What is asked of a table here."""
+
+    path: Path
+
+    def unlogged(self, paths: Sequence[str]) -> Sequence[str]:
+        """Those files, of some below the table, that its log never had, or has no more."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt at a commit; lives as long as its lock."""
+
+    table: Path
+    name: str
+    """What the names of its files begin with."""
+    is_logged: bool = False
+    """Set once the log has its files; otherwise they are taken away at the end."""
+
+    @property
+    def staging(self) -> Path:
+        """Where its files are written."""
+        return self.table / STAGING / self.name
+
+    @property
+    def lock(self) -> Path:
+        """What tells that it is under way."""
+        return _lock_of(self.table, self.name)
+
+
+@contextmanager
+def attempt(table: LoggedTable, prefix: str) -> Iterator[Attempt]:
+    """A name below which files can be written; what did not get into the log goes at the end."""
+    own = Attempt(table.path, f"{prefix}-{uuid.uuid4().hex[:8]}")
+    with _waited_for(own.lock):
+        try:
+            yield own
+        finally:
+            _take_away(table, own.name, is_logged=own.is_logged)
+            own.lock.unlink(missing_ok=True)
+
+
+def clean(table: LoggedTable) -> None:
+    """Take away what attempts have left whose processes have died."""
+    staging = table.path / STAGING
+    for lock in staging.glob(f"*{_LOCK}"):
+        if (held := _held(lock, waits=False)) is not None:
+            with held:
+                _take_away(table, lock.name.removesuffix(_LOCK), is_logged=False)
+                lock.unlink(missing_ok=True)
+    for each in staging.glob("*"):
+        # The lock comes before the directory, and goes after it.
+        if each.is_dir() and not _lock_of(table.path, each.name).exists():
+            _take_away(table, each.name, is_logged=False)
+
+
+@contextmanager
+def exclusively(table: Path, purpose: str, *, waits: bool) -> Iterator[bool]:
+    """Do what one process may do at a time; False if it is another's turn, and nobody waits."""
+    lock = _lock_of(table, purpose)
+    held = _waited_for(lock) if waits else _held(lock, waits=False)
+    if held is None:
+        yield False
+        return
+    with held:
+        try:
+            yield True
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def _lock_of(table: Path, name: str) -> Path:
+    return table / STAGING / f"{name}{_LOCK}"
+
+
+def _waited_for(lock: Path) -> IO[str]:
+    while (held := _held(lock, waits=True)) is None:
+        continue
+    return held
+
+
+def _held(lock: Path, *, waits: bool) -> IO[str] | None:
+    """The lock's file, locked as long as it is open; None if it is another's, or was taken away."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    file = lock.open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+    except OSError:
+        # Held, or there are no locks here: who waits goes on without one, the others stay away.
+        if not waits:
+            file.close()
+            return None
+    if os.fstat(file.fileno()).st_nlink:
+        return file
+    file.close()
+    return None
+
+
+def _take_away(table: LoggedTable, name: str, *, is_logged: bool) -> None:
+    if not is_logged:
+        found = table.path.rglob(f"{name}-{'[0-9]' * 5}{SUFFIX}")
+        left = [each.relative_to(table.path).as_posix() for each in found]
+        for path in table.unlogged(left) if left else ():
+            (table.path / path).unlink(missing_ok=True)
+    shutil.rmtree(table.path / STAGING / name, ignore_errors=True)

@@ -1,0 +1,110 @@
+"""Files of attempts that end well, badly, or not at all."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.pipeline.attempts import Attempt, attempt, clean, exclusively
+
+
+@dataclass
+class Logged:
+    """A table whose log is a set of paths."""
+
+    path: Path
+    log: set[str] = field(default_factory=set)
+
+    def unlogged(self, paths: Sequence[str]) -> Sequence[str]:
+        return [each for each in paths if each not in self.log]
+
+    def names(self) -> list[str]:
+        return sorted(each.name for each in self.path.rglob("*.parquet"))
+
+    def is_clean(self) -> bool:
+        return not list((self.path / "_staging").glob("*"))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Logged:
+    return Logged(tmp_path)
+
+
+def leave(own: Attempt, *numbers: int) -> list[str]:
+    """Put files in their place, and leave one where it was written."""
+    own.staging.mkdir(parents=True)
+    (own.staging / "part-0.parquet").touch()
+    names = [f"{own.name}-{number:05}.parquet" for number in numbers]
+    for each in names:
+        (own.table / each).touch()
+    return names
+
+
+def test_two_attempts_at_one_batch_share_no_file(table: Logged) -> None:
+    with attempt(table, "q-1") as one, attempt(table, "q-1") as other:
+        kept = leave(one, 0)
+        leave(other, 0)
+        one.is_logged = True
+    assert table.names() == kept
+    assert table.is_clean()
+
+
+def test_the_log_decides_what_an_attempt_that_fails_leaves(table: Logged) -> None:
+    def fail() -> None:
+        with attempt(table, "q-1") as own:
+            logged, _ = leave(own, 0, 1)
+            table.log.add(logged)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert set(table.names()) == table.log
+    assert table.is_clean()
+
+
+def test_what_killed_attempts_have_left_goes_and_what_others_have_stays(table: Logged) -> None:
+    def be_killed() -> None:
+        with attempt(table, "q-1") as own:
+            leave(own, 0, 1)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    killed = multiprocessing.get_context("fork").Process(target=be_killed)
+    killed.start()
+    killed.join()
+    assert len(table.names()) == 3
+    committed = next(name for name in table.names() if name.endswith("-00001.parquet"))
+    table.log.add(committed)
+    with attempt(table, "q-1") as own:
+        running = leave(own, 0)
+        clean(table)
+        assert table.names() == sorted([committed, "part-0.parquet", *running])
+    assert table.names() == [committed]
+    assert table.is_clean()
+
+
+def test_a_directory_without_a_lock_is_nobodys(table: Logged) -> None:
+    leave(Attempt(table.path, "q-00000001"), 9)
+    kept = table.path / "q-00000001-12345678-00009.parquet"
+    kept.touch()
+    clean(table)
+    assert table.names() == [kept.name]
+    assert table.is_clean()
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    with exclusively(tmp_path, "work", waits=True) as is_mine:
+        assert is_mine
+        with exclusively(tmp_path, "work", waits=False) as is_mine_too:
+            assert not is_mine_too
+        clean(Logged(tmp_path))
+        with exclusively(tmp_path, "work", waits=False) as is_mine_too:
+            assert not is_mine_too
+    with exclusively(tmp_path, "work", waits=False) as is_mine:
+        assert is_mine
+    assert Logged(tmp_path).is_clean()
