@@ -20,7 +20,6 @@ from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, start_table_stream
 from pulsar_py.pipeline.runner import run_job, run_query
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted
-from pulsar_py.pipeline.tables import Transaction
 from pulsar_py.pipeline.topics import (
     Streaming,
     read_batch,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _ALIAS: Final = re.compile(r"(.+?)\s+as\s+([A-Za-z_]\w*)", re.IGNORECASE | re.DOTALL)
 JSON_KEY: Final = "__key"
+APPLICATION: Final = "aggregate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +65,16 @@ def aggregate(
 
     Raises:
         ConfigurationError: There is no target, or there are two, or an expression makes no sense.
+        TableConflictError: Another aggregation has replaced the table meanwhile.
     """
     watch = watch or Watch()
     if (settings.lake is None) == (settings.topic is None):
         raise ConfigurationError("aggregate: a table or a topic is needed, one of them")
-    rows = (read_batch if settings.streaming is None else read_stream)(session, settings.source)
-    windows = windows_of(rows, settings)
     if settings.lake is not None:
-        _into_table(session, windows, settings, settings.lake, watch)
+        _into_table(session, settings, LakeWriter(settings.lake, watch), watch)
         return
     assert settings.topic is not None, "checked above"
+    windows = windows_of(_rows(session, settings), settings)
     messages = windows.selectExpr(*json_message([alias for _, alias in aliased(settings.keys)]))
     # After a shuffle rows come in any order; window and key say which is which.
     target = replace(settings.topic, sequence_order=f"columns:__eventTime,{JSON_KEY},value")
@@ -84,19 +84,20 @@ def aggregate(
         run_query(start_stream(messages, target, settings.streaming), watch)
 
 
+def _rows(session: SparkSession, settings: AggregateSettings) -> DataFrame:
+    return (read_batch if settings.streaming is None else read_stream)(session, settings.source)
+
+
 def _into_table(
-    session: SparkSession,
-    windows: DataFrame,
-    settings: AggregateSettings,
-    lake: LakeSettings,
-    watch: Watch,
+    session: SparkSession, settings: AggregateSettings, writer: LakeWriter, watch: Watch
 ) -> None:
-    writer = LakeWriter(lake, watch)
     if settings.streaming is not None:
+        windows = windows_of(_rows(session, settings), settings)
         run_query(start_table_stream(windows, writer, settings.streaming), watch)
         return
-    job = Transaction(f"aggregate-{session.sparkContext.applicationId}", 0)
-    run_job(session, lambda: writer.append(windows, job, overwrite=True), watch)
+    transaction = writer.next_transaction(APPLICATION)
+    windows = windows_of(_rows(session, settings), settings)
+    run_job(session, lambda: writer.replace(windows, transaction), watch)
 
 
 def windows_of(rows: DataFrame, settings: AggregateSettings) -> DataFrame:

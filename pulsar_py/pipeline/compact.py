@@ -4,8 +4,9 @@ Newest is what stands last in the log: by ledger, entry and index in the batch, 
 the partitions of a topic as ledger ids grow for all of them. A tombstone, a message without a
 value, takes its key away; messages without a key are left out.
 
-A table is overwritten by one commit. A topic gets the keys of one snapshot once under one name:
-when something was added to the source, or deleted, all keys are sent again.
+A table is overwritten by one commit; of two compactions that overlap one fails. A topic gets the
+keys of one snapshot once under one name: when something was added to the source, or deleted, all
+keys are sent again.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, open_table
+from pulsar_py.pipeline.lake import LakeSettings, LakeWriter
 from pulsar_py.pipeline.runner import run_job
 from pulsar_py.pipeline.settings import POSITION_COLUMNS, TopicRange, TopicTarget, quoted
-from pulsar_py.pipeline.tables import Transaction
 from pulsar_py.pipeline.topics import KEY, TOMBSTONE, like, read_batch, with_columns, write_batch
 from pulsar_py.pipeline.watch import Watch
 from pulsar_py.spark.extents import topic_extents
@@ -42,17 +42,18 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
 
     Raises:
         ConfigurationError: There is no target, or there are two.
+        TableConflictError: Another compaction has written the table meanwhile.
     """
     watch = watch or Watch()
     if (settings.lake is None) == (settings.topic is None):
         raise ConfigurationError("compact: a table or a topic is needed, one of them")
+    writer = None if settings.lake is None else LakeWriter(settings.lake, watch)
+    # Before anything is read: who reads later has all that this one has.
+    transaction = None if writer is None else writer.next_transaction(APPLICATION)
     source = with_columns(settings.source, *POSITION_COLUMNS, TOMBSTONE)
     rows = newest_of_each_key(read_batch(session, source))
-    if settings.lake is not None:
-        writer = LakeWriter(settings.lake, watch)
-        last = open_table(settings.lake.target).last_batch(APPLICATION)
-        transaction = Transaction(APPLICATION, 0 if last is None else last + 1)
-        run_job(session, lambda: writer.append(rows, transaction, overwrite=True), watch)
+    if writer is not None and transaction is not None:
+        run_job(session, lambda: writer.replace(rows, transaction), watch)
         return
     assert settings.topic is not None, "checked above"
     # After a shuffle rows come in any order; each key comes once, so it is one.

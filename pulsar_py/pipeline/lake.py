@@ -1,7 +1,8 @@
 """Data frames into tables of a lake and back, whatever their format (edge).
 
 `append` is what each pipeline that writes a lake does with a batch: leave it out if it is in the
-log, write its files, commit them, and merge small files now and then.
+log, write its files, commit them, and merge small files now and then. `replace` makes a batch the
+whole table; of two that overlap one fails, as its rows may be older than the other's.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pulsar_py.pipeline.tables import (
     Commit,
     LakeTable,
     Schema,
+    TableConflictError,
     TableFile,
     TableFormat,
     Target,
@@ -85,7 +87,12 @@ class LakeWriter:
     batches: int = 0
     """Written by this writer."""
 
-    def append(self, rows: DataFrame, transaction: Transaction, *, overwrite: bool = False) -> int:
+    def next_transaction(self, application: str) -> Transaction:
+        """What `replace` is told; asked for before its rows are read, so that they are newer."""
+        last = open_table(self.settings.target).last_batch(application)
+        return Transaction(application, 0 if last is None else last + 1)
+
+    def append(self, rows: DataFrame, transaction: Transaction) -> int:
         """Add a batch once, however often it is repeated; returns the rows that were added.
 
         Raises:
@@ -95,12 +102,31 @@ class LakeWriter:
         clean(table)
         last = table.last_batch(transaction.application)
         is_new = last is None or last < transaction.batch_id
-        written = self._write(rows, transaction, overwrite=overwrite) if is_new else None
+        written = self._write(rows, transaction, overwrite=False) if is_new else None
         if written is None:
             self.watch.report("skipped", batch_id=transaction.batch_id, reason="already in the log")
             return 0
         if self.settings.is_compacted and self.batches % COMPACT_EVERY == 0:
             self.compact()
+        return written
+
+    def replace(self, rows: DataFrame, transaction: Transaction) -> int:
+        """Make a batch the whole table; returns its rows.
+
+        Args:
+            rows: Read after `transaction` was made.
+            transaction: From `next_transaction`.
+
+        Raises:
+            TableConflictError: Another one has replaced the table since then.
+        """
+        clean(open_table(self.settings.target))
+        written = self._write(rows, transaction, overwrite=True)
+        if written is None:
+            raise TableConflictError(
+                f"{self.settings.target}: another {transaction.application} replaced the table"
+                " while this one ran; its rows are there, and none of this one's. Run it again"
+            )
         return written
 
     def _write(self, rows: DataFrame, transaction: Transaction, *, overwrite: bool) -> int | None:
