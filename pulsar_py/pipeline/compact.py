@@ -1,8 +1,11 @@
 """`compact`: the newest message of each key, into a table or another topic.
 
-Newest is what stands last in the log: by ledger, entry and index in the batch, which also orders
-the partitions of a topic as ledger ids grow for all of them. A tombstone, a message without a
-value, takes its key away; messages without a key are left out.
+Within a partition newest is what stands last in the log: by ledger, entry and index in the batch.
+Of the last messages in several partitions or topics it is the one that was published last: a key
+moves to another partition when a topic gets more of them, and ledgers of different partitions tell
+nothing about time, as one may be open for days. Publish times are those of producers' clocks. Equal
+ones are decided by position, then topic, so that the result is the same each time. A tombstone, a
+message without a value, takes its key away; messages without a key are left out.
 
 A table is overwritten by one commit; of two compactions that overlap one fails. A topic gets the
 keys of one snapshot once under one name: when something was added to the source, or deleted, all
@@ -11,6 +14,7 @@ keys are sent again.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,11 +25,17 @@ from pulsar_py.pipeline.settings import POSITION_COLUMNS, TopicRange, TopicTarge
 from pulsar_py.pipeline.topics import KEY, TOMBSTONE, like, read_batch, with_columns, write_batch
 from pulsar_py.pipeline.watch import Watch
 from pulsar_py.spark.extents import topic_extents
+from pulsar_py.spark.options import METADATA_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 APPLICATION: Final = "compact"
+PUBLISH_TIME: Final = "__publishTime"
+TOPIC: Final = "__topic"
+"""Of a partition: its own name."""
+DECIDING: Final = (PUBLISH_TIME, TOPIC, *POSITION_COLUMNS, TOMBSTONE)
+"""The columns that tell which message is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +60,8 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
     writer = None if settings.lake is None else LakeWriter(settings.lake, watch)
     # Before anything is read: who reads later has all that this one has.
     transaction = None if writer is None else writer.next_transaction(APPLICATION)
-    source = with_columns(settings.source, *POSITION_COLUMNS, TOMBSTONE)
-    rows = newest_of_each_key(read_batch(session, source))
+    source = with_columns(settings.source, *DECIDING)
+    rows = newest_of_each_key(read_batch(session, source), _not_asked_for(settings.source))
     if writer is not None and transaction is not None:
         run_job(session, lambda: writer.replace(rows, transaction), watch)
         return
@@ -65,19 +75,39 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
     run_job(session, lambda: write_batch(rows, target), watch)
 
 
-def newest_of_each_key(rows: DataFrame) -> DataFrame:
-    """One row a key: its last in the log, unless that is a tombstone."""
+def _not_asked_for(source: TopicRange) -> Collection[str]:
+    asked = tuple(source.columns) or METADATA_COLUMNS
+    return () if asked == ("all",) else [each for each in DECIDING if each not in asked]
+
+
+def newest_of_each_key(rows: DataFrame, dropped: Collection[str] = DECIDING) -> DataFrame:
+    """One row a key: its newest message, unless that is a tombstone.
+
+    Args:
+        rows: With the columns `DECIDING`.
+        dropped: Columns that the result lacks.
+    """
     from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
 
-    kept = [each for each in rows.columns if each not in (*POSITION_COLUMNS, TOMBSTONE)]
-    position = ", ".join(quoted(each) for each in POSITION_COLUMNS)
-    columns = ", ".join(quoted(each) for each in (*kept, TOMBSTONE))
-    newest = (
+    kept = [each for each in rows.columns if each not in dropped]
+    columns = _struct(*kept, *{TOMBSTONE}.difference(kept))
+    of_partitions = (
         rows.where(f"{quoted(KEY)} is not null")
-        .selectExpr(quoted(KEY), f"struct({position}) as position", f"struct({columns}) as row")
-        .groupBy(KEY)
-        .agg(functions.max_by("row", "position").alias("row"))
+        .selectExpr(
+            quoted(KEY),
+            quoted(TOPIC),
+            f"{_struct(*POSITION_COLUMNS)} as position",
+            f"struct({_struct(PUBLISH_TIME, *POSITION_COLUMNS, TOPIC)} as age, {columns} as row)"
+            " as message",
+        )
+        .groupBy(KEY, TOPIC)
+        .agg(functions.max_by("message", "position").alias("last"))
     )
+    newest = of_partitions.groupBy(KEY).agg(functions.max_by("last.row", "last.age").alias("row"))
     return newest.where(f"not row.{quoted(TOMBSTONE)}").selectExpr(
         *(f"row.{quoted(each)} as {quoted(each)}" for each in kept)
     )
+
+
+def _struct(*columns: str) -> str:
+    return f"struct({', '.join(quoted(each) for each in columns)})"

@@ -1,0 +1,147 @@
+"""Which messages pipelines keep, and what of them."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from pulsar_py.client import Client
+from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
+from pulsar_py.pipeline.compact import CompactSettings, compact, newest_of_each_key
+from pulsar_py.pipeline.lake import LakeSettings, read_table
+from pulsar_py.pipeline.settings import Cluster, TopicRange
+from pulsar_py.pipeline.tables import Target
+from pulsar_py.testing.broker_thread import BrokerThread
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BrokerThread]:
+    with BrokerThread(config={"brokerDeduplicationEnabled": True}) as thread:
+        yield thread
+
+
+@pytest.fixture
+def cluster(broker: BrokerThread) -> Cluster:
+    return Cluster(service_url=broker.service_url, admin_url=broker.web_service_url)
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"persistent://public/default/messages-{uuid.uuid4().hex}"
+
+
+def publish(cluster: Cluster, topic: str, *messages: dict[str, Any]) -> None:
+    """What `send` is told of each."""
+
+    async def send() -> None:
+        async with (
+            Client(cluster.service_url) as client,
+            await client.create_producer(topic) as producer,
+        ):
+            for each in messages:
+                await producer.send(**each)
+
+    asyncio.run(send())
+
+
+def stored(cluster: Cluster, topic: str) -> list[Any]:
+    """The messages of a topic."""
+
+    async def read() -> list[Any]:
+        found = []
+        async with (
+            Client(cluster.service_url) as client,
+            await client.create_reader(topic, EARLIEST_MESSAGE_ID) as reader,
+        ):
+            while await reader.has_message_available():
+                found.append(await reader.read_next())
+        return found
+
+    return asyncio.run(read())
+
+
+# --- the newest of a key -------------------------------------------------------------------------
+
+
+def set_partitions(cluster: Cluster, topic: str, count: int, *, method: str) -> None:
+    path = topic.replace("persistent://", f"{cluster.admin_url}/admin/v2/persistent/")
+    request = Request(f"{path}/partitions", str(count).encode(), method=method)
+    request.add_header("Content-Type", "application/json")
+    urlopen(request).close()
+
+
+def test_keys_that_moved_to_a_new_partition_are_compacted(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    keys = [f"k{number}" for number in range(40)]
+    set_partitions(cluster, topic, 2, method="PUT")
+    publish(cluster, topic, *({"content": b"old", "partition_key": key} for key in keys))
+    set_partitions(cluster, topic, 3, method="POST")
+    new = [{"content": b"new", "partition_key": key} for key in keys[1:]]
+    publish(cluster, topic, *new, {"content": None, "partition_key": keys[0]})
+    target = Target.parse(f"parquet:{tmp_path / 'newest'}")
+    source = TopicRange(cluster=cluster, topic=topic)
+    compact(spark, CompactSettings(source=source, lake=LakeSettings(target=target)))
+    rows = read_table(spark, target).selectExpr("string(__key) key", "string(value) value")
+    assert {row.key: row.value for row in rows.collect()} == dict.fromkeys(keys[1:], "new")
+
+
+def test_position_decides_in_a_partition_and_time_between_them(spark: SparkSession) -> None:
+    columns = (
+        "key string, topic string, seconds long, ledger long, entry long, batch int, gone boolean,"
+        " value string"
+    )
+    rows = [
+        # A clock that goes backwards: what stands last in the partition is newest.
+        ("a", "t-0", 9, 1, 0, None, False, "first"),
+        ("a", "t-0", 5, 1, 1, None, False, "last"),
+        # Between partitions time decides, not the ledger, and the last of each partition counts.
+        ("b", "t-0", 9, 7, 0, None, False, "first"),
+        ("b", "t-0", 5, 7, 1, None, False, "older"),
+        ("b", "t-1", 6, 2, 0, None, False, "newer"),
+        # Tombstones are messages like others.
+        ("c", "t-0", 1, 7, 0, None, False, "gone"),
+        ("c", "u", 2, 1, 0, None, True, None),
+        ("d", "t-0", 1, 7, 0, None, True, None),
+        ("d", "u", 2, 1, 0, None, False, "back"),
+        # In a batch the index decides; at one time the position, then the topic.
+        ("e", "t-0", 1, 1, 0, 0, False, "first of a batch"),
+        ("e", "t-0", 1, 1, 0, 1, False, "second of a batch"),
+        ("f", "t-0", 1, 1, 5, 0, False, "lower position"),
+        ("f", "t-1", 1, 1, 6, 0, False, "higher position"),
+        ("g", "t-1", 1, 1, 6, 0, False, "higher topic"),
+        ("g", "t-0", 1, 1, 6, 0, False, "lower topic"),
+        (None, "t-0", 1, 1, 6, 0, False, "without a key"),
+    ]
+    found = newest_of_each_key(
+        spark.createDataFrame(rows, columns).selectExpr(
+            "key as __key",
+            "topic as __topic",
+            "timestamp_seconds(seconds) as __publishTime",
+            "ledger as __ledgerId",
+            "entry as __entryId",
+            "batch as __batchIndex",
+            "gone as __isTombstone",
+            "value",
+        )
+    )
+    assert found.columns == ["__key", "value"]
+    assert {row["__key"]: row.value for row in found.collect()} == {
+        "a": "last",
+        "b": "newer",
+        "d": "back",
+        "e": "second of a batch",
+        "f": "higher position",
+        "g": "higher topic",
+    }
