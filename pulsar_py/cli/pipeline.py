@@ -96,7 +96,7 @@ TARGET_CLUSTER = _together(
         show_default=True,
         help="Exactly once needs deduplication on the target.",
     ),
-    click.option("--binary-keys", is_flag=True, help="Keys are bytes, not texts."),
+    click.option("--binary-keys", is_flag=True, help="All keys are bytes, not texts."),
 )
 
 STREAM = _together(

@@ -22,7 +22,15 @@ from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter
 from pulsar_py.pipeline.runner import run_job
 from pulsar_py.pipeline.settings import POSITION_COLUMNS, TopicRange, TopicTarget, quoted
-from pulsar_py.pipeline.topics import KEY, TOMBSTONE, like, read_batch, with_columns, write_batch
+from pulsar_py.pipeline.topics import (
+    COPIED,
+    KEY,
+    TOMBSTONE,
+    like,
+    read_batch,
+    with_columns,
+    write_batch,
+)
 from pulsar_py.pipeline.watch import Watch
 from pulsar_py.spark.extents import topic_extents
 from pulsar_py.spark.options import METADATA_COLUMNS
@@ -60,7 +68,7 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
     writer = None if settings.lake is None else LakeWriter(settings.lake, watch)
     # Before anything is read: who reads later has all that this one has.
     transaction = None if writer is None else writer.next_transaction(APPLICATION)
-    source = with_columns(settings.source, *DECIDING)
+    source = with_columns(settings.source, *DECIDING, *(COPIED if writer is None else ()))
     rows = newest_of_each_key(read_batch(session, source), _not_asked_for(settings.source))
     if writer is not None and transaction is not None:
         run_job(session, lambda: writer.replace(rows, transaction), watch)

@@ -4,9 +4,10 @@ With a checkpoint it is a stream that goes on where it stopped, up to what is th
 without one a batch of the range. Exactly once needs deduplication on the target; a batch of the
 same topics, range and selection is the same one again under the same name.
 
-Values are decoded by the topic's schema and encoded again, so that conditions and expressions can
-use fields; raw ones are copied as they are, as bytes without a schema. A target without a schema
-gets the source's, unless columns are selected.
+A copy has all that a producer may say of a message: key, be it text or bytes, ordering key,
+properties, event time, and that there is no value. Values are decoded by the topic's schema and
+encoded again, so that conditions and expressions can use fields; raw ones are copied as they are,
+as bytes without a schema. A target without a schema gets the source's, unless columns are selected.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from pulsar_py.pipeline.runner import run_job, run_query
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget
 from pulsar_py.pipeline.topics import (
-    TOMBSTONE,
+    COPIED,
     Streaming,
     like,
     read_batch,
@@ -51,9 +52,9 @@ def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = No
     """Copy until the end of the range, or until stopped."""
     watch = watch or Watch()
     rows = read_stream if settings.streaming is not None else read_batch
-    source, target = settings.source, settings.target
+    source, target = with_columns(settings.source, *COPIED), settings.target
     if settings.select is None:
-        source, target = with_columns(source, TOMBSTONE), like(source, target)
+        target = like(source, target)
     found = select(rows(session, source), where=settings.where, select=settings.select)
     if settings.streaming is None:
         # Not of a stream: its batches are told apart by their numbers, whatever is selected.

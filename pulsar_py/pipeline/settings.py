@@ -147,7 +147,8 @@ class TopicTarget:
     idempotency_key: str | None = None
     sequence_order: str | None = None
     has_binary_keys: bool = False
-    """Keys are bytes, which clients of other languages see as base64; otherwise texts."""
+    """All keys are bytes, which clients of other languages see as base64; otherwise each is what it
+    was where it was read, or a text."""
     value_schema: str | None = None
     """The connector's `valueSchema`: of a topic that has none."""
 

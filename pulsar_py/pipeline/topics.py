@@ -26,6 +26,10 @@ FORMAT: Final = "pulsar"
 KEY: Final = "__key"
 TOMBSTONE: Final = "__isTombstone"
 """Tells a message without a value from one whose fields are all null."""
+BINARY_KEY: Final = "__hasBinaryKey"
+"""Tells keys that are bytes from those that are texts."""
+COPIED: Final = (TOMBSTONE, "__orderingKey", BINARY_KEY)
+"""What a producer may say of a message, beside the columns that come anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,7 @@ def start_stream(rows: DataFrame, target: TopicTarget, streaming: Streaming) -> 
 
 
 def with_keys(rows: DataFrame, target: TopicTarget) -> DataFrame:
-    """Rows whose keys are texts, unless they shall be bytes.
+    """Rows whose keys are texts, unless they shall be bytes, or each row says what its key is.
 
     What is read has bytes for keys, and a message with a key of bytes is another one: clients see
     base64, and its partition is another. A key that is no text fails the job. Pairs whose keys are
@@ -92,7 +96,9 @@ def with_keys(rows: DataFrame, target: TopicTarget) -> DataFrame:
     """
     if has_separate_keys(rows) or option_has_separate_keys(target.value_schema):
         return rows
-    if target.has_binary_keys or dict(rows.dtypes).get(KEY) != "binary":
+    if target.has_binary_keys:
+        return rows.drop(BINARY_KEY)
+    if BINARY_KEY in rows.columns or dict(rows.dtypes).get(KEY) != "binary":
         return rows
     from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
 
@@ -119,7 +125,7 @@ def with_columns(source: TopicRange, *names: str) -> TopicRange:
     columns = tuple(source.columns) or METADATA_COLUMNS
     if columns == ("all",):
         return source
-    return replace(source, columns=(*columns, *(name for name in names if name not in columns)))
+    return replace(source, columns=tuple(dict.fromkeys((*columns, *names))))
 
 
 def select(rows: DataFrame, *, where: str | None, select: str | None) -> DataFrame:

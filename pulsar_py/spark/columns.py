@@ -309,6 +309,12 @@ COLUMNS: Final[Mapping[str, MetadataColumn]] = {
             "__orderingKey", "BINARY", pa.binary(), _of_each(pa.binary(), _ordering_key)
         ),
         MetadataColumn(
+            "__hasBinaryKey",
+            "BOOLEAN",
+            pa.bool_(),
+            _of_each(pa.bool_(), Message.has_base64_encoded_key),
+        ),
+        MetadataColumn(
             "__schemaVersion",
             "BINARY",
             pa.binary(),

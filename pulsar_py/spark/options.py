@@ -67,6 +67,7 @@ EXTRA_COLUMNS: Final = (
     "__sequenceId",
     "__producerName",
     "__orderingKey",
+    "__hasBinaryKey",
     "__schemaVersion",
     "__index",
     "__brokerPublishTime",

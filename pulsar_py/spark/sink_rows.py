@@ -3,7 +3,8 @@
 Columns named as metadata become the message's key, ordering key, event time, properties, topic,
 partition and delivery time; what only a broker can set (`__messageId`, `__publishTime`, …) is left
 out, so that what was read can be written; all the rest is the value, a matter of `value_encoder`.
-`__isTombstone`, where it is there, says which rows have none.
+`__isTombstone`, where it is there, says which rows have none, and `__hasBinaryKey` whose keys are
+bytes; without it a column of texts makes keys of text, one of bytes keys of bytes.
 
 Arrow hands timestamps over in the session's time zone: the instant is the same, and only that
 counts here. One without a time zone is taken as UTC.
@@ -34,6 +35,7 @@ TOPIC_COLUMN: Final = "__topic"
 EVENT_TIME_COLUMN: Final = "__eventTime"
 PROPERTIES_COLUMN: Final = "__messageProperties"
 TOMBSTONE_COLUMN: Final = "__isTombstone"
+BINARY_KEY_COLUMN: Final = "__hasBinaryKey"
 
 UTC_MICROS: Final = pa.timestamp("us", "UTC")
 
@@ -100,6 +102,8 @@ class SinkColumns:
     deliver_at: str | None
     # Rows for which it is true have no value, whatever their value columns say.
     tombstone: str | None = None
+    # Tells keys of bytes from those of text, whatever type the column of keys has.
+    binary_key: str | None = None
 
     @classmethod
     def of(cls, schema: pa.Schema, options: WriteOptions) -> SinkColumns:
@@ -121,6 +125,7 @@ class SinkColumns:
                 "partition": options.partition_column,
                 "deliver_at": options.deliver_at_column,
                 "tombstone": TOMBSTONE_COLUMN,
+                "binary_key": BINARY_KEY_COLUMN,
             }.items()
         }
         for role, name in roles.items():
@@ -188,6 +193,7 @@ _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     "partition": pa.types.is_integer,
     "deliver_at": _is_time,
     "tombstone": pa.types.is_boolean,
+    "binary_key": pa.types.is_boolean,
 }
 
 
@@ -232,7 +238,7 @@ class RowEncoder:
         keys = self._values.encode_keys(values)
         return OutgoingRows(
             payloads=payloads,
-            keys=_listed(batch, columns.key) if keys is None else keys,
+            keys=_keys(batch, columns) if keys is None else keys,
             ordering_keys=_listed(batch, columns.ordering_key),
             event_times_millis=_millis(batch, columns.event_time),
             properties=_maps(batch, columns.properties),
@@ -264,6 +270,37 @@ def in_utc(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _listed(batch: pa.RecordBatch, name: str | None) -> list[Any] | None:  # Any: by column
     return None if name is None else batch.column(name).to_pylist()
+
+
+def _keys(batch: pa.RecordBatch, columns: SinkColumns) -> list[str | bytes | None] | None:
+    """The keys, as texts or bytes.
+
+    Raises:
+        SchemaSerializationError: One that is to be a text is none.
+    """
+    keys = _listed(batch, columns.key)
+    if keys is None or columns.binary_key is None:
+        return keys
+    is_binary = batch.column(columns.binary_key).to_pylist()
+    return [
+        None if key is None else _binary(key) if bytes_wanted else _textual(key)
+        for key, bytes_wanted in zip(keys, is_binary, strict=True)
+    ]
+
+
+def _binary(key: str | bytes) -> bytes:
+    return key.encode() if isinstance(key, str) else key
+
+
+def _textual(key: str | bytes) -> str:
+    if isinstance(key, str):
+        return key
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        raise SchemaSerializationError(
+            f"key {key!r} is no UTF-8, and {BINARY_KEY_COLUMN} says that it is a text"
+        ) from None
 
 
 def _millis(batch: pa.RecordBatch, name: str | None) -> list[int | None] | None:

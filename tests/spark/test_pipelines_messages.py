@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
@@ -16,9 +17,12 @@ pytest.importorskip("pyarrow")
 from pulsar_py.client import Client
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
 from pulsar_py.pipeline.compact import CompactSettings, compact, newest_of_each_key
+from pulsar_py.pipeline.copy import CopySettings, copy
 from pulsar_py.pipeline.lake import LakeSettings, read_table
-from pulsar_py.pipeline.settings import Cluster, TopicRange
+from pulsar_py.pipeline.replay import ReplaySettings, replay
+from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
 from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.topics import Streaming
 from pulsar_py.testing.broker_thread import BrokerThread
 
 if TYPE_CHECKING:
@@ -69,6 +73,81 @@ def stored(cluster: Cluster, topic: str) -> list[Any]:
         return found
 
     return asyncio.run(read())
+
+
+# --- what is kept of a message -------------------------------------------------------------------
+
+MESSAGES: list[dict[str, Any]] = [
+    {"content": b"1", "partition_key": "text", "ordering_key": b"O"},
+    {"content": b"2", "partition_key": b"\xff\0", "ordering_key": b"\xff"},
+    {"content": b"3", "partition_key": b"bytes"},
+    {"content": b"4", "partition_key": ""},
+    {"content": b"5", "partition_key": b""},
+    {"content": b"6"},
+    {"content": b"7", "ordering_key": b"", "properties": {"a": "", "": "b"}},
+    {"content": b"8", "event_timestamp": 0},
+    {"content": b"9", "event_timestamp": 1},
+    {"content": b""},
+    {"content": None, "partition_key": "gone", "ordering_key": b"O", "properties": {"a": "b"}},
+    {"content": None, "event_timestamp": 2},
+]
+
+
+def traits(message: Any) -> tuple[object, ...]:
+    return (
+        message.data(),
+        message.has_null_value(),
+        message.key_bytes(),
+        message.has_key() and message.has_base64_encoded_key(),
+        message.ordering_key_bytes() if message.has_ordering_key() else None,
+        message.properties(),
+        message.event_timestamp(),
+    )
+
+
+@pytest.mark.parametrize("kind", ["batch", "stream", "replay"])
+def test_a_copy_has_all_that_a_producer_said(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path, kind: str
+) -> None:
+    publish(cluster, topic, *MESSAGES)
+    source = TopicRange(cluster=cluster, topic=topic)
+    target = TopicTarget(cluster=cluster, topic=f"{topic}-to", idempotency_key="all")
+    if kind == "replay":
+        times = replace(source, starting_millis=1, ending_millis=1 << 42)
+        replay(spark, ReplaySettings(source=times, target=target, name="all"))
+    else:
+        streaming = Streaming(checkpoint=str(tmp_path)) if kind == "stream" else None
+        copy(spark, CopySettings(source=source, target=target, streaming=streaming))
+    expected = [traits(each) for each in stored(cluster, topic)]
+    assert len({repr(each) for each in expected}) == len(MESSAGES)
+    found = [traits(each) for each in stored(cluster, target.topic)]
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+def test_a_copy_whose_keys_all_become_bytes(
+    spark: SparkSession, cluster: Cluster, topic: str
+) -> None:
+    publish(cluster, topic, *MESSAGES)
+    source = TopicRange(cluster=cluster, topic=topic)
+    target = TopicTarget(
+        cluster=cluster, topic=f"{topic}-to", idempotency_key="all", has_binary_keys=True
+    )
+    copy(spark, CopySettings(source=source, target=target))
+    with_keys = [each for each in stored(cluster, target.topic) if each.has_key()]
+    assert all(each.has_base64_encoded_key() for each in with_keys)
+    assert {each.key_bytes() for each in with_keys} == {b"text", b"\xff\0", b"bytes", b"", b"gone"}
+
+
+def test_a_compaction_into_a_topic_has_it_too(
+    spark: SparkSession, cluster: Cluster, topic: str
+) -> None:
+    publish(cluster, topic, *MESSAGES[:4])
+    source = TopicRange(cluster=cluster, topic=topic)
+    target = TopicTarget(cluster=cluster, topic=f"{topic}-to", idempotency_key="all")
+    compact(spark, CompactSettings(source=source, topic=target))
+    expected = [traits(each) for each in stored(cluster, topic)]
+    found = [traits(each) for each in stored(cluster, target.topic)]
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
 
 
 # --- the newest of a key -------------------------------------------------------------------------

@@ -41,6 +41,7 @@ EXPECTED = {
     "__sequenceId": [7, 20, 21],
     "__producerName": ["p", "p", "p"],
     "__orderingKey": [None, b"o", b"o"],
+    "__hasBinaryKey": [False, False, False],
     "__schemaVersion": [b"\0\1", None, None],
     "__index": [None, 98, 99],
     "__brokerPublishTime": [None, at(2500), at(2500)],
@@ -126,3 +127,14 @@ def test_ids_of_a_large_batch_are_those_that_a_client_serializes() -> None:
     messages = batch([b""] * 300)
     ids = COLUMNS["__messageId"].build(Rows(messages)).to_pylist()
     assert ids == [message.message_id().serialize() for message in messages]
+
+
+def test_keys_of_bytes_are_told_from_texts() -> None:
+    found = Rows(
+        [
+            plain(b"a", partition_key="a2V5", partition_key_b64_encoded=True),
+            plain(b"b", partition_key="key"),
+        ]
+    )
+    assert COLUMNS["__key"].build(found).to_pylist() == [b"key", b"key"]
+    assert COLUMNS["__hasBinaryKey"].build(found).to_pylist() == [True, False]

@@ -120,3 +120,27 @@ def test_tombstones_have_no_value_whatever_their_columns_say() -> None:
     )
     assert encoder(batch.schema).encode(batch).payloads == [b"a", None, None]
     assert SinkColumns.of(batch.schema, write_options()).tombstone == "__isTombstone"
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.string()])
+def test_rows_say_which_keys_are_bytes(kind: pa.DataType) -> None:
+    batch = pa.record_batch(
+        {
+            "value": pa.array(["a", "b", "c", "d"]),
+            "__key": pa.array(["k", "k", None, ""], kind),
+            "__hasBinaryKey": pa.array([True, False, True, None]),
+        }
+    )
+    assert encoder(batch.schema).encode(batch).keys == [b"k", "k", None, ""]
+
+
+def test_a_text_key_that_is_none() -> None:
+    batch = pa.record_batch(
+        {
+            "value": pa.array(["a"]),
+            "__key": pa.array([b"\xff"]),
+            "__hasBinaryKey": pa.array([False]),
+        }
+    )
+    with pytest.raises(SchemaSerializationError, match=r"key b'\\xff' is no UTF-8"):
+        encoder(batch.schema).encode(batch)
