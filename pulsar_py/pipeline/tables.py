@@ -6,12 +6,13 @@ application and batch number. A batch that is in the log already is left out, so
 is safe. `manifest` has a log of our own, `delta` that of Delta Lake.
 
 Schemas are those of Spark as JSON; Delta Lake's are the same. Columns may be added and may become
-wider; a column that is not written any more stays and is null.
+wider, also those of records in records, arrays and maps; a column that is not written any more
+stays and is null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -21,6 +22,9 @@ from urllib.parse import unquote, urlsplit
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 
 Schema = dict[str, Any]  # Any: a StructType's JSON
+
+ColumnPath = tuple[str, ...]
+"""Names down to a column; `element` in an array, `value` in a map."""
 
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 STAGING: Final = "_staging"
@@ -177,46 +181,60 @@ def partition_values(path: str) -> dict[str, str | None]:
 def merged_schema(old: Schema | None, new: Schema) -> Schema:
     """The columns of a table after rows of `new` were added; the old order, then what is new.
 
+    Records grow wherever they are: in records, arrays and values of maps.
+
     Raises:
         TableSchemaError: A column has another type, which is not wider.
     """
-    if old is None:
-        return {"type": "struct", "fields": [_nullable(each) for each in new["fields"]]}
+    return _merged_struct((), {"fields": []} if old is None else old, new)
+
+
+def _merged_struct(path: ColumnPath, old: Schema, new: Schema) -> Schema:
     fields = {each["name"]: each for each in old["fields"]}
     for each in new["fields"]:
         name = each["name"]
-        fields[name] = _merged(fields[name], each) if name in fields else _nullable(each)
+        if name in fields:
+            kind = _merged_type((*path, name), fields[name]["type"], each["type"])
+            fields[name] = {**fields[name], "type": kind}
+        else:
+            fields[name] = {**each, "nullable": True, "metadata": {}}
     return {"type": "struct", "fields": list(fields.values())}
 
 
-def _nullable(field: Mapping[str, Any]) -> Schema:  # Any: JSON
-    return {**field, "nullable": True, "metadata": {}}
-
-
-def _merged(old: Schema, new: Mapping[str, Any]) -> Schema:  # Any: JSON
-    before, after = old["type"], new["type"]
-    if _same_type(before, after) or (_both_names(before, after) and (after, before) in _WIDENINGS):
-        return old
-    if _both_names(before, after) and (before, after) in _WIDENINGS:
-        return {**old, "type": after}
-    if _is_struct(before) and _is_struct(after):
-        return {**old, "type": merged_schema(before, dict(after))}
+def _merged_type(path: ColumnPath, before: Any, after: Any) -> Any:  # Any: JSON
+    if _same_type(before, after) or _is_widening(after, before):
+        return before
+    if _is_widening(before, after):
+        return after
+    if _is_kind("struct", before, after):
+        return _merged_struct(path, before, after)
+    if _is_kind("array", before, after):
+        element = _merged_type((*path, "element"), before["elementType"], after["elementType"])
+        return {**before, "elementType": element}
+    if _is_kind("map", before, after) and _same_type(before["keyType"], after["keyType"]):
+        value = _merged_type((*path, "value"), before["valueType"], after["valueType"])
+        return {**before, "valueType": value}
     raise TableSchemaError(
-        f"column {old['name']!r} is {_name_of(before)} in the table and {_name_of(after)} in the"
+        f"column {'.'.join(path)!r} is {_text_of(before)} in the table and {_text_of(after)} in the"
         " rows"
     )
 
 
-def _both_names(one: object, other: object) -> bool:
-    return isinstance(one, str) and isinstance(other, str)
+def _is_widening(before: object, after: object) -> bool:
+    return isinstance(before, str) and isinstance(after, str) and (before, after) in _WIDENINGS
 
 
-def _is_struct(kind: object) -> bool:
-    return isinstance(kind, dict) and kind.get("type") == "struct"
+def _is_kind(name: str, *kinds: object) -> bool:
+    return all(isinstance(each, dict) and each.get("type") == name for each in kinds)
 
 
-def _name_of(kind: object) -> object:
-    return kind.get("type") if isinstance(kind, dict) else kind
+def _text_of(kind: Any) -> str:  # Any: JSON
+    """A type as SQL writes it; of a record its kind alone."""
+    if _is_kind("array", kind):
+        return f"array<{_text_of(kind['elementType'])}>"
+    if _is_kind("map", kind):
+        return f"map<{_text_of(kind['keyType'])},{_text_of(kind['valueType'])}>"
+    return str(kind.get("type") if isinstance(kind, dict) else kind)
 
 
 def _same_type(one: Any, other: Any) -> bool:  # Any: JSON
@@ -240,13 +258,33 @@ def with_metadata(schema: Schema, written: Schema | None) -> Schema:
     return {"type": "struct", "fields": fields}
 
 
-def widened_columns(old: Schema, new: Schema) -> list[str]:
-    """Columns whose type in `new` is another than in `old`."""
+def grown_columns(old: Schema, new: Schema) -> list[Schema]:
+    """The columns of `new` that `old` lacks, or has with another type."""
     before = {each["name"]: each["type"] for each in old["fields"]}
     return [
-        each["name"]
+        each
         for each in new["fields"]
-        if each["name"] in before and not _same_type(before[each["name"]], each["type"])
+        if each["name"] not in before or not _same_type(before[each["name"]], each["type"])
+    ]
+
+
+def widened_columns(old: Any, new: Any, path: ColumnPath = ()) -> list[str]:  # Any: JSON
+    """Where a type in `new` is wider than in `old`; what has only grown is left out."""
+    if _is_kind("struct", old, new):
+        before = {each["name"]: each["type"] for each in old["fields"]}
+        inner = [
+            (each["name"], before[each["name"]], each["type"])
+            for each in new["fields"]
+            if each["name"] in before
+        ]
+    elif _is_kind("array", old, new):
+        inner = [("element", old["elementType"], new["elementType"])]
+    elif _is_kind("map", old, new):
+        inner = [("value", old["valueType"], new["valueType"])]
+    else:
+        return [] if _same_type(old, new) else [".".join(path)]
+    return [
+        found for name, one, other in inner for found in widened_columns(one, other, (*path, name))
     ]
 
 

@@ -3,7 +3,7 @@
 # ruff: noqa: E402 - imports stand after what may skip them
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from pulsar_py.pipeline.tables import (
     TableSchemaError,
     Transaction,
 )
-from tests.unit.pipeline.test_tables import schema
+from tests.unit.pipeline.test_tables import array, map_of, schema
 
 PARTITIONED = schema(a="long", d="string")
 
@@ -32,7 +32,7 @@ def table(tmp_path: Path) -> DeltaLakeTable:
     return DeltaLakeTable(tmp_path / "table")
 
 
-def write(table: DeltaLakeTable, path: str, **columns: list[object]) -> TableFile:
+def write(table: DeltaLakeTable, path: str, **columns: Sequence[object]) -> TableFile:
     target = table.path / path
     target.parent.mkdir(parents=True, exist_ok=True)
     rows = pa.table(columns)
@@ -86,6 +86,44 @@ def test_types_that_do_not_fit(table: DeltaLakeTable) -> None:
     commit(table, write(table, "d=x/1.parquet", a=[1]), 0, schema(a="integer", d="string"))
     with pytest.raises(TableSchemaError, match="do not widen"):
         commit(table, write(table, "d=x/2.parquet", a=[1]), 1, PARTITIONED)
+
+
+def test_records_grow_within_records_and_arrays(table: DeltaLakeTable) -> None:
+    def commit_row(number: int, record: Schema, row: dict[str, object]) -> None:
+        columns = schema(a="long", d="string", xs=array(record), s=record)
+        file = write(table, f"d=x/{number}.parquet", a=[number], xs=[[row]], s=[row])
+        commit(table, file, number, columns)
+
+    old = schema(u="long")
+    commit_row(0, old, {"u": 1})
+    commit_row(1, schema(u="long", n=array(old)), {"u": 2, "n": [{"u": 3}]})
+    commit_row(2, old, {"u": 4})
+    expected = [{"u": 1, "n": None}, {"u": 2, "n": [{"u": 3}]}, {"u": 4, "n": None}]
+    assert [each["xs"] for each in rows(table)] == [[each] for each in expected]
+    assert table.compact(1 << 20).files_after == 1
+    assert [each["s"] for each in rows(table)] == expected
+
+
+def test_files_that_the_package_cannot_merge_stay(
+    table: DeltaLakeTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    def commit_row(number: int, *names: str) -> None:
+        record = pa.struct([(name, pa.int64()) for name in names])
+        cells = pa.array([[("k", dict.fromkeys(names, 1))]], pa.map_(pa.string(), record))
+        columns = schema(a="long", d="string", m=map_of(schema(**dict.fromkeys(names, "long"))))
+        commit(table, write(table, f"d=x/{number}.parquet", a=[number], m=cells), number, columns)
+
+    commit_row(0, "u")
+    commit_row(1, "u", "n")
+    assert table.compact(1 << 20).files_after == 0
+    assert "small files are not merged" in caplog.text
+    assert len(table.files()) == 2
+
+
+def test_types_within_that_do_not_fit(table: DeltaLakeTable) -> None:
+    commit(table, write(table, "d=x/1.parquet", a=[1]), 0, schema(d="string", m=map_of("integer")))
+    with pytest.raises(TableSchemaError, match=r"columns \['m.value'\]: Delta tables do not widen"):
+        commit(table, write(table, "d=x/2.parquet", a=[1]), 1, schema(d="string", m=map_of("long")))
 
 
 def test_an_overwrite(table: DeltaLakeTable) -> None:

@@ -101,6 +101,41 @@ def test_a_log_of_another_version(table: ManifestTable) -> None:
         table.state()
 
 
+def test_records_that_grew_are_merged(table: ManifestTable) -> None:
+    old = pa.struct([("a", pa.int32())])
+    new = pa.struct([("n", pa.string()), ("a", pa.int64())])
+
+    def both(kind: pa.DataType) -> dict[str, pa.DataType]:
+        return {"xs": pa.list_(kind), "m": pa.map_(pa.string(), kind)}
+
+    files = []
+    for number, (kind, row) in enumerate([(old, {"a": 1}), (new, {"a": 2, "n": "x"})]):
+        files.append(
+            write(
+                table,
+                f"{number}.parquet",
+                xs=pa.array([[row], None, []], both(kind)["xs"]),
+                m=pa.array([[("k", row)], None, []], both(kind)["m"]),
+            )
+        )
+    commit(table, *files, batch=0)
+    assert table.compact(1 << 20).files_after == 1
+    (merged,) = table.files()
+    found = pq.ParquetFile(table.path / merged.path).read().to_pylist()
+    assert [row["xs"] for row in found] == [
+        [{"a": 1, "n": None}],
+        None,
+        [],
+        [{"a": 2, "n": "x"}],
+        None,
+        [],
+    ]
+    assert [row["m"] for row in found][::3] == [
+        [("k", {"a": 1, "n": None})],
+        [("k", {"a": 2, "n": "x"})],
+    ]
+
+
 def test_small_files_become_one_with_all_columns(table: ManifestTable) -> None:
     files = [
         write(table, "d=1/a.parquet", a=[1, 2]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from pulsar_py.pipeline.tables import (
     TableSchemaError,
     Target,
     Transaction,
+    grown_columns,
     merged_schema,
     partition_values,
     small_file_groups,
@@ -30,7 +32,7 @@ def schema(**types: object) -> Schema:
     return {"type": "struct", "fields": fields}
 
 
-def array(element: str, *, contains_null: bool) -> Schema:
+def array(element: object, *, contains_null: bool = True) -> Schema:
     return {"type": "array", "elementType": element, "containsNull": contains_null}
 
 
@@ -73,9 +75,55 @@ def test_a_column_that_does_not_fit() -> None:
         merged_schema(schema(a="long"), schema(a="string"))
 
 
-def test_structs_grow_within() -> None:
-    merged = merged_schema(schema(s=schema(a="long")), schema(s=schema(b="long")))
-    assert merged == schema(s=schema(a="long", b="long"))
+def map_of(value: object, key: object = "string") -> Schema:
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+
+
+WRAPS: list[Callable[[object], object]] = [
+    lambda kind: schema(s=kind),
+    array,
+    map_of,
+    lambda kind: schema(s=array(map_of(array(schema(x="string", y=kind))))),
+]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_records_grow_and_become_wider_wherever_they_are(wrap: Callable[[object], object]) -> None:
+    old = schema(c=wrap(schema(a="integer", b="string")))
+    merged = merged_schema(old, schema(c=wrap(schema(n="date", a="long")), d="date"))
+    assert merged == schema(c=wrap(schema(a="long", b="string", n="date")), d="date")
+    assert merged_schema(merged, old) == merged
+    assert [each["name"] for each in grown_columns(old, merged)] == ["c", "d"]
+    assert not grown_columns(merged, merged_schema(merged, old))
+    grown = schema(c=wrap(schema(a="integer", b="string", n="date")), d="date")
+    assert widened_columns(old, grown) == []
+
+
+def test_fields_that_are_added_within_may_be_null() -> None:
+    one = {"type": "struct", "fields": [{**schema(n="long")["fields"][0], "nullable": False}]}
+    merged = merged_schema(schema(c=array(schema())), schema(c=array(one)))
+    assert merged == schema(c=array(schema(n="long")))
+
+
+def test_where_types_become_wider() -> None:
+    old = schema(a="long", xs=array(schema(a="integer", m=map_of("float"))))
+    new = schema(a="long", xs=array(schema(a="long", m=map_of("double"), n="date")))
+    assert widened_columns(old, merged_schema(old, new)) == ["xs.element.a", "xs.element.m.value"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (array(schema(a="long")), array(schema(a="string")), "'c.element.a' is long .* string in"),
+        (map_of(schema(a="long")), map_of(schema(a=schema())), "'c.value.a' is long .* struct in"),
+        (schema(s=array("long")), schema(s="long"), "'c.s' is array<long> in the table and long"),
+        (map_of("long"), map_of("long", "date"), "'c' is map<string,long> .* map<date,long> in"),
+        (array(array("long")), array("long"), "'c.element' is array<long> in .* long in"),
+    ],
+)
+def test_what_does_not_fit_within_is_named(old: object, new: object, told: str) -> None:
+    with pytest.raises(TableSchemaError, match=f"column {told}"):
+        merged_schema(schema(c=old), schema(c=new))
 
 
 def test_what_may_be_null_is_no_difference() -> None:
