@@ -16,6 +16,7 @@ pytest.importorskip("pyarrow")
 
 from pulsar_py.client import Client
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
+from pulsar_py.pipeline.aggregate import AggregateSettings, aggregate
 from pulsar_py.pipeline.compact import CompactSettings, compact, newest_of_each_key
 from pulsar_py.pipeline.copy import CopySettings, copy
 from pulsar_py.pipeline.lake import LakeSettings, read_table
@@ -224,3 +225,21 @@ def test_position_decides_in_a_partition_and_time_between_them(spark: SparkSessi
         "f": "higher position",
         "g": "higher topic",
     }
+
+
+def test_a_batch_of_windows_replaces_the_last_one(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    target = Target.parse(f"parquet:{tmp_path / 'windows'}")
+    settings = AggregateSettings(
+        source=TopicRange(cluster=cluster, topic=topic),
+        keys=["string(__key) as name"],
+        aggregates="count",
+        window_seconds=3600,
+        time_column="__eventTime",
+        lake=LakeSettings(target=target),
+    )
+    for count in (1, 2):
+        publish(cluster, topic, {"content": b"x", "partition_key": "k", "event_timestamp": 1})
+        aggregate(spark, settings)
+        assert [row["count"] for row in read_table(spark, target).collect()] == [count]
