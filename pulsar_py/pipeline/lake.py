@@ -253,7 +253,14 @@ def read_snapshot(session: SparkSession, snapshot: Snapshot) -> DataFrame:
 def _written_schema(snapshot: Snapshot) -> Schema | None:
     """The columns as Spark wrote them into one of the files; merged files do not tell."""
     for each in snapshot.files:
-        found = (pq.read_schema(snapshot.target.path / each.path).metadata or {}).get(_SPARK_SCHEMA)
+        try:
+            metadata = pq.read_schema(snapshot.target.path / each.path).metadata
+        except FileNotFoundError:
+            raise TableConflictError(
+                f"{snapshot.target}: {each.path} was merged or replaced while the table was read;"
+                " read it again"
+            ) from None
+        found = (metadata or {}).get(_SPARK_SCHEMA)
         if found is not None:
             return dict(json.loads(found))
     return None

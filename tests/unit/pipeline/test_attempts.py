@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,17 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.pipeline.attempts import Attempt, attempt, clean, exclusively
+
+ROOT = Path(__file__).parents[3]
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.unit.pipeline.test_attempts import Logged, attempt, leave
+
+with attempt(Logged(Path(sys.argv[1])), "q-1") as own:
+    leave(own, 0, 1)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 @dataclass
@@ -69,14 +80,8 @@ def test_the_log_decides_what_an_attempt_that_fails_leaves(table: Logged) -> Non
 
 
 def test_what_killed_attempts_have_left_goes_and_what_others_have_stays(table: Logged) -> None:
-    def be_killed() -> None:
-        with attempt(table, "q-1") as own:
-            leave(own, 0, 1)
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    killed = multiprocessing.get_context("fork").Process(target=be_killed)
-    killed.start()
-    killed.join()
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(table.path)], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
     assert len(table.names()) == 3
     committed = next(name for name in table.names() if name.endswith("-00001.parquet"))
     table.log.add(committed)

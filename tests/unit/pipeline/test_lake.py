@@ -9,9 +9,15 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.lake import open_table, rows_of_a_file, snapshot_of
+from pulsar_py.pipeline.lake import (
+    Snapshot,
+    _written_schema,
+    open_table,
+    rows_of_a_file,
+    snapshot_of,
+)
 from pulsar_py.pipeline.manifest import ManifestTable
-from pulsar_py.pipeline.tables import TableFile, Target
+from pulsar_py.pipeline.tables import TableConflictError, TableFile, Target
 
 
 def test_tables_of_each_format(tmp_path: Path) -> None:
@@ -45,3 +51,10 @@ def test_files_of_a_directory_without_a_log(tmp_path: Path) -> None:
 def test_a_table_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there is no table"):
         snapshot_of(Target.parse(f"parquet:{tmp_path}"))
+
+
+def test_a_file_that_is_merged_while_the_table_is_read(tmp_path: Path) -> None:
+    target = Target.parse(f"parquet:{tmp_path}")
+    snapshot = Snapshot(target, [TableFile("a.parquet", 1, 1)], {"type": "struct", "fields": []})
+    with pytest.raises(TableConflictError, match=f"{target}: a.parquet was merged or replaced"):
+        _written_schema(snapshot)
