@@ -40,6 +40,7 @@ from pulsar_py.schema import (
     TimeSchema,
     TimestampSchema,
 )
+from pulsar_py.spark.floored_times import floored
 from pulsar_py.spark.sink_rows import Array, ValueEncoder, is_text, millis_of
 
 _MICROS_PER_SECOND: Final = 1_000_000
@@ -120,7 +121,7 @@ def _days(array: Array) -> Array:
 
 
 def _micros(array: Array) -> Array:
-    return array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(pa.int64())
+    return floored(array, pa.timestamp("us", array.type.tz)).cast(pa.int64())
 
 
 def _bool(value: bool) -> bytes:  # noqa: FBT001 - the value

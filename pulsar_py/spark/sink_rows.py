@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import Schema, SchemaInfo
+from pulsar_py.spark.floored_times import floored
 from pulsar_py.spark.options import EXTRA_COLUMNS, METADATA_COLUMNS, WriteOptions
 
 Array: TypeAlias = Any
@@ -327,7 +328,7 @@ def millis_of(array: Array) -> Array:
     """Milliseconds since 1970, as integers, of timestamps, dates or such integers."""
     kind = array.type
     if pa.types.is_timestamp(kind):
-        return array.cast(pa.timestamp("ms", kind.tz), safe=False).cast(pa.int64())
+        return floored(array, pa.timestamp("ms", kind.tz)).cast(pa.int64())
     if pa.types.is_date32(kind):
         return array.cast(pa.date64()).cast(pa.int64())
     return array

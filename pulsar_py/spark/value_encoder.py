@@ -39,6 +39,7 @@ from pulsar_py.schema.avro_codec import AvroWriter
 from pulsar_py.schema.avro_definition import parse_definition
 from pulsar_py.spark.avro_types import Shape, shape_of
 from pulsar_py.spark.flat_records import flat_encoder
+from pulsar_py.spark.floored_times import floored, with_numbers
 from pulsar_py.spark.key_value_encoder import KeyValueEncoder, pair_encoding
 from pulsar_py.spark.primitive_encoder import has_primitive, primitive_encoder
 from pulsar_py.spark.sink_rows import SinkColumns, ValueEncoder
@@ -279,7 +280,9 @@ class _Records:
         types = {field.name: field.type for field in shape.plain_type}
         # As what each column is taken: first times in the unit of the definition, then numbers.
         self._steps = [
-            [types[name]] if info.type is SchemaType.JSON else [types[name], _numbers(types[name])]
+            [types[name]]
+            if info.type is SchemaType.JSON
+            else [types[name], with_numbers(types[name])]
             for name in names
         ]
         # Writes all columns at once; None where records are not that simple, or in another order.
@@ -361,9 +364,8 @@ def _listed_for_json(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:
     """What a JSON encoder writes, as `JsonSchema` has it: times and decimals as text."""
     (kind,) = steps
     if pa.types.is_timestamp(kind):
-        moments = column.cast(options=pc.CastOptions(target_type=kind, allow_time_truncate=True))
         text = "%Y-%m-%dT%H:%M:%SZ" if kind.tz else "%Y-%m-%dT%H:%M:%S"
-        column = pc.strftime(moments, format=text)
+        column = pc.strftime(floored(column, kind), format=text)
     elif pa.types.is_date32(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.string())
     elif pa.types.is_binary(kind):
@@ -383,29 +385,15 @@ _NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _listed(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:
-    """The values of a column; what is finer than the field's unit is cut off."""
+    """The values of a column; what is finer than the field's unit is floored."""
     try:
         for kind in steps:
             if column.type != kind:
-                options = pc.CastOptions(target_type=kind, allow_time_truncate=True)
-                column = column.cast(options=options)
+                column = floored(column, kind)
         values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
     except (ValueError, KeyError, NotImplementedError) as error:
         raise SchemaSerializationError(f"{error!s:.300}") from error
     return values
-
-
-def _numbers(kind: pa.DataType) -> pa.DataType:
-    """The type with days and times as numbers of their units."""
-    if pa.types.is_timestamp(kind):
-        return pa.int64()
-    if pa.types.is_date32(kind):
-        return pa.int32()
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, _numbers(each.type)) for each in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_numbers(kind.value_type))
-    return pa.map_(kind.key_type, _numbers(kind.item_type)) if pa.types.is_map(kind) else kind
 
 
 def _with_numbers(definition: AvroJson) -> AvroJson:

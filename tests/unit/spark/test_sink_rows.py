@@ -144,3 +144,9 @@ def test_a_text_key_that_is_none() -> None:
     )
     with pytest.raises(SchemaSerializationError, match=r"key b'\\xff' is no UTF-8"):
         encoder(batch.schema).encode(batch)
+
+
+def test_times_before_1970_are_floored_to_milliseconds() -> None:
+    for zone in (None, "UTC"):
+        array = pa.array([-1, -1000, -1001, 999, None], pa.timestamp("us", zone))
+        assert millis_of(array).to_pylist() == [-1, -1, -2, 0, None]

@@ -234,3 +234,27 @@ def test_pairs_are_another_encoder_s() -> None:
     topic = schemas.KeyValueSchema(schemas.StringSchema(), schemas.Int64Schema()).schema_info()
     assert encoder_of(schema, topic).schema_info is topic
     assert encoder_of(schema).schema_info.type is SchemaType.AVRO
+
+
+@pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON], ids=lambda each: each.name)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_times_before_1970_are_floored_to_the_field_s_unit(
+    kind: SchemaType, *, is_nested: bool
+) -> None:
+    times = {"type": "array", "items": MILLIS["type"]}
+    fields = [ID, MILLIS, *([{"name": "times", "type": times}] if is_nested else [])]
+    topic = topic_with(*fields)
+    topic = SchemaInfo(kind, topic.name, topic.data, {})
+    before = datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+    row = {"id": 1, "at": before, "times": [before, AT]}
+    at = SCHEMA.field("at").type
+    columns = {"id": pa.int64(), "at": at, "times": pa.list_(at)}
+    schema = pa.schema(list(columns.items())[: len(fields)])
+    encoder = encoder_of(schema, topic)
+    assert encoder.schema_info is topic
+    (found,) = codec_of(topic).decode(
+        encoder.encode(pa.RecordBatch.from_pylist([row], schema)), None
+    )
+    floor = before.replace(microsecond=999000)
+    assert found.as_py()["at"] == floor
+    assert found.as_py().get("times", []) == [floor, AT.replace(microsecond=4000)] * is_nested
