@@ -1,8 +1,8 @@
-"""Avro definitions as Arrow types, and values of either encoding as what Arrow takes (pure).
+"""Avro definitions as Arrow types, and values in JSON as what Arrow takes (pure).
 
 `shape_of` reads a definition as brokers store it and gives a `Shape`: the Arrow type of the column,
-and functions that make of a plain value (of fastavro, or of a JSON parser) one that `pa.array`
-takes. Where a plain value is taken as it is there is no function, so most columns cost nothing:
+and functions that make of a plain value one that `pa.array` takes. Where a plain value is taken as
+it is there is no function, so most columns cost nothing:
 
     boolean, int, long, float, double, string     of the same kind
     bytes, fixed                                  binary; with `decimal`, decimal128 of up to 38
@@ -16,9 +16,10 @@ takes. Where a plain value is taken as it is there is no function, so most colum
     int|long, float|double                        int64, float64
     other unions                                  struct member0, member1, ...: one is set
 
-Logical types are taken off the definitions that payloads are read by (`without_logical_types`):
-Arrow takes days and milliseconds as numbers, and a `datetime` a value would only cost. JSON has
-them as numbers, too, or as text; bytes are Base64 there.
+Days and milliseconds stay numbers in AVRO, see `avro_resolution`: Arrow takes them, and `datetime`
+would only cost. JSON has numbers, too, or text; bytes are Base64 there, and `json_numbers` has the
+rest. Defaults of definitions, where bytes are characters up to 255, are made values once;
+one that is no value of its type is an error of the payloads that lack the field.
 
 A record that contains itself is refused: a column's type is finite.
 
@@ -28,17 +29,20 @@ Source: spec section 1.2; the Avro 1.11 specification; SchemaConverters of Spark
 from __future__ import annotations
 
 import base64
+import copy
 import decimal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from types import NoneType
 from typing import Any, Final
 
 import pyarrow as pa
 
 from pulsar_py.common.errors import ConfigurationError, InvalidConfigurationError
 from pulsar_py.schema.avro_definition import is_recursive, types_of
-from pulsar_py.schema.named_types import full_name
+from pulsar_py.spark.avro_nodes import AvroNode, avro_node
+from pulsar_py.spark.json_numbers import branch_rank, number_of, whole_number, whole_numbers
 
 __all__ = ["Convert", "Shape", "shape_of", "without_logical_types"]
 
@@ -50,9 +54,11 @@ Convert = Callable[[Any], Any]
 
 _MAX_DECIMAL_DIGITS: Final = 38
 _DECIMALS: Final = decimal.Context(prec=100)
+_MISFITS: Final = (ValueError, TypeError, ArithmeticError, KeyError)
+"""What conversions and Arrow raise; Arrow's errors are some of these."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """What becomes of values of one Avro type."""
 
@@ -62,14 +68,22 @@ class Shape:
     """Whether null is one of the values."""
     plain_type: pa.DataType = None
     """What `pa.array` takes the values as before a cast makes them `arrow_type`."""
-    of_avro: Convert | None = None
-    """Of fastavro's; None: they are taken as they are."""
+    of_bytes: Convert | None = None
+    """Of the bytes of a decimal in AVRO, which are the only values to have it."""
     of_json: Convert | None = None
+    """Of a JSON parser's; None: they are taken as they are."""
+    of_default: Convert | None = None
+    """Of a default's, as definitions write them."""
     children: tuple[Shape, ...] = ()
     """Of a record's fields, an array's items, a map's values."""
-    # Python types of fastavro's values, and names of types: tells the branches of unions apart.
-    python_types: tuple[type, ...] = ()
+    members: tuple[Shape, ...] = ()
+    """Of the branches, where a union became a struct."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Of a record's fields, what Arrow takes."""
+    bad_defaults: Mapping[str, str] = field(default_factory=dict)
+    """Why the default of a field is none."""
     name: str = ""
+    """The type's, if it has one."""
 
     def __post_init__(self) -> None:
         if self.plain_type is None:
@@ -77,15 +91,11 @@ class Shape:
 
     def as_nullable(self) -> Shape:
         """The same, or null."""
-        return Shape(
-            self.arrow_type,
-            True,
-            self.plain_type,
-            _or_none(_unpaired(self)),
-            _or_none(self.of_json),
-            self.children,
-            self.python_types,
-            self.name,
+        return replace(
+            self,
+            is_nullable=True,
+            of_json=_or_none(self.of_json),
+            of_default=_or_none(self.of_default),
         )
 
 
@@ -104,7 +114,7 @@ def shape_of(definition: AvroJson) -> Shape:
             "the topic's schema has a record that contains itself, which no column can be;"
             " valueMode=raw gives the payloads"
         )
-    return _Reader().read(definition, None)
+    return _Shapes().of(avro_node(definition))
 
 
 def without_logical_types(definition: AvroJson) -> AvroJson:
@@ -120,87 +130,56 @@ def without_logical_types(definition: AvroJson) -> AvroJson:
     }
 
 
-class _Reader:
-    """Reads one definition that `types_of` found to be one."""
+class _Shapes:
+    """The shapes of one definition's types."""
 
     def __init__(self) -> None:
-        self._named: dict[str, Shape] = {}
+        self._known: dict[int, Shape] = {}
 
-    def read(self, text: AvroJson, namespace: str | None) -> Shape:
-        if isinstance(text, list):
-            return _union([self.read(each, namespace) for each in text])
-        if isinstance(text, str):
-            found = _SIMPLE.get(text) or self._named.get(full_name(text, namespace))
-            return found or self._named[text]
-        return self._of_object(text, namespace)
+    def of(self, node: AvroNode) -> Shape:
+        if id(node) not in self._known:
+            shape = self._made(node)
+            self._known[id(node)] = replace(shape, name=node.name) if node.name else shape
+        return self._known[id(node)]
 
-    def _of_object(self, text: AvroJson, namespace: str | None) -> Shape:
-        shape: Shape
-        match text["type"]:
-            case "record" | "error":
-                shape = self._record(text, namespace)
-            case "enum":
-                shape = self._define(text, namespace, _ENUM)
-            case "fixed":
-                shape = self._define(text, namespace, _logical(text, _SIMPLE["bytes"]))
+    def _made(self, node: AvroNode) -> Shape:
+        children = [self.of(each) for each in node.children]
+        match node.kind:
+            case "record":
+                return _record(node, children)
             case "array":
-                shape = _array(self.read(text["items"], namespace))
+                return _array(children[0])
             case "map":
-                shape = _map(self.read(text["values"], namespace))
+                return _map(children[0])
+            case "union":
+                return _union(children)
             case kind:
-                shape = _logical(text, self.read(kind, namespace))
-        return shape
-
-    def _define(self, text: AvroJson, namespace: str | None, shape: Shape) -> Shape:
-        name = full_name(text["name"], text.get("namespace", namespace) or None)
-        named = Shape(
-            shape.arrow_type,
-            False,
-            shape.plain_type,
-            shape.of_avro,
-            shape.of_json,
-            shape.children,
-            shape.python_types,
-            name,
-        )
-        self._named[name] = named
-        return named
-
-    def _record(self, text: AvroJson, namespace: str | None) -> Shape:
-        name = full_name(text["name"], text.get("namespace", namespace) or None)
-        inner = name.rpartition(".")[0] or None
-        names = [each["name"] for each in text["fields"]]
-        shapes = [self.read(each["type"], inner) for each in text["fields"]]
-        if not names:
-            raise ConfigurationError(f"record {name} has no fields, which no column can have")
-        defaults = {
-            each["name"]: _default(shape, each["default"])
-            for each, shape in zip(text["fields"], shapes, strict=True)
-            if each.get("default") is not None
-        }
-        return self._define(text, namespace, _struct(names, shapes, defaults))
-
-
-def _floating(value: Any) -> float:
-    """Numbers; what is not finite comes as text."""
-    return float(value) if isinstance(value, str) else value
+                return _logical(node.text, _SIMPLE[kind])
 
 
 def _base64(value: Any) -> bytes:
     return base64.b64decode(value, validate=True)
 
 
+def _latin1(value: Any) -> bytes:
+    data: bytes = value.encode("latin-1") if isinstance(value, str) else _checked(value, str)
+    return data
+
+
+_TAKEN_AS_IT_IS: Final[Mapping[Convert, type]] = {whole_number: int, number_of: float}
+"""What these change nothing of, as they do of null."""
 _SIMPLE: Final[Mapping[str, Shape]] = {
-    "null": Shape(pa.null(), is_nullable=True),
-    "boolean": Shape(pa.bool_(), python_types=(bool,)),
-    "int": Shape(pa.int32(), python_types=(int,)),
-    "long": Shape(pa.int64(), python_types=(int,)),
-    "float": Shape(pa.float32(), python_types=(float, int), of_json=_floating),
-    "double": Shape(pa.float64(), python_types=(float, int), of_json=_floating),
-    "bytes": Shape(pa.binary(), python_types=(bytes,), of_json=_base64),
-    "string": Shape(pa.string(), python_types=(str,)),
+    "null": Shape(arrow_type=pa.null(), is_nullable=True),
+    "boolean": Shape(arrow_type=pa.bool_()),
+    "int": Shape(arrow_type=pa.int32(), of_json=whole_number, of_default=whole_number),
+    "long": Shape(arrow_type=pa.int64(), of_json=whole_number, of_default=whole_number),
+    "float": Shape(arrow_type=pa.float32(), of_json=number_of, of_default=number_of),
+    "double": Shape(arrow_type=pa.float64(), of_json=number_of, of_default=number_of),
+    "bytes": Shape(arrow_type=pa.binary(), of_json=_base64, of_default=_latin1),
+    "fixed": Shape(arrow_type=pa.binary(), of_json=_base64, of_default=_latin1),
+    "string": Shape(arrow_type=pa.string()),
+    "enum": Shape(arrow_type=pa.string()),
 }
-_ENUM: Final = Shape(pa.string(), python_types=(str,))
 
 
 # --- logical types -------------------------------------------------------------------------------
@@ -209,14 +188,13 @@ _ENUM: Final = Shape(pa.string(), python_types=(str,))
 def _logical(text: Mapping[str, Any], shape: Shape) -> Shape:
     """The shape of a definition with `logicalType`; unknown ones mean nothing (see Avro)."""
     name = text.get("logicalType")
-    is_bytes = shape.arrow_type == pa.binary()
-    if name == "decimal" and is_bytes:
+    if name == "decimal" and shape.arrow_type == pa.binary():
         return _decimal(text.get("precision"), text.get("scale", 0), shape)
     found = _LOGICAL.get(name) if isinstance(name, str) else None
     if found is None or found[0] != shape.arrow_type:
         return shape
     _, arrow_type, plain_type, of_json = found
-    return Shape(arrow_type, False, plain_type, None, of_json, (), (int,))
+    return Shape(arrow_type=arrow_type, plain_type=plain_type, of_json=of_json, of_default=of_json)
 
 
 def _decimal(precision: Any, scale: Any, shape: Shape) -> Shape:
@@ -228,7 +206,7 @@ def _decimal(precision: Any, scale: Any, shape: Shape) -> Shape:
             f" to {_MAX_DECIMAL_DIGITS}"
         )
 
-    def of_avro(value: bytes) -> decimal.Decimal:
+    def of_bytes(value: bytes) -> decimal.Decimal:
         number = decimal.Decimal(int.from_bytes(value, "big", signed=True))
         return number.scaleb(-scale, _DECIMALS)
 
@@ -236,7 +214,10 @@ def _decimal(precision: Any, scale: Any, shape: Shape) -> Shape:
         return decimal.Decimal(str(value))
 
     return Shape(
-        pa.decimal128(precision, scale), of_avro=of_avro, of_json=of_json, python_types=(bytes,)
+        arrow_type=pa.decimal128(precision, scale),
+        of_bytes=of_bytes,
+        of_json=of_json,
+        of_default=lambda value: of_bytes(_latin1(value)),
     )
 
 
@@ -246,7 +227,7 @@ def _of_text(parse: Callable[[str], Any]) -> Convert:
     def of_json(value: Any) -> Any:
         if isinstance(value, str):
             return parse(value)
-        if isinstance(value, int):
+        if isinstance(value, int) and not isinstance(value, bool):
             return value
         raise TypeError(f"{value!r:.100} is neither a number nor a time as text")
 
@@ -288,35 +269,25 @@ _LOGICAL: Final[Mapping[str, tuple[pa.DataType, pa.DataType, pa.DataType, Conver
 
 
 def _or_none(convert: Convert | None) -> Convert | None:
-    if convert is None:
-        return None
-    return lambda value: None if value is None else convert(value)
-
-
-def _unpaired(shape: Shape) -> Convert | None:
-    """In unions fastavro gives values of named types as pairs of name and value."""
-    convert = shape.of_avro
-    if not shape.name:
+    if convert is None or convert in _TAKEN_AS_IT_IS:
         return convert
-    if convert is None:
-        return lambda value: value[1] if type(value) is tuple else value
-    return lambda value: convert(value[1] if type(value) is tuple else value)
+    return lambda value: None if value is None else convert(value)
 
 
 def _array(items: Shape) -> Shape:
     def each(convert: Convert | None) -> Convert | None:
         if convert is None:
             return None
+        if convert is whole_number:
+            return lambda values: whole_numbers(_checked(values, list))
         return lambda values: [convert(value) for value in _checked(values, list)]
 
     return Shape(
-        pa.list_(items.arrow_type),
-        False,
-        pa.list_(items.plain_type),
-        each(items.of_avro),
-        each(items.of_json),
-        (items,),
-        (list,),
+        arrow_type=pa.list_(items.arrow_type),
+        plain_type=pa.list_(items.plain_type),
+        of_json=each(items.of_json),
+        of_default=each(items.of_default),
+        children=(items,),
     )
 
 
@@ -327,13 +298,11 @@ def _map(values: Shape) -> Shape:
         return lambda pairs: {key: convert(item) for key, item in _checked(pairs, dict).items()}
 
     return Shape(
-        pa.map_(pa.string(), values.arrow_type),
-        False,
-        pa.map_(pa.string(), values.plain_type),
-        each(values.of_avro),
-        each(values.of_json),
-        (values,),
-        (dict,),
+        arrow_type=pa.map_(pa.string(), values.arrow_type),
+        plain_type=pa.map_(pa.string(), values.plain_type),
+        of_json=each(values.of_json),
+        of_default=each(values.of_default),
+        children=(values,),
     )
 
 
@@ -343,45 +312,98 @@ def _checked(value: Any, kind: type) -> Any:
     return value
 
 
-def _struct(names: Sequence[str], shapes: Sequence[Shape], defaults: Mapping[str, Any]) -> Shape:
-    """Fields are converted in place: the dicts were just read, and nobody else has them."""
-    of_avro = [(name, s.of_avro) for name, s in zip(names, shapes, strict=True) if s.of_avro]
-    of_json = [(name, s.of_json) for name, s in zip(names, shapes, strict=True) if s.of_json]
-
-    def record_of_avro(values: dict[str, Any]) -> dict[str, Any]:
-        for name, convert in of_avro:
-            values[name] = convert(values[name])
-        return values
-
-    def record_of_json(values: Any) -> dict[str, Any]:
-        record: dict[str, Any] = _checked(values, dict)
-        for name, convert in of_json:
-            if (value := record.get(name)) is not None:
-                record[name] = convert(value)
-        for name, value in defaults.items():
-            record.setdefault(name, value)
-        return record
-
+def _record(node: AvroNode, shapes: Sequence[Shape]) -> Shape:
+    names = [each["name"] for each in node.fields]
+    if not names:
+        raise ConfigurationError(f"record {node.name} has no fields, which no column can have")
+    defaults: dict[str, Any] = {}
+    bad_defaults: dict[str, str] = {}
+    for text, shape in zip(node.fields, shapes, strict=True):
+        if "default" not in text:
+            continue
+        try:
+            defaults[text["name"]] = _default(shape, text["default"])
+        except _MISFITS as error:
+            bad_defaults[text["name"]] = (
+                f"missing, and {text['default']!r:.100}, its default in {node.name}, does not fit:"
+                f" {error!s:.200}"
+            )
     types = list(zip(names, shapes, strict=True))
     return Shape(
-        pa.struct([pa.field(name, shape.arrow_type) for name, shape in types]),
-        False,
-        pa.struct([pa.field(name, shape.plain_type) for name, shape in types]),
-        record_of_avro if of_avro else None,
-        record_of_json if of_json or defaults else None,
-        tuple(shapes),
-        (dict,),
+        arrow_type=pa.struct([pa.field(name, shape.arrow_type) for name, shape in types]),
+        plain_type=pa.struct([pa.field(name, shape.plain_type) for name, shape in types]),
+        of_json=_record_of_json(types, defaults, bad_defaults),
+        of_default=_record_of_default(types, defaults),
+        children=tuple(shapes),
+        defaults=defaults,
+        bad_defaults=bad_defaults,
     )
 
 
 def _default(shape: Shape, value: Any) -> Any:
-    """What Arrow takes for a field that JSON leaves out; definitions write bytes as Latin-1."""
-    if isinstance(value, str) and bytes in shape.python_types:
-        data = value.encode("latin-1")
-        return data if shape.of_avro is None else shape.of_avro(data)
-    if isinstance(value, str | int) or shape.of_json is None:
-        return value
-    return shape.of_json(value)
+    """What Arrow takes for a field's default."""
+    if value is None and shape.is_nullable:
+        return None
+    plain = value if shape.of_default is None else shape.of_default(value)
+    if plain is None:
+        raise TypeError("null, which the type has not")
+    pa.array([plain], shape.plain_type)
+    return plain
+
+
+def _record_of_json(
+    types: Sequence[tuple[str, Shape]],
+    defaults: Mapping[str, Any],
+    bad_defaults: Mapping[str, str],
+) -> Convert | None:
+    """Fields are converted in place: the dicts were just read, and nobody else has them."""
+    # Almost all numbers are of the type of their fields already, and need no call.
+    converts = [
+        (name, _TAKEN_AS_IT_IS.get(shape.of_json, NoneType), shape.of_json)
+        for name, shape in types
+        if shape.of_json is not None
+    ]
+    fills = [(name, value) for name, value in defaults.items() if value is not None]
+
+    def of_json(values: Any) -> dict[str, Any]:
+        # Hot path: JSON in benchmarks.micro_spark.
+        record: dict[str, Any] = _checked(values, dict)
+        get = record.get
+        name = ""
+        try:
+            for name, taken, convert in converts:
+                value = get(name)
+                if type(value) is not taken and value is not None:
+                    record[name] = convert(value)
+        except _MISFITS as error:
+            raise ValueError(f"{name}: {error}") from error
+        for name, value in fills:
+            record.setdefault(name, value)
+        for name, why in bad_defaults.items():
+            if name not in record:
+                raise ValueError(f"{name}: {why}")
+        return record
+
+    return of_json if converts or fills or bad_defaults else None
+
+
+def _record_of_default(
+    types: Sequence[tuple[str, Shape]], defaults: Mapping[str, Any]
+) -> Convert | None:
+    def of_default(values: Any) -> dict[str, Any]:
+        """A default is shared by the rows that have it, so nothing of a definition is changed."""
+        given = _checked(values, dict)
+        record = {}
+        for name, shape in types:
+            if name in given:
+                record[name] = _default(shape, given[name])
+            elif name in defaults:
+                record[name] = defaults[name]
+            elif not shape.is_nullable:
+                raise ValueError(f"it has no {name}")
+        return record
+
+    return of_default
 
 
 def _union(branches: Sequence[Shape]) -> Shape:
@@ -402,37 +424,34 @@ def _merged(branches: Sequence[Shape]) -> Shape | None:
 
 
 def _members(branches: Sequence[Shape]) -> Shape:
-    """A struct of which the member is set that the value is of.
-
-    fastavro names records, enumerations and fixed values; of others, and in JSON, the first branch
-    counts that has values of that Python type.
-    """
-    names = [f"member{index}" for index in range(len(branches))]
-
-    def of_avro(value: Any) -> dict[str, Any]:
-        name, value = value if type(value) is tuple else ("", value)
-        for member, branch in zip(names, branches, strict=True):
-            if branch.name == name if name else isinstance(value, branch.python_types):
-                return {member: value if branch.of_avro is None else branch.of_avro(value)}
-        raise TypeError(f"{value!r:.100} is of no branch")
+    """A struct of which the member is set that the value is of."""
+    members = [(f"member{index}", branch) for index, branch in enumerate(branches)]
 
     def of_json(value: Any) -> dict[str, Any]:
-        for member, branch in zip(names, branches, strict=True):
+        ranked = sorted(members, key=lambda each: branch_rank(value, each[1].arrow_type))
+        for member, branch in ranked:
             try:
-                plain = value if branch.of_json is None else branch.of_json(value)
+                # Records are converted in place, and this may not be the branch.
+                plain = copy.deepcopy(value) if isinstance(value, dict | list) else value
+                plain = plain if branch.of_json is None else branch.of_json(plain)
                 pa.scalar(plain, branch.plain_type)
-            except (TypeError, ValueError, ArithmeticError):
+            except _MISFITS:
                 continue
             return {member: plain}
         raise TypeError(f"{value!r:.100} is of no branch")
 
-    types = list(zip(names, branches, strict=True))
+    def of_default(value: Any) -> dict[str, Any]:
+        for member, branch in members:
+            try:
+                return {member: _default(branch, value)}
+            except _MISFITS:
+                continue
+        raise TypeError(f"{value!r:.100} is of no branch")
+
     return Shape(
-        pa.struct([pa.field(name, branch.arrow_type) for name, branch in types]),
-        False,
-        pa.struct([pa.field(name, branch.plain_type) for name, branch in types]),
-        of_avro,
-        of_json,
-        (),  # none of them is required
-        (dict,),
+        arrow_type=pa.struct([pa.field(name, branch.arrow_type) for name, branch in members]),
+        plain_type=pa.struct([pa.field(name, branch.plain_type) for name, branch in members]),
+        of_json=of_json,
+        of_default=of_default,
+        members=tuple(branches),  # no children: none of them is required
     )

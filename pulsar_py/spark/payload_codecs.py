@@ -29,8 +29,9 @@ from pulsar_py.common.errors import (
     SchemaSerializationError,
 )
 from pulsar_py.schema import SchemaInfo, SchemaType
-from pulsar_py.schema.avro_codec import AvroReader
-from pulsar_py.schema.avro_definition import parse_definition
+from pulsar_py.schema.avro_definition import parse_definition, types_of
+from pulsar_py.spark.avro_nodes import avro_node
+from pulsar_py.spark.avro_resolution import ResolvedReader
 from pulsar_py.spark.avro_types import AvroJson, Shape, shape_of, without_logical_types
 from pulsar_py.spark.columns import binary_array
 from pulsar_py.spark.flat_records import flat_decoder
@@ -311,18 +312,19 @@ class AvroPayloads(_Defined):
     def __init__(self, info: SchemaInfo) -> None:
         """Raises ConfigurationError where values can't be columns."""
         super().__init__(info)
-        self._plain_definition = without_logical_types(self._definition)
+        self._node = avro_node(self._definition)
         # Reads what this very definition wrote, where it is that simple.
-        self._flat = flat_decoder(self._plain_definition)
+        self._flat = flat_decoder(without_logical_types(self._definition))
         # By the writer's definition.
         self._reader = lru_cache(maxsize=100)(self._make_reader)
 
-    def _make_reader(self, data: bytes) -> AvroReader:
+    def _make_reader(self, data: bytes) -> ResolvedReader:
         try:
             if data == self._data:
-                return AvroReader(self._plain_definition)
-            writer = without_logical_types(parse_definition(data))
-            return AvroReader(writer, self._plain_definition)
+                return ResolvedReader(self._node, self._node, self._shape)
+            definition = parse_definition(data)
+            types_of(definition)
+            return ResolvedReader(avro_node(definition), self._node, self._shape)
         except InvalidConfigurationError as error:
             raise SchemaSerializationError(f"the writer's schema: {error}") from error
 
@@ -333,13 +335,9 @@ class AvroPayloads(_Defined):
             raise SchemaSerializationError(f"a schema of type {writer.type.name} wrote this")
         if self._flat is not None and (writer is None or writer.data == self._data):
             return self._flat_array(self._flat.decode(payloads), payloads)
-        read = self._reader(self._data if writer is None else writer.data).read
-        convert = self._shape.of_avro
+        reader = self._reader(self._data if writer is None else writer.data)
         try:
-            values = [None if each is None else read(each) for each in payloads]
-            if convert is not None:
-                values = [None if each is None else convert(each) for each in values]
-            return self._array(values)
+            return self._array(reader.read(payloads))
         except _MISFITS as error:
             raise _misfit(error) from error
 
@@ -362,8 +360,8 @@ def _flat_column(shape: Shape, values: list[Any]) -> Array:
     if kind == pa.string() and not shape.name:
         return pa.array(values, pa.binary()).cast(kind)
     if pa.types.is_decimal(kind):
-        assert shape.of_avro is not None, "decimals are made of bytes"
-        values = [None if each is None else shape.of_avro(each) for each in values]
+        assert shape.of_bytes is not None, "decimals are made of bytes"
+        values = [None if each is None else shape.of_bytes(each) for each in values]
     array = pa.array(values, shape.plain_type)
     return array if shape.plain_type == kind else array.cast(kind)
 

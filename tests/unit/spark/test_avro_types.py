@@ -100,8 +100,3 @@ def test_logical_types_are_taken_off_but_not_out_of_defaults() -> None:
         "type": {"type": "long"},
         "default": {"logicalType": "mine"},
     }
-
-
-def test_what_needs_no_conversion_has_none() -> None:
-    shape = shape_of(record("int", ["null", "string"], logical("long", "timestamp-millis")))
-    assert shape.of_avro is None

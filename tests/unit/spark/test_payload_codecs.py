@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -255,3 +256,133 @@ def test_flat_avro_is_as_any_other() -> None:
     assert array.to_pylist() == [full, None, little, None]
     assert list(errors) == [3]
     assert str(errors[3]).startswith("text: Invalid UTF8")
+
+
+def one_field(kind: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": [{"name": "f", "type": kind, **more}]}
+
+
+def read_json(kind: Any, text: str) -> Any:
+    codec = codec_of(schemas.JsonSchema(schema_definition=one_field(kind)).schema_info())
+    return codec.decode([b'{"f":%b}' % text.encode()], None).to_pylist()[0]["f"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("long", "2.0", 2),
+        (["null", "int"], "2.0", 2),
+        ({"type": "array", "items": "int"}, "[1, 2.0]", [1, 2]),
+        ("float", "20000001", 20000000.0),
+        ("double", "9007199254740993", 2.0**53),
+        (["null", "double"], "1000000000000000000000", 1e21),
+        ({"type": "map", "values": "double"}, '{"k":9007199254740993}', [("k", 2.0**53)]),
+        (["long", "double"], "1.5", {"member0": None, "member1": 1.5}),
+        (["double", "long"], "9007199254740993", {"member0": None, "member1": 2**53 + 1}),
+        (["int", "string", "long"], str(2**40), {"member0": None, "member1": None, "member2": 2**40}),
+        (["int", "string", "long"], "4", {"member0": 4, "member1": None, "member2": None}),
+        (["double", "long"], str(2**70), {"member0": 2.0**70, "member1": None}),
+        (["int", "boolean"], "true", {"member0": None, "member1": True}),
+        (["double", "boolean"], "true", {"member0": None, "member1": True}),
+        (["double", "string"], '"5"', {"member0": None, "member1": "5"}),
+        ({"type": "long", "logicalType": "timestamp-millis"}, "-1", datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)),
+    ],
+)  # fmt: skip
+def test_numbers_of_json_are_the_best_their_type_has(kind: Any, text: str, expected: Any) -> None:
+    found = read_json(kind, text)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("long", "1.9", "^f: 1.9 is no whole number"),
+        (["null", "int"], "-0.5", "^f: -0.5 is no whole number"),
+        (["null", one_field("int") | {"name": "I"}], '{"f":1.5}', "^f: f: 1.5 is no whole number"),
+        ({"type": "array", "items": "int"}, "[1,1.5]", "^f: 1.5 is no whole number"),
+        (["int", "string"], "1.5", "^f: 1.5 is of no branch"),
+        ("double", "true", "^f: True is no number"),
+        ({"type": "int", "logicalType": "date"}, "true", "^f: True is neither a number"),
+    ],
+)
+def test_numbers_of_json_lose_nothing_but_digits(kind: Any, text: str, message: str) -> None:
+    with pytest.raises(SchemaSerializationError, match=message):
+        read_json(kind, text)
+
+
+def test_a_branch_that_does_not_fit_leaves_the_value_to_the_next() -> None:
+    first = {"type": "record", "name": "A", "fields": [{"name": "x", "type": "bytes"}, {"name": "y", "type": "int"}]}  # fmt: skip
+    second = {"type": "record", "name": "B", "fields": [{"name": "x", "type": "string"}]}
+    found = read_json([first, second], '{"x":"eA==","y":1.5}')
+    assert found == {"member0": None, "member1": {"x": "eA=="}}
+
+
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}
+BYTES_AND_DECIMAL = {
+    "type": "record",
+    "name": "I",
+    "fields": [
+        {"name": "m", "type": "bytes"},
+        {"name": "d", "type": DECIMAL, "default": "\u007d"},
+        {"name": "u", "type": ["string", "long"], "default": "x"},
+    ],
+}
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "default", "expected"),
+    [
+        ("bytes", "\u00ff", b"\xff"),
+        ({"type": "fixed", "name": "F", "size": 2}, "\u0000\u00ff", b"\x00\xff"),
+        (DECIMAL, "\u007d", Decimal("1.25")),
+        (DECIMAL, "\u00ff", Decimal("-0.01")),
+        (["bytes", "null"], "\u00ff", b"\xff"),
+        ({"type": "array", "items": DECIMAL}, ["\u007d", "\u0000"], [Decimal("1.25"), Decimal("0.00")]),
+        ({"type": "map", "values": "bytes"}, {"k": "\u00ff"}, [("k", b"\xff")]),
+        (BYTES_AND_DECIMAL, {"m": "\u0000"}, {"m": b"\x00", "d": Decimal("1.25"), "u": {"member0": "x", "member1": None}}),
+        (BYTES_AND_DECIMAL, {"m": "\u0000", "u": "y"}, {"m": b"\x00", "d": Decimal("1.25"), "u": {"member0": "y", "member1": None}}),
+        (["long", "string"], 5, {"member0": 5, "member1": None}),
+        ("double", 1, 1.0),
+        ({"type": "int", "logicalType": "date"}, -1, date(1969, 12, 31)),
+    ],
+)  # fmt: skip
+def test_defaults_are_values_of_their_type(
+    kind: Any, default: Any, expected: Any, *, is_json: bool
+) -> None:
+    new = one_field(kind, default=default)
+    new["fields"].append({"name": "k", "type": "int"})
+    old = {**new, "fields": new["fields"][1:]}
+    written_by = schemas.JsonSchema if is_json else schemas.AvroSchema
+    writer = written_by(schema_definition=old)
+    codec = codec_of(SchemaInfo(writer.schema_type, "", json.dumps(new).encode()))
+    payloads = [writer.encode({"k": key}) for key in (1, 2)]
+    rows = codec.decode(payloads, writer.schema_info()).to_pylist()
+    assert rows == [{"f": expected, "k": 1}, {"f": expected, "k": 2}]
+
+
+@pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON])
+@pytest.mark.parametrize(
+    ("field", "default"), [("bytes", "\u0100"), (BYTES_AND_DECIMAL, {"d": "x"}), ("int", "x")]
+)
+def test_a_default_that_does_not_fit_counts_where_it_is_needed(
+    kind: SchemaType, field: Any, default: Any
+) -> None:
+    codec = codec_of(SchemaInfo(kind, "", json.dumps(one_field(field, default=default)).encode()))
+    old = SchemaInfo(kind, "", b'{"type":"record","name":"R","fields":[]}')
+    with pytest.raises(SchemaSerializationError, match=r"^f: missing, and .* its default in R"):
+        codec.decode([b"{}" if kind is SchemaType.JSON else b""], old)
+    if field == "int":
+        sound = b'{"f":1}' if kind is SchemaType.JSON else b"\x02"
+        assert codec.decode([sound], None).to_pylist() == [{"f": 1}]
+
+
+def test_the_member_of_a_union_is_the_branch_that_was_written() -> None:
+    schema = schemas.AvroSchema(schema_definition=one_field(["double", "long"]))
+    codec = codec_of(schema.schema_info())
+    payloads = [b"\x02\x0a", b"\x00" + bytes(8)]
+    assert codec.decode(payloads, None).to_pylist() == [
+        {"f": {"member0": None, "member1": 5}},
+        {"f": {"member0": 0.0, "member1": None}},
+    ]

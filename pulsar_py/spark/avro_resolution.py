@@ -1,0 +1,333 @@
+"""AVRO as one definition wrote it, into what Arrow takes for another (pure).
+
+fastavro reads values as they were written, by a definition of `avro_nodes` that has it name the
+branches of unions. What the writer's types have to become is found once for each writer, and a
+function made of it, or none where values are what Arrow takes: that looks up fields by name and
+gives defaults to those that are missing, and promotes numbers. What the writer has beyond, Arrow
+leaves out.
+
+Into a union goes, of its branches, the first of the writer's own kind and name, else the first that
+the writer's is promoted to. A branch of the writer that does not go into the reader's type is an
+error of the values that are of it.
+
+Source: the Avro 1.11 specification, schema resolution; Resolver in Avro's Java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pulsar_py.common.errors import SchemaSerializationError
+from pulsar_py.schema.avro_codec import AvroReader
+from pulsar_py.spark.avro_nodes import BRANCH_FIELD, AvroNode, definition_for_reading
+from pulsar_py.spark.avro_types import Convert, Shape
+
+__all__ = ["ResolvedReader"]
+
+_PROMOTIONS: Final[Mapping[tuple[str, str], Convert | None]] = {
+    ("int", "long"): None,
+    ("int", "float"): float,
+    ("int", "double"): float,
+    ("long", "float"): float,
+    ("long", "double"): float,
+    ("float", "double"): None,
+    ("string", "bytes"): str.encode,
+    ("bytes", "string"): bytes.decode,
+}
+_MISFITS: Final = (ValueError, TypeError, ArithmeticError, KeyError)
+
+
+class ResolvedReader:
+    """Reads what one definition wrote into what Arrow takes for a shape."""
+
+    def __init__(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> None:
+        """`shape` is the reader's; `writer` may be the same node.
+
+        Raises:
+            InvalidConfigurationError: The writer's definition can't be used.
+            SchemaSerializationError: Nothing it wrote is of the reader's type.
+        """
+        definition, branches = definition_for_reading(writer)
+        self._read = AvroReader(definition).read
+        names = {id(node): name for name, node in branches.items()}
+        # What is done to values that fastavro read; None: nothing.
+        self.convert = _Resolution(writer, names).resolve(writer, reader, shape)
+
+    def read(self, payloads: Sequence[bytes | None]) -> list[Any]:
+        """The value of each payload, None of None.
+
+        Raises:
+            SchemaSerializationError: Bytes don't fit the writer's definition.
+            ValueError: A value doesn't fit the reader's, or TypeError, ArithmeticError, KeyError.
+        """
+        # Hot path: AVRO with what is nested in benchmarks.micro_spark.
+        read, convert = self._read, self.convert
+        if convert is None:
+            return [None if each is None else read(each) for each in payloads]
+        return [None if each is None else convert(read(each)) for each in payloads]
+
+
+class _Resolution:
+    """Makes the functions for one writer's types.
+
+    Each takes everything that the writer's type has, so also null where that is a union with it.
+    """
+
+    def __init__(self, root: AvroNode, branch_names: Mapping[int, str]) -> None:
+        self._root = root
+        # By identity of the node: the record around a branch of a union.
+        self._branch_names = branch_names
+        self._known: dict[tuple[int, int, int], Convert | None] = {}
+
+    def resolve(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        key = (id(writer), id(reader), id(shape))
+        if key not in self._known:
+            self._known[key] = self._made(writer, reader, shape)
+        return self._known[key]
+
+    def _made(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        if writer.kind == "union":
+            return self._of_union(writer, reader, shape)
+        if reader.kind == "union":
+            return self._into_union(writer, reader, shape)
+        if not self._go_together(writer, reader):
+            raise _mismatch(writer, reader)
+        return self._of_kind(writer, reader, shape)
+
+    def _of_kind(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        convert: Convert | None
+        match writer.kind:
+            case "record":
+                convert = self._record(writer, reader, shape)
+            case "array":
+                convert = _each(self._child(writer, reader, shape))
+            case "map":
+                convert = _each_item(self._child(writer, reader, shape))
+            case "enum":
+                convert = _symbols(writer, reader)
+            case kind:
+                promotion = _PROMOTIONS.get((kind, reader.kind))
+                convert = _both(promotion, shape.of_bytes)
+        return convert
+
+    def _go_together(self, writer: AvroNode, reader: AvroNode) -> bool:
+        if writer.kind != reader.kind:
+            return (writer.kind, reader.kind) in _PROMOTIONS
+        if not writer.is_named or writer is reader:
+            return True
+        if writer.kind == "fixed" and writer.text["size"] != reader.text["size"]:
+            return False
+        # Java has packages in names that others have not.
+        short = _short(writer.name)
+        aliases = {_short(each) for each in reader.text.get("aliases", ())}
+        is_outermost = writer is self._root and writer.kind == "record"
+        return is_outermost or short == _short(reader.name) or short in aliases
+
+    def _child(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        return self.resolve(writer.children[0], reader.children[0], shape.children[0])
+
+    # --- records -----------------------------------------------------------------------------
+
+    def _record(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        written = {
+            text["name"]: child for text, child in zip(writer.fields, writer.children, strict=True)
+        }
+        renamed: list[tuple[str, str]] = []
+        converts: list[tuple[str, Convert]] = []
+        fills: list[tuple[str, Any]] = []
+        for text, child, kind in zip(reader.fields, reader.children, shape.children, strict=True):
+            name = text["name"]
+            source = next(
+                (each for each in (name, *text.get("aliases", ())) if each in written), None
+            )
+            if source is None:
+                fills.append((name, _default_of(reader, name, shape)))
+                continue
+            if source != name:
+                renamed.append((source, name))
+            try:
+                convert = self.resolve(written[source], child, kind)
+            except SchemaSerializationError as error:
+                raise SchemaSerializationError(f"{name}: {error}") from None
+            if convert is not None:
+                converts.append((name, convert))
+        return _record_convert(renamed, converts, [each for each in fills if each[1] is not None])
+
+    # --- unions ------------------------------------------------------------------------------
+
+    def _of_union(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        others = writer.others
+        converts = [self._of_branch(each, reader, shape) for each in others]
+        convert: Convert | None = None
+        if len(others) > 1:
+            names = [self._branch_names[id(each)] for each in others]
+            convert = _of_branches(dict(zip(names, converts, strict=True)))
+        elif others:
+            convert = _both(_second if others[0].is_named else None, converts[0])
+        if len(others) == len(writer.children):
+            return convert
+        return _null_or(convert) if _takes_null(reader) else _never_null(convert)
+
+    def _of_branch(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        try:
+            return self.resolve(writer, reader, shape)
+        except SchemaSerializationError as error:
+            return _refusal(str(error))
+
+    def _into_union(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        if writer.kind == "null" and _takes_null(reader):
+            return None
+        branch = self._branch_for(writer, reader)
+        if not shape.members:
+            return self.resolve(writer, branch, shape)
+        index = [id(each) for each in reader.others].index(id(branch))
+        return _member(f"member{index}", self.resolve(writer, branch, shape.members[index]))
+
+    def _branch_for(self, writer: AvroNode, reader: AvroNode) -> AvroNode:
+        branches = reader.others
+        by_closeness = (
+            [each for each in branches if each is writer],
+            [each for each in branches if _is_same(writer, each)],
+            [each for each in branches if each.kind == writer.kind],
+            branches,
+        )
+        for group in by_closeness:
+            for branch in group:
+                if self._go_together(writer, branch):
+                    return branch
+        raise _mismatch(writer, reader)
+
+
+def _is_same(writer: AvroNode, reader: AvroNode) -> bool:
+    return writer.kind == reader.kind and writer.name == reader.name
+
+
+def _takes_null(node: AvroNode) -> bool:
+    return node.kind == "null" or any(each.kind == "null" for each in node.children)
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _mismatch(writer: AvroNode, reader: AvroNode) -> SchemaSerializationError:
+    return SchemaSerializationError(f"written as {_shown(writer)}, which is no {_shown(reader)}")
+
+
+def _shown(node: AvroNode) -> str:
+    if node.kind == "union":
+        return " or ".join(_shown(each) for each in node.children)
+    return f"{node.kind} {node.name}" if node.name else node.kind
+
+
+def _default_of(reader: AvroNode, name: str, shape: Shape) -> Any:
+    if name in shape.defaults:
+        return shape.defaults[name]
+    why = shape.bad_defaults.get(name, f"not written, and {reader.name} has no default for it")
+    raise SchemaSerializationError(f"{name}: {why}")
+
+
+# --- functions -----------------------------------------------------------------------------------
+
+
+def _both(first: Convert | None, second: Convert | None) -> Convert | None:
+    if first is None or second is None:
+        return first or second
+    return lambda value: second(first(value))
+
+
+def _second(pair: tuple[str, Any]) -> Any:
+    """In unions fastavro gives values of named types as pairs of name and value."""
+    return pair[1]
+
+
+def _each(convert: Convert | None) -> Convert | None:
+    if convert is None:
+        return None
+    return lambda values: [convert(value) for value in values]
+
+
+def _each_item(convert: Convert | None) -> Convert | None:
+    if convert is None:
+        return None
+    return lambda values: {key: convert(value) for key, value in values.items()}
+
+
+def _symbols(writer: AvroNode, reader: AvroNode) -> Convert | None:
+    known = frozenset(reader.text["symbols"])
+    if known.issuperset(writer.text["symbols"]):
+        return None
+    default = reader.text.get("default")
+
+    def symbol(value: str) -> str:
+        if value in known:
+            return value
+        if default is None:
+            raise ValueError(f"{value!r:.100} is no symbol of {reader.name}")
+        return str(default)
+
+    return symbol
+
+
+def _record_convert(
+    renamed: Sequence[tuple[str, str]],
+    converts: Sequence[tuple[str, Convert]],
+    fills: Sequence[tuple[str, Any]],
+) -> Convert | None:
+    """Fields are converted in place: the dicts were just read, and nobody else has them."""
+    if not renamed and not converts and not fills:
+        return None
+
+    def record(values: dict[str, Any]) -> dict[str, Any]:
+        moved = [(name, values.pop(source)) for source, name in renamed]
+        values.update(moved)
+        name = ""
+        try:
+            for name, convert in converts:
+                values[name] = convert(values[name])
+        except _MISFITS as error:
+            raise ValueError(f"{name}: {error}") from error
+        values.update(fills)
+        return values
+
+    return record
+
+
+def _of_branches(converts: Mapping[str, Convert | None]) -> Convert:
+    """Of the records around branches."""
+
+    def value_of(pair: tuple[str, dict[str, Any]]) -> Any:
+        name, record = pair
+        convert = converts[name]
+        return record[BRANCH_FIELD] if convert is None else convert(record[BRANCH_FIELD])
+
+    return value_of
+
+
+def _member(name: str, convert: Convert | None) -> Convert:
+    if convert is None:
+        return lambda value: {name: value}
+    return lambda value: {name: convert(value)}
+
+
+def _null_or(convert: Convert | None) -> Convert | None:
+    if convert is None:
+        return None
+    return lambda value: None if value is None else convert(value)
+
+
+def _never_null(convert: Convert | None) -> Convert:
+    def value_of(value: Any) -> Any:
+        if value is None:
+            raise ValueError("null was written, which the type has not")
+        return value if convert is None else convert(value)
+
+    return value_of
+
+
+def _refusal(text: str) -> Convert:
+    def refuse(value: Any) -> Any:
+        raise ValueError(f"{text}: {value!r:.100}")
+
+    return refuse

@@ -1,0 +1,77 @@
+"""Numbers of JSON as values of Avro's types, and which branch of a union they are of (pure).
+
+JSON has one kind of number, and no word for the branch that was written. What is taken for what:
+
+    int, long        whole numbers; 2.0 is 2, as for Jackson, and a fraction, of which Jackson would
+                     cut something off, is refused
+    float, double    every number, rounded to what the type has; text that is one, such as `NaN`
+
+Of the branches of a union that has several, the first of these that takes it has
+
+    true, false      boolean
+    a whole number   int, long, a date or time, double, float, others
+    a fraction       double, float, others; 2.0 is one here
+    text             others, then double and float; but `NaN` and infinities by their order
+    everything else  the branches by their order
+
+Source: the Avro 1.11 specification; JsonReadFeature and DeserializationFeature of Jackson.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+__all__ = ["branch_rank", "number_of", "whole_number", "whole_numbers"]
+
+_NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+_OF_WHOLE: Final = (pa.int32(), pa.int64(), None, pa.float64(), pa.float32())
+"""By rank, of whole numbers; None: times."""
+_OF_FRACTIONS: Final = (pa.float64(), pa.float32())
+
+
+def whole_number(value: Any) -> Any:
+    """An integer of a float that is whole; all but floats as they are, null too.
+
+    Raises:
+        ValueError: It is a fraction, or not finite.
+    """
+    if type(value) is not float:
+        return value
+    if not value.is_integer():
+        raise ValueError(f"{value!r} is no whole number")
+    return int(value)
+
+
+def whole_numbers(values: Sequence[Any]) -> Sequence[Any]:
+    """The same for many."""
+    # One look at the types of all is quicker than a call for each.
+    return list(map(whole_number, values)) if float in set(map(type, values)) else values
+
+
+def number_of(value: Any) -> Any:
+    """A float; what is not finite comes as text; null stays.
+
+    Raises:
+        ValueError: A text is no number.
+        TypeError: It is neither number nor text.
+        OverflowError: It is beyond what 64 bits have.
+    """
+    if type(value) is float or value is None:
+        return value
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        return float(value)
+    raise TypeError(f"{value!r:.100} is no number")
+
+
+def branch_rank(value: Any, kind: pa.DataType) -> int:
+    """When a branch with columns of that type is tried: those of the least number come first."""
+    if isinstance(value, str):
+        return int(pa.types.is_floating(kind) and value not in _NOT_FINITE)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    ranks: Sequence[pa.DataType | None] = _OF_WHOLE if isinstance(value, int) else _OF_FRACTIONS
+    wanted = None if pa.types.is_temporal(kind) else kind
+    return ranks.index(wanted) if wanted in ranks else len(ranks)

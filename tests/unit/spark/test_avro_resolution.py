@@ -1,0 +1,176 @@
+"""Values of one definition, read as another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pulsar_py.common.errors import SchemaSerializationError
+from pulsar_py.schema.avro_codec import AvroWriter
+from pulsar_py.spark.avro_nodes import avro_node
+from pulsar_py.spark.avro_resolution import ResolvedReader
+from pulsar_py.spark.avro_types import shape_of
+
+PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}
+INNER = {"type": "record", "name": "I", "fields": [{"name": "x", "type": "int"}]}
+
+
+def field(kind: Any, name: str = "f", **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, **more}
+
+
+def record(*fields: Any, name: str = "R") -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+def reader_of(writer: Any, reader: Any = None) -> ResolvedReader:
+    node = avro_node(writer)
+    if reader is None:
+        return ResolvedReader(node, node, shape_of(writer))
+    return ResolvedReader(node, avro_node(reader), shape_of(reader))
+
+
+def read(writer: Any, reader: Any, *values: Any) -> Sequence[Any]:
+    """Fields named `f` of records that have one."""
+    payloads = [AvroWriter(record(field(writer))).write({"f": each}) for each in values]
+    resolved = reader_of(record(field(writer)), record(field(reader)))
+    return [each["f"] for each in resolved.read(payloads)]
+
+
+def member(index: int, value: Any) -> dict[str, Any]:
+    return {f"member{index}": value}
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+@pytest.mark.parametrize(
+    ("union", "branch", "value", "index"),
+    [
+        (["double", "long"], "long", 2**53 + 1, 1),
+        (["double", "long"], "long", 5, 1),
+        (["double", "long"], "double", 5.0, 0),
+        (["null", "string", "float", "double"], "double", 1e300, 2),
+        (["null", "string", "float", "double"], "double", 0.1, 2),
+        (["null", "string", "float", "double"], "float", 0.5, 1),
+        (["int", "boolean"], "boolean", True, 1),
+        (["int", "string", "long"], "long", 2**40, 2),
+        (["int", "string", "long"], "long", 1, 2),
+        (["string", "bytes"], "bytes", b"x", 1),
+        (["string", INNER], "I", {"x": 1}, 1),
+    ],
+)
+def test_the_branch_that_was_written_is_the_member(
+    union: Any, branch: str, value: Any, index: int, *, is_same: bool
+) -> None:
+    payload = AvroWriter(union).write((branch, value))
+    reader = reader_of(union) if is_same else reader_of(union, [*union])
+    assert reader.read([payload, None]) == [member(index, value), None]
+    (found,) = reader.read([payload])
+    assert type(found[f"member{index}"]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "value", "expected"),
+    [
+        ("int", "long", 1, 1),
+        ("long", "double", 2**53 + 1, 2.0**53),
+        ("string", "bytes", "ä", "ä".encode()),
+        ("bytes", "string", "ä".encode(), "ä"),
+        ("bytes", PRICE, b"\x7d", Decimal("1.25")),
+        ("int", ["string", "double", "long"], 1, member(1, 1.0)),
+        ("long", ["string", "double", "long"], 1, member(2, 1)),
+        ("string", ["null", "string"], "x", "x"),
+        ("null", ["null", "string"], None, None),
+        ("null", ["null", "string", "int"], None, None),
+        (["null", "int"], ["int", "null"], None, None),
+        (["null", "int"], ["string", "double", "null"], None, None),
+        (["int", "string"], "long", ("int", 1), 1),
+        (["int", "string"], ["null", "double"], ("int", 1), 1.0),
+        (["int", "string"], ["boolean", "string", "int"], ("int", 1), member(2, 1)),
+        (["int", "long"], ["double", "int"], ("long", 1), member(0, 1.0)),
+        (["null", INNER], INNER, ("I", {"x": 1}), {"x": 1}),
+        (INNER, ["null", INNER], {"x": 1}, {"x": 1}),
+        ({"type": "array", "items": "int"}, {"type": "array", "items": "double"}, [1], [1.0]),
+        ({"type": "map", "values": "int"}, {"type": "map", "values": ["int", "string"]}, {"k": 1}, {"k": member(0, 1)}),
+    ],
+)  # fmt: skip
+def test_values_become_what_the_reader_has(
+    writer: Any, reader: Any, value: Any, expected: Any
+) -> None:
+    (found,) = read(writer, reader, value)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_fields_come_and_go_and_get_other_names() -> None:
+    old = record(field("int", "gone"), field(INNER, "in"), field("int", "old"), name="n.Old")
+    more = [field("int", "x"), field("bytes", "y", default="\u00ff")]
+    new = record(
+        field({**INNER, "fields": more}, "in"),
+        field("long", "new", aliases=["old"]),
+        field(["null", "int"], "nothing", default=None),
+    )
+    payload = AvroWriter(old).write({"gone": 1, "in": {"x": 2}, "old": 3})
+    (found,) = reader_of(old, new).read([payload])
+    del found["gone"]
+    assert found == {"in": {"x": 2, "y": b"\xff"}, "new": 3}
+
+
+def test_symbols_that_went_have_the_default() -> None:
+    def enum(*symbols: str, **more: Any) -> dict[str, Any]:
+        return {"type": "enum", "name": "E", "symbols": [*symbols], **more}
+
+    assert read(enum("A"), enum("A", "B"), "A") == ["A"]
+    assert read(enum("A", "B"), enum("B", "C", default="C"), "A", "B") == ["C", "B"]
+    with pytest.raises(ValueError, match="f: 'A' is no symbol of E"):
+        read(enum("A", "B"), enum("B"), "A")
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "text"),
+    [
+        ("long", "int", "f: written as long, which is no int"),
+        ("string", ["null", "int"], "f: written as string, which is no null or int"),
+        ({**INNER, "name": "J"}, INNER, "f: written as record J, which is no record I"),
+        (
+            {"type": "fixed", "name": "F", "size": 1},
+            {"type": "fixed", "name": "F", "size": 2},
+            "no fixed F",
+        ),
+    ],
+)
+def test_types_that_do_not_go_together_are_named(writer: Any, reader: Any, text: str) -> None:
+    with pytest.raises(SchemaSerializationError, match=text):
+        reader_of(record(field(writer)), record(field(reader)))
+
+
+def test_a_branch_that_does_not_go_into_the_reader_s_type_is_a_matter_of_its_values() -> None:
+    assert read(["int", "string"], "int", ("int", 1)) == [1]
+    with pytest.raises(ValueError, match="f: written as string, which is no int: 'x'"):
+        read(["int", "string"], "int", ("string", "x"))
+    with pytest.raises(ValueError, match="f: null was written"):
+        read(["null", "int"], "int", None)
+
+
+def test_a_field_without_default_can_not_be_made_up() -> None:
+    with pytest.raises(SchemaSerializationError, match="f: not written, and R has no default"):
+        reader_of(record(), record(field("int")))
+    with pytest.raises(SchemaSerializationError, match="f: missing, and 'x', its default in R"):
+        reader_of(record(), record(field("int", default="x")))
+
+
+def test_writers_may_contain_themselves_where_nobody_looks() -> None:
+    writer = record(field("int"), field(["null", "R"], "next"))
+    payload = AvroWriter(writer).write({"f": 1, "next": {"f": 2, "next": None}})
+    (found,) = reader_of(writer, record(field("int"))).read([payload])
+    assert found["f"] == 1
+
+
+def test_what_needs_no_conversion_has_none() -> None:
+    moment = {"type": "long", "logicalType": "timestamp-millis"}
+    definition = record(field("int"), field(["null", "string"], "g"), field(moment, "h"))
+    assert reader_of(definition).convert is None
+    more = record(*definition["fields"], field(["null", "int"], "more", default=None))
+    assert reader_of(definition, more).convert is None
