@@ -21,7 +21,8 @@ from typing import Any, Final
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.schema.avro_codec import AvroReader
 from pulsar_py.spark.avro_nodes import BRANCH_FIELD, AvroNode, definition_for_reading
-from pulsar_py.spark.avro_types import Convert, Shape
+from pulsar_py.spark.avro_types import Shape
+from pulsar_py.spark.conversions import Convert, both, each, each_item, in_record, null_or
 
 __all__ = ["ResolvedReader"]
 
@@ -35,7 +36,6 @@ _PROMOTIONS: Final[Mapping[tuple[str, str], Convert | None]] = {
     ("string", "bytes"): str.encode,
     ("bytes", "string"): bytes.decode,
 }
-_MISFITS: Final = (ValueError, TypeError, ArithmeticError, KeyError)
 
 
 class ResolvedReader:
@@ -101,14 +101,14 @@ class _Resolution:
             case "record":
                 convert = self._record(writer, reader, shape)
             case "array":
-                convert = _each(self._child(writer, reader, shape))
+                convert = each(self._child(writer, reader, shape))
             case "map":
-                convert = _each_item(self._child(writer, reader, shape))
+                convert = each_item(self._child(writer, reader, shape))
             case "enum":
                 convert = _symbols(writer, reader)
             case kind:
                 promotion = _PROMOTIONS.get((kind, reader.kind))
-                convert = _both(promotion, shape.of_bytes)
+                convert = both(promotion, shape.of_bytes)
         return convert
 
     def _go_together(self, writer: AvroNode, reader: AvroNode) -> bool:
@@ -164,10 +164,10 @@ class _Resolution:
             names = [self._branch_names[id(each)] for each in others]
             convert = _of_branches(dict(zip(names, converts, strict=True)))
         elif others:
-            convert = _both(_second if others[0].is_named else None, converts[0])
+            convert = both(_second if others[0].is_named else None, converts[0])
         if len(others) == len(writer.children):
             return convert
-        return _null_or(convert) if _takes_null(reader) else _never_null(convert)
+        return null_or(convert) if _takes_null(reader) else _never_null(convert)
 
     def _of_branch(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
         try:
@@ -231,27 +231,9 @@ def _default_of(reader: AvroNode, name: str, shape: Shape) -> Any:
 # --- functions -----------------------------------------------------------------------------------
 
 
-def _both(first: Convert | None, second: Convert | None) -> Convert | None:
-    if first is None or second is None:
-        return first or second
-    return lambda value: second(first(value))
-
-
 def _second(pair: tuple[str, Any]) -> Any:
     """In unions fastavro gives values of named types as pairs of name and value."""
     return pair[1]
-
-
-def _each(convert: Convert | None) -> Convert | None:
-    if convert is None:
-        return None
-    return lambda values: [convert(value) for value in values]
-
-
-def _each_item(convert: Convert | None) -> Convert | None:
-    if convert is None:
-        return None
-    return lambda values: {key: convert(value) for key, value in values.items()}
 
 
 def _symbols(writer: AvroNode, reader: AvroNode) -> Convert | None:
@@ -275,23 +257,17 @@ def _record_convert(
     converts: Sequence[tuple[str, Convert]],
     fills: Sequence[tuple[str, Any]],
 ) -> Convert | None:
-    """Fields are converted in place: the dicts were just read, and nobody else has them."""
-    if not renamed and not converts and not fills:
-        return None
+    if not renamed and not fills:
+        return in_record(converts)
 
-    def record(values: dict[str, Any]) -> dict[str, Any]:
+    def complete(values: dict[str, Any]) -> dict[str, Any]:
+        """In place: the dicts were just read, and nobody else has them."""
         moved = [(name, values.pop(source)) for source, name in renamed]
         values.update(moved)
-        name = ""
-        try:
-            for name, convert in converts:
-                values[name] = convert(values[name])
-        except _MISFITS as error:
-            raise ValueError(f"{name}: {error}") from error
         values.update(fills)
         return values
 
-    return record
+    return both(complete, in_record(converts))
 
 
 def _of_branches(converts: Mapping[str, Convert | None]) -> Convert:
@@ -309,12 +285,6 @@ def _member(name: str, convert: Convert | None) -> Convert:
     if convert is None:
         return lambda value: {name: value}
     return lambda value: {name: convert(value)}
-
-
-def _null_or(convert: Convert | None) -> Convert | None:
-    if convert is None:
-        return None
-    return lambda value: None if value is None else convert(value)
 
 
 def _never_null(convert: Convert | None) -> Convert:

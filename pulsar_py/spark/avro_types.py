@@ -42,25 +42,21 @@ import pyarrow as pa
 from pulsar_py.common.errors import ConfigurationError, InvalidConfigurationError
 from pulsar_py.schema.avro_definition import is_recursive, types_of
 from pulsar_py.spark.avro_nodes import AvroNode, avro_node
+from pulsar_py.spark.conversions import MISFITS, Convert, null_or
 from pulsar_py.spark.json_numbers import branch_rank, number_of, whole_number, whole_numbers
 
-__all__ = ["Convert", "Shape", "shape_of", "without_logical_types"]
+__all__ = ["Shape", "shape_of", "without_logical_types"]
 
 AvroJson = Any
 """A definition, as the JSON of it."""
 
-Convert = Callable[[Any], Any]
-"""Makes of a value, never None, one that Arrow takes. Raises ValueError or TypeError."""
-
 _MAX_DECIMAL_DIGITS: Final = 38
 _DECIMALS: Final = decimal.Context(prec=100)
-_MISFITS: Final = (ValueError, TypeError, ArithmeticError, KeyError)
-"""What conversions and Arrow raise; Arrow's errors are some of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What becomes of values of one Avro type."""
+    """What becomes of values of one Avro type. Conversions get no null, but where it is one."""
 
     arrow_type: pa.DataType
     """The column's."""
@@ -269,9 +265,7 @@ _LOGICAL: Final[Mapping[str, tuple[pa.DataType, pa.DataType, pa.DataType, Conver
 
 
 def _or_none(convert: Convert | None) -> Convert | None:
-    if convert is None or convert in _TAKEN_AS_IT_IS:
-        return convert
-    return lambda value: None if value is None else convert(value)
+    return convert if convert in _TAKEN_AS_IT_IS else null_or(convert)
 
 
 def _array(items: Shape) -> Shape:
@@ -323,7 +317,7 @@ def _record(node: AvroNode, shapes: Sequence[Shape]) -> Shape:
             continue
         try:
             defaults[text["name"]] = _default(shape, text["default"])
-        except _MISFITS as error:
+        except MISFITS as error:
             bad_defaults[text["name"]] = (
                 f"missing, and {text['default']!r:.100}, its default in {node.name}, does not fit:"
                 f" {error!s:.200}"
@@ -375,7 +369,7 @@ def _record_of_json(
                 value = get(name)
                 if type(value) is not taken and value is not None:
                     record[name] = convert(value)
-        except _MISFITS as error:
+        except MISFITS as error:
             raise ValueError(f"{name}: {error}") from error
         for name, value in fills:
             record.setdefault(name, value)
@@ -435,7 +429,7 @@ def _members(branches: Sequence[Shape]) -> Shape:
                 plain = copy.deepcopy(value) if isinstance(value, dict | list) else value
                 plain = plain if branch.of_json is None else branch.of_json(plain)
                 pa.scalar(plain, branch.plain_type)
-            except _MISFITS:
+            except MISFITS:
                 continue
             return {member: plain}
         raise TypeError(f"{value!r:.100} is of no branch")
@@ -444,7 +438,7 @@ def _members(branches: Sequence[Shape]) -> Shape:
         for member, branch in members:
             try:
                 return {member: _default(branch, value)}
-            except _MISFITS:
+            except MISFITS:
                 continue
         raise TypeError(f"{value!r:.100} is of no branch")
 

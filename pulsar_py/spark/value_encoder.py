@@ -37,7 +37,10 @@ from pulsar_py.common.errors import (
 from pulsar_py.schema import JsonSchema, KeyValueEncodingType, SchemaInfo, SchemaType
 from pulsar_py.schema.avro_codec import AvroWriter
 from pulsar_py.schema.avro_definition import parse_definition
+from pulsar_py.spark.avro_nodes import avro_node
 from pulsar_py.spark.avro_types import Shape, shape_of
+from pulsar_py.spark.conversions import MISFITS
+from pulsar_py.spark.fixed_decimals import fixed_decimals, with_decimals_of_bytes
 from pulsar_py.spark.flat_records import flat_encoder
 from pulsar_py.spark.floored_times import floored, with_numbers
 from pulsar_py.spark.key_value_encoder import KeyValueEncoder, pair_encoding
@@ -271,12 +274,13 @@ class _Records:
         self._names = tuple(names)
         self._is_struct = is_struct
         definition = parse_definition(info.data)
+        shape = shape_of(definition)
         self._write: Callable[[dict[str, Any]], bytes]
         if info.type is SchemaType.JSON:
-            self._write = JsonSchema[Any](schema_definition=info.data).encode
+            definition = with_decimals_of_bytes(definition)
+            self._write = JsonSchema[Any](schema_definition=definition).encode
         else:
-            self._write = AvroWriter(_with_numbers(definition)).write
-        shape = shape_of(definition)
+            self._write = _AvroRecords(definition, shape, names).write
         types = {field.name: field.type for field in shape.plain_type}
         # As what each column is taken: first times in the unit of the definition, then numbers.
         self._steps = [
@@ -345,6 +349,35 @@ class _Records:
         write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
         rows = zip(*columns, strict=True)
         return [write(dict(zip(names, row, strict=True))).encode() for row in rows]
+
+
+class _AvroRecords:
+    """Writes single records in AVRO, also those that are not flat."""
+
+    def __init__(self, definition: AvroJson, shape: Shape, names: Sequence[str]) -> None:
+        """`names` are the fields that records have; the others get their defaults."""
+        self._write = AvroWriter(_with_numbers(definition)).write
+        self._convert = fixed_decimals(avro_node(definition), shape)
+        self._defaults = {
+            field.name: shape.defaults.get(field.name)
+            for field in shape.plain_type
+            if field.name not in names
+        }
+
+    def write(self, record: dict[str, Any]) -> bytes:
+        """The bytes of a record.
+
+        Raises:
+            SchemaSerializationError: A value does not fit.
+        """
+        if self._defaults:
+            record = {**record, **self._defaults}
+        if self._convert is None:
+            return self._write(record)
+        try:
+            return self._write(self._convert(record))
+        except MISFITS as error:
+            raise SchemaSerializationError(f"{error!s:.300}") from error
 
 
 def _listed_for_avro(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:

@@ -258,3 +258,75 @@ def test_times_before_1970_are_floored_to_the_field_s_unit(
     floor = before.replace(microsecond=999000)
     assert found.as_py()["at"] == floor
     assert found.as_py().get("times", []) == [floor, AT.replace(microsecond=4000)] * is_nested
+
+
+FIXED = {
+    "type": "fixed",
+    "name": "D",
+    "size": 4,
+    "logicalType": "decimal",
+    "precision": 8,
+    "scale": 2,
+}
+
+
+@pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON], ids=lambda each: each.name)
+def test_decimals_of_a_fixed_size_are_read_as_they_were_written(kind: SchemaType) -> None:
+    topic = topic_with(
+        ID,
+        {"name": "m", "type": ["null", FIXED]},
+        {"name": "all", "type": {"type": "array", "items": "D"}},
+    )
+    topic = SchemaInfo(kind, topic.name, topic.data, {})
+    price = pa.decimal128(8, 2)
+    schema = pa.schema({"id": pa.int64(), "m": price, "all": pa.list_(price)})
+    encoder = encoder_of(schema, topic)
+    assert encoder.schema_info is topic
+    rows = [
+        {"id": 1, "m": Decimal("-1.25"), "all": [Decimal("999999.99"), Decimal("-0.01")]},
+        {"id": 2, "m": None, "all": []},
+    ]
+    payloads = encoder.encode(pa.RecordBatch.from_pylist(rows, schema))
+    assert codec_of(topic).decode(payloads, None).to_pylist() == rows
+    if kind is SchemaType.AVRO:
+        assert payloads[0] is not None
+        assert payloads[0][2:6] == b"\xff\xff\xff\x83"
+
+
+def test_a_decimal_that_has_no_room_is_refused() -> None:
+    topic = topic_with(ID, {"name": "m", "type": {**FIXED, "size": 2}})
+    schema = pa.schema({"id": pa.int64(), "m": pa.decimal128(8, 2)})
+    batch = pa.RecordBatch.from_pylist([{"id": 1, "m": Decimal("-327.69")}], schema)
+    with pytest.raises(SchemaSerializationError, match=r"m: -327\.69 has no room in 2 bytes"):
+        encoder_of(schema, topic).encode(batch)
+
+
+@pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON], ids=lambda each: each.name)
+def test_what_is_not_written_has_its_default(kind: SchemaType) -> None:
+    bytes_decimal = {**FIXED, "type": "bytes"}
+    inner = {
+        "type": "record",
+        "name": "I",
+        "fields": [{"name": "m", "type": "D"}, {"name": "b", "type": "bytes"}],
+    }
+    topic = topic_with(
+        ID,
+        {"name": "d", "type": "bytes", "default": "\u00ff"},
+        {"name": "price", "type": bytes_decimal, "default": "\u007d"},
+        {"name": "fixed", "type": FIXED, "default": "\u00ff\u00ff\u00ff\u00ff"},
+        {"name": "maybe", "type": ["null", "D"], "default": None},
+        {"name": "in", "type": inner, "default": {"m": "\0\0\0\u007d", "b": "\u00fe"}},
+    )
+    topic = SchemaInfo(kind, topic.name, topic.data, {})
+    encoder = encoder_of(pa.schema({"value": pa.struct({"id": pa.int64()})}), topic)
+    assert encoder.schema_info is topic
+    batch = pa.RecordBatch.from_pydict({"value": [{"id": 1}, {"id": 2}]})
+    rows = codec_of(topic).decode(encoder.encode(batch), None).to_pylist()
+    expected = {
+        "d": b"\xff",
+        "price": Decimal("1.25"),
+        "fixed": Decimal("-0.01"),
+        "maybe": None,
+        "in": {"m": Decimal("1.25"), "b": b"\xfe"},
+    }
+    assert rows == [{"id": 1, **expected}, {"id": 2, **expected}]
