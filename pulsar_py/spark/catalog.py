@@ -174,7 +174,13 @@ class TopicCatalog:
         return place.end if is_end else place.start
 
     async def position_at(self, layout: TopicLayout, publish_millis: int) -> Position:
-        """The first entry published at that time or later; the end if there is none."""
+        """The first entry published at that time or later; the end if there is none.
+
+        Where publish times don't ascend, as producers' clocks differ: an entry of that time or
+        later whose predecessor was published earlier.
+        """
+        if publish_millis <= 0:
+            return layout.start
         async with self._consumer(layout.topic, EARLIEST_MESSAGE_ID) as consumer:
             await consumer.seek(publish_millis)
             found = await self._first_of(consumer)

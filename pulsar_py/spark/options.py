@@ -133,6 +133,8 @@ class ReadOptions:
     # Publish times in milliseconds: one for all topics under "", or by topic.
     starting_time_millis: Mapping[str, int]
     ending_time_millis: Mapping[str, int]
+    # How far publish times may be out of order where a batch is bounded by them.
+    publish_time_slack_millis: int
     max_bytes_per_trigger: int | None
     max_entries_per_trigger: int | None
     fail_on_data_loss: bool
@@ -170,6 +172,7 @@ class ReadOptions:
             ending=None if is_streaming else given.offsets("endingOffsets", "latest"),
             starting_time_millis=given.times("startingTime"),
             ending_time_millis=given.times("endingTime"),
+            publish_time_slack_millis=given.number("publishTimeSlackMs", 60_000, minimum=0),
             max_bytes_per_trigger=given.limit("maxBytesPerTrigger"),
             max_entries_per_trigger=given.limit("maxEntriesPerTrigger"),
             fail_on_data_loss=given.flag("failOnDataLoss", default=True),
@@ -191,6 +194,7 @@ class ReadOptions:
         if is_streaming:
             given.refuse("endingOffsets", "a stream has no end")
             given.refuse("endingTime", "a stream has no end")
+            given.refuse("publishTimeSlackMs", "a stream starts where a seek to its time leads")
         elif reads.starting.default is Edge.LATEST:
             raise ConfigurationError(
                 "startingOffsets: 'latest' is for streams, a batch would be empty"

@@ -100,7 +100,10 @@ async def _plan_topic(
     pruning: Pruning,
     topics_count: int,
 ) -> list[PlannedPiece]:
-    start, first_batch_index = await start_of(catalog, options, layout, Edge.EARLIEST)
+    slack_millis = options.publish_time_slack_millis
+    start, first_batch_index = await start_of(
+        catalog, options, layout, Edge.EARLIEST, slack_millis=slack_millis
+    )
     end = await _end_of(catalog, options, layout)
     times = (
         time_of(options.starting_time_millis, layout.topic),
@@ -108,7 +111,8 @@ async def _plan_topic(
     )
     low, high = _narrow(times, (pruning.min_publish_millis, pruning.max_publish_millis))
     if pruning.min_publish_millis is not None:
-        start = max(start, await catalog.position_at(layout, pruning.min_publish_millis))
+        since = pruning.min_publish_millis - slack_millis
+        start = max(start, await catalog.position_at(layout, since))
     start, end = pruning.clamp(start, end)
     await report_loss(catalog, options, layout, start)
     pieces = split(
@@ -133,9 +137,17 @@ def _narrow(
 
 
 async def start_of(
-    catalog: TopicCatalog, options: ReadOptions, layout: TopicLayout, default: Edge
+    catalog: TopicCatalog,
+    options: ReadOptions,
+    layout: TopicLayout,
+    default: Edge,
+    *,
+    slack_millis: int = 0,
 ) -> tuple[Position, int]:
     """Where the user wants to start, and at which message of that entry (-1: the first).
+
+    Nothing that was published at the user's time or later lies before it, if no entry has a publish
+    time that is more than `slack_millis` later than that of one behind it.
 
     Raises:
         ConfigurationError: Nothing would come from there.
@@ -143,7 +155,7 @@ async def start_of(
     check_range(options, layout)
     time = time_of(options.starting_time_millis, layout.topic)
     if time is not None:
-        return await catalog.position_at(layout, time), -1
+        return await catalog.position_at(layout, time - slack_millis), -1
     place = place_of(options.starting, layout.topic, default)
     start = await catalog.position_of(layout, place, is_end=False)
     return start, place.batch_index if isinstance(place, UserPosition) else -1
@@ -152,7 +164,8 @@ async def start_of(
 async def _end_of(catalog: TopicCatalog, options: ReadOptions, layout: TopicLayout) -> Position:
     time = time_of(options.ending_time_millis, layout.topic)
     if time is not None:
-        return await catalog.position_at(layout, time + 1)
+        after = time + options.publish_time_slack_millis + 1
+        return await catalog.position_at(layout, after)
     assert options.ending is not None, "a batch has an end"
     place = place_of(options.ending, layout.topic, Edge.LATEST)
     return min(await catalog.position_of(layout, place, is_end=True), layout.end)

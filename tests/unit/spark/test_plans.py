@@ -11,6 +11,7 @@ import pytest
 from pulsar_py import Broker
 from pulsar_py.client import Client
 from pulsar_py.client.enums import InitialPosition
+from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
@@ -94,6 +95,66 @@ async def test_times_are_bounds_of_positions_and_of_messages(
     assert (piece.min_publish_millis, piece.max_publish_millis) == (at, at + 5)
     assert covered([piece], positions)[0] == 0
     assert await plan(broker, client, startingTime=str(at + 3_600_000)) == []
+
+
+class SetClock(SystemClock):
+    """A producer's clock that shows what it is set to."""
+
+    def __init__(self) -> None:
+        self.wall_millis = 0
+
+    def wall_time_millis(self) -> int:
+        return self.wall_millis
+
+
+async def publish_out_of_order(broker: Broker) -> tuple[list[Position], list[int]]:
+    """Messages of two producers in turn, one of whose clocks is late; with their publish times."""
+    positions, times = [], []
+    fast, late = SetClock(), SetClock()
+    async with (
+        Client(broker.service_url, clock=fast) as one,
+        Client(broker.service_url, clock=late) as other,
+        await one.create_producer(TOPIC, batching_enabled=False) as fast_producer,
+        await other.create_producer(TOPIC, batching_enabled=False) as late_producer,
+    ):
+        for number in range(40):
+            fast.wall_millis = late.wall_millis = 1_000_000 + number * 300
+            late.wall_millis -= 5000
+            clock, producer = ((fast, fast_producer), (late, late_producer))[number % 2]
+            positions.append((await producer.send(b"%d" % number)).position)
+            times.append(clock.wall_millis)
+    return positions, times
+
+
+async def test_ranges_of_times_have_all_messages_though_publish_times_do_not_ascend(
+    broker: Broker, client: Client
+) -> None:
+    positions, times = await publish_out_of_order(broker)
+    options = read_options(broker.service_url, topic=TOPIC, admin_url=broker.web_service_url)
+    for at in times:
+        since = {index for index, time in enumerate(times) if time >= at}
+        until = {index for index, time in enumerate(times) if time <= at}
+        assert since <= {*covered(await plan(broker, client, startingTime=str(at)), positions)}
+        assert until <= {*covered(await plan(broker, client, endingTime=str(at)), positions)}
+        pruned = await plan_batch(client, options, Pruning(min_publish_millis=at))
+        assert since <= {*covered(pruned, positions)}
+
+
+async def test_slack_is_what_a_range_of_times_reads_more(broker: Broker, client: Client) -> None:
+    positions, times = await publish_out_of_order(broker)
+    at = times[20]
+    some = {"startingTime": str(at), "endingTime": str(at), "publishTimeSlackMs": "5000"}
+    read = covered(await plan(broker, client, **some), positions)
+    assert {index for index, time in enumerate(times) if time == at} <= {*read}
+    assert 0 not in read
+    assert 39 not in read
+
+
+async def test_filters_may_have_times_before_1970(broker: Broker, client: Client) -> None:
+    positions = await publish(client, TOPIC, range(5))
+    options = read_options(broker.service_url, topic=TOPIC, admin_url=broker.web_service_url)
+    planned = await plan_batch(client, options, Pruning(min_publish_millis=-315_619_200_000))
+    assert covered(planned, positions) == list(range(5))
 
 
 async def test_a_start_past_the_end_is_refused_by_batches_and_streams(
