@@ -68,7 +68,8 @@ class DataLoss:
 
         Source: ManagedLedgerImpl.maybeUpdateCursorBeforeTrimmingConsumedLedger in Pulsar.
         """
-        if acknowledged == Position(self.expected.ledger_id, self.expected.entry_id - 1):
+        last_read = Position(self.expected.ledger_id, max(self.expected.entry_id, 0) - 1)
+        if acknowledged == last_read:
             return True
         is_before_ledger = acknowledged.entry_id < 0 and acknowledged > self.expected
         return is_before_ledger and acknowledged.ledger_id <= self.found.ledger_id
@@ -96,12 +97,17 @@ class TopicLayout:
 
     @property
     def start(self) -> Position:
-        """The first entry, or where it will be; `EARLIEST` if the ledgers are not known."""
-        if self.known_end is not None:
+        """The first entry; before a ledger's first one, where it will be, if there is none.
+
+        That is not the same: a broker that loads the topic leaves out ledgers without entries.
+        `EARLIEST` if the ledgers are not known, or there are none.
+        """
+        if self.known_end is not None or not self.ledgers:
             return EARLIEST
-        filled = (each for each in self.ledgers if each.entries_count)
-        first = next(filled, self.ledgers[-1] if self.ledgers else None)
-        return Position(0, 0) if first is None else Position(first.ledger_id, 0)
+        for ledger in self.ledgers:
+            if ledger.entries_count:
+                return Position(ledger.ledger_id, 0)
+        return Position(self.ledgers[-1].ledger_id, -1)
 
     @property
     def end(self) -> Position:
@@ -157,7 +163,7 @@ class TopicLayout:
                 break
             count = ledger.entries_count
             if ledger.ledger_id == end.ledger_id:
-                count = min(count, end.entry_id)
+                count = min(count, max(end.entry_id, 0))
             size = ledger.size_bytes
             if count != ledger.entries_count:
                 size = round(count * ledger.bytes_per_entry)

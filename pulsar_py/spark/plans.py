@@ -184,7 +184,8 @@ async def report_loss(
     at `start` is known to have been there: because the user named it, or because the range that was
     planned before ends behind it in that ledger. Otherwise it may have been read to its end before
     it was deleted: a subscription that follows the query says so, or that it was moved; without one
-    it is a loss where ledgers are known, and a warning without `admin.url`.
+    it is a loss where ledgers are known, and a warning without `admin.url`. It is a warning, too,
+    if it had no entries when it was last read: brokers that load a topic leave such ledgers out.
 
     Args:
         catalog: Asked for what is left.
@@ -211,6 +212,8 @@ async def report_loss(
         follower = await catalog.follower(layout.topic, options.predefined_subscription)
     if follower is not None:
         _report_behind(options, loss, follower)
+    elif not is_certain and start.entry_id < 0:
+        _warn(loss, "a ledger is gone that had no entries when it was last read")
     elif is_certain or layout.known_end is None:
         _report(options, str(loss))
     else:

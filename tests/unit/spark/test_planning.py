@@ -142,7 +142,7 @@ def test_an_unknown_layout_is_one_piece() -> None:
 
 def test_a_topic_without_entries_starts_and_ends_in_its_last_ledger() -> None:
     empty = TopicLayout("t", [LedgerExtent(4, 0, 0)])
-    assert empty.start == empty.end == Position(4, 0)
+    assert empty.start == empty.end == Position(4, -1)
 
 
 @given(layouts(), POSITIONS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -213,6 +215,37 @@ async def test_a_start_that_was_deleted_is_an_error_or_a_warning(
     planned = await plan(broker, client, startingOffsets=gone, failOnDataLoss="false")
     assert covered(planned, positions) == list(range(5))
     assert "entries are gone" in caplog.text
+
+
+async def test_a_stream_goes_on_where_a_restarted_broker_left_out_an_empty_ledger(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored: dict[str, Any] = {"data_dir": tmp_path, "config": BROKER_CONFIG}  # Any: keywords
+    async with Broker(**stored) as broker, Client(broker.service_url) as one:
+        await publish(one, TOPIC, [])
+        planner = planner_of(broker, one)
+        initial = await planner.initial_offset()
+        await planner.close()
+    async with Broker(**stored) as broker, Client(broker.service_url) as one:
+        positions = await publish(one, TOPIC, range(3))
+        assert positions[0].ledger_id > initial.positions[TOPIC].ledger_id
+        planner = planner_of(broker, one)
+        end = await planner.latest_offset(initial, max_entries=None, max_bytes=None)
+        assert covered(await planner.plan(initial, end), positions) == [0, 1, 2]
+        await planner.close()
+    assert "had no entries when it was last read" in caplog.text
+
+
+async def test_an_available_now_query_of_an_empty_topic_ends_before_its_first_entry(
+    broker: Broker, client: Client
+) -> None:
+    await publish(client, TOPIC, [])
+    planner = planner_of(broker, client)
+    start = await planner.initial_offset()
+    await planner.prepare_for_available_now()
+    await publish(client, TOPIC, range(3))
+    assert await planner.latest_offset(start, max_entries=None, max_bytes=None) == start
+    await planner.close()
 
 
 async def test_without_an_admin_url_a_named_start_that_was_deleted_is_an_error(

@@ -52,7 +52,7 @@ def test_a_fresh_topic_is_empty() -> None:
             "currentLedgerSize": 0,
         },
     )
-    assert layout.start == layout.end == Position(3, 0)
+    assert layout.start == layout.end == Position(3, -1)
 
 
 @pytest.mark.parametrize(
