@@ -12,9 +12,10 @@ as acknowledged: so once nothing comes, what came is acknowledged in this subscr
 An entry that came and can't be used (a wrong checksum, sizes that contradict each other, no key to
 decrypt it) is an error as a value that can't be decoded is, unless those are dropped.
 
-A chunked message belongs to the piece that has its last chunk. Where its first one lies before the
-piece, it is looked for from its publish time on, which all chunks of a message share, and not
-farther than `LOOK_BACK_MESSAGES`.
+A chunked message belongs to the piece that has its last chunk. Where its first one lies before what
+was read, it is looked for from farther and farther back in the ledger, then from its publish time
+on, which all its chunks share, and from before that, because publish times need not ascend; each
+time over no more than `LOOK_BACK_MESSAGES`.
 
 What waits unread is bounded in bytes: the receiver queue, which counts messages, grows to their
 average size, and the consumer is opened anew when messages turn out much larger.
@@ -25,7 +26,7 @@ Source: spec section 8.3; PulsarSourceRDD of the JVM connector for time-outs.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -52,6 +53,8 @@ RUN_BYTES: Final = 1 << 20
 RUN_MESSAGES: Final = 4000
 LOOK_BACK_MESSAGES: Final = 20_000
 """How many messages may lie between the first and the last chunk of one that is looked for."""
+_LOOK_BACK_FACTOR: Final = 8
+_LOOK_BACK_SLACKS_MILLIS: Final = (0, 100, 1000, 10_000, 60_000)
 _LOOK_BACK_QUEUE: Final = 8
 _WAIT_MILLIS: Final = 1000
 """How long one look for messages takes; between two the end is checked."""
@@ -103,6 +106,18 @@ class TornMessage(NamedTuple):
     """Its last chunk."""
     uuid: str
     publish_millis: int
+    chunks_count: int
+
+    def starts(self) -> Iterator[Position | int]:
+        """From where to look for its first chunk: entries, and publish times in milliseconds."""
+        ledger_id, entry_id = self.key
+        distance = self.chunks_count * 2
+        while distance < min(entry_id, LOOK_BACK_MESSAGES):
+            yield Position(ledger_id, entry_id - distance)
+            distance *= _LOOK_BACK_FACTOR
+        yield Position(ledger_id, max(entry_id - LOOK_BACK_MESSAGES, 0))
+        for slack in _LOOK_BACK_SLACKS_MILLIS:
+            yield max(self.publish_millis - slack, 1)
 
 
 class ChunksOfPiece:
@@ -115,16 +130,14 @@ class ChunksOfPiece:
         self._end = end
         self._taken: set[EntryKey] = set()
         self._torn: list[TornMessage] = []
-        # One past the last chunk that came.
-        self.next_position = EARLIEST
 
     def on_chunk(self, key: EntryKey, metadata: EntryMetadata, is_begun: bool) -> None:  # noqa: FBT001 - a ChunkListener
         """Take in a chunk."""
-        self.next_position = Position(key[0], key[1] + 1)
         is_last = metadata.chunk_id + 1 == metadata.num_chunks_from_msg
         if is_last and not is_begun and key < self._end and key not in self._taken:
             self._taken.add(key)
-            self._torn.append(TornMessage(key, metadata.uuid, metadata.publish_time))
+            count = metadata.num_chunks_from_msg
+            self._torn.append(TornMessage(key, metadata.uuid, metadata.publish_time, count))
 
     def take_torn(self) -> list[TornMessage]:
         """Those that have come since, in order."""
@@ -290,29 +303,37 @@ class BrokerEntrySource:
 
     async def _look_back(self, topic: str, torn: TornMessage) -> Sequence[Message]:
         """The message whose last chunk is known; nothing if its first ones are gone."""
-        chunks = ChunksOfPiece(EARLIEST)
-        seen_count = waited_millis = 0
-        async with self._consumer(
-            topic, EARLIEST, _LOOK_BACK_QUEUE, chunks.on_chunk, None
-        ) as consumer:
-            await consumer.seek(torn.publish_millis)
-            while seen_count < LOOK_BACK_MESSAGES and waited_millis < self._poll_timeout_millis:
-                messages = await _take_run(consumer)
-                if not messages:
-                    waited_millis += _WAIT_MILLIS
-                    if chunks.next_position > torn.key:
-                        break
-                    continue
-                found = [message for message in messages if message.entry.key == torn.key]
-                if found:
-                    return found
-                if messages[-1].entry.key > torn.key:
-                    break
-                seen_count += len(messages)
+        for start in torn.starts():
+            found = await self._look_from(topic, torn, start)
+            if found:
+                return found
         self._report_loss(
             f"{topic}: the first chunks of message {torn.uuid}, which ends at"
             f" {Position(*torn.key)}, are gone or farther back than {LOOK_BACK_MESSAGES} messages"
         )
+        return ()
+
+    async def _look_from(
+        self, topic: str, torn: TornMessage, start: Position | int
+    ) -> Sequence[Message]:
+        """The message whose last chunk is known; nothing if it begins before `start`."""
+        chunks = ChunksOfPiece(EARLIEST)
+        seen_count = waited_millis = 0
+        position = start if isinstance(start, Position) else EARLIEST
+        async with self._consumer(
+            topic, position, _LOOK_BACK_QUEUE, chunks.on_chunk, None
+        ) as consumer:
+            if isinstance(start, int):
+                await consumer.seek(start)
+            while seen_count < LOOK_BACK_MESSAGES and waited_millis < self._poll_timeout_millis:
+                messages = await _take_run(consumer, torn.key)
+                found = [message for message in messages if message.entry.key == torn.key]
+                if found:
+                    return found
+                if consumer.passed_key >= torn.key:
+                    break
+                waited_millis += 0 if messages else _WAIT_MILLIS
+                seen_count += len(messages)
         return ()
 
     async def _is_more_to_come(self, consumer: Consumer, piece: Piece, position: Position) -> bool:

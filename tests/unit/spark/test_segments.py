@@ -242,6 +242,42 @@ async def test_a_piece_may_be_the_last_chunk_alone(client: Client) -> None:
     assert message.data() == payload
 
 
+async def test_messages_whose_chunks_lie_among_those_of_others_belong_to_one_piece_each(
+    broker: Broker, client: Client
+) -> None:
+    await publish(client, 1)
+    names = [f"{letter}{number}" for number in range(3) for letter in "ab"]
+    for pair in batched_by_two(names):
+        for chunk_id in range(9):
+            for name in pair:
+                await append(broker, chunk(name, chunk_id, late=name.startswith("b")))
+    (last,) = await publish(client, 1)
+    end = Position(last.ledger_id, last.entry_id + 1)
+    messages = await read(source(client), Position(0, 0), end)
+    ends = [each.message_id().position for each in messages]
+    assert [each.data() for each in messages[1:-1]] == [name.encode() * 9 for name in names]
+    for cut in [Position(ledger, entry) for ledger in range(1, 6) for entry in (1, 8)]:
+        left = await read(source(client), Position(0, 0), cut)
+        right = await read(source(client), cut, end)
+        assert [each.message_id().position for each in left + right] == ends
+
+
+def batched_by_two(names: list[str]) -> list[list[str]]:
+    return [names[index : index + 2] for index in range(0, len(names), 2)]
+
+
+def chunk(name: str, chunk_id: int, *, late: bool) -> bytes:
+    """One of nine, of a producer whose clock may be late."""
+    return single(
+        name.encode(),
+        uuid=name,
+        publish_time=1_000_000 + int(name[1:]) - late * 5000,
+        chunk_id=chunk_id,
+        num_chunks_from_msg=9,
+        total_chunk_msg_size=9 * len(name),
+    )
+
+
 async def test_a_piece_that_ends_in_an_unfinished_message_does_not_wait(client: Client) -> None:
     sent, (before, _) = await chunked(client, b"x" * 3500)
     waiting = source(client, poll_timeout_millis=60_000)
@@ -268,9 +304,8 @@ def test_the_end_of_a_message_is_torn_once_and_within_the_piece_alone() -> None:
     chunks.on_chunk((5, 2), chunk(2), False)
     chunks.on_chunk((5, 4), chunk(2), True)
     chunks.on_chunk((5, 10), chunk(2), False)
-    assert chunks.take_torn() == [TornMessage((5, 2), "u", 77)]
+    assert chunks.take_torn() == [TornMessage((5, 2), "u", 77, 3)]
     assert chunks.take_torn() == []
-    assert chunks.next_position == Position(5, 11)
 
 
 def test_the_queue_is_made_for_the_messages_size() -> None:
