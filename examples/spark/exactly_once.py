@@ -28,6 +28,7 @@ query = (
     .writeStream.format("pulsar")
     .options(**cluster, topic="spark-to")
     .option("deliveryGuarantee", "exactly-once")
+    .option("sequenceOrder", "input")  # nothing shuffles the rows on their way
     .option("checkpointLocation", f"{directory}/copy")
     .trigger(availableNow=True)
     .start()

@@ -145,7 +145,8 @@ class TopicTarget:
     topic: str
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     idempotency_key: str | None = None
-    sequence_order: str | None = None
+    sequence_order: str = "input"
+    """The connector's `sequenceOrder`, exactly once; rows of topics and files come as before."""
     has_binary_keys: bool = False
     """All keys are bytes, which clients of other languages see as base64; otherwise each is what it
     was where it was read, or a text."""
@@ -160,7 +161,7 @@ class TopicTarget:
         }
         if self.idempotency_key is not None:
             options["idempotencyKey"] = self.idempotency_key
-        if self.sequence_order is not None and self.guarantee is Guarantee.EXACTLY_ONCE:
+        if self.guarantee is Guarantee.EXACTLY_ONCE:
             options["sequenceOrder"] = self.sequence_order
         if self.value_schema is not None:
             options["valueSchema"] = self.value_schema

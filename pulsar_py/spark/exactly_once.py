@@ -265,7 +265,7 @@ def check_options(options: WriteOptions) -> None:
         ConfigurationError: It names the option.
     """
     if options.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
-        if options.sequence_order != "input":
+        if options.sequence_order not in (None, "input"):
             raise ConfigurationError(
                 f"sequenceOrder: {options.sequence_order!r}: needs deliveryGuarantee exactly-once"
             )
@@ -275,6 +275,11 @@ def check_options(options: WriteOptions) -> None:
         raise ConfigurationError(f"{prefix} needs the option topic")
     if not TopicName.parse(options.topic).is_persistent:
         raise ConfigurationError(f"{prefix}: {options.topic} is not persistent")
+    if options.sequence_order is None:
+        raise ConfigurationError(
+            f"{prefix} needs sequenceOrder, for Spark does not tell: input, where nothing shuffles"
+            " the rows on their way, otherwise content or columns:<name>,<name>"
+        )
     if options.client.admin_url is None:
         raise ConfigurationError(
             f"{prefix} needs admin.url: only the REST API tells whether deduplication is on"

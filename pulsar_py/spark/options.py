@@ -216,8 +216,8 @@ class WriteOptions:
     # None: each row names its topic in `__topic`.
     topic: str | None
     guarantee: DeliveryGuarantee
-    # `input`, `content`, or the columns to sort by.
-    sequence_order: str | tuple[str, ...]
+    # `input`, `content`, or the columns to sort by; None: it was not given.
+    sequence_order: str | tuple[str, ...] | None
     idempotency_key: str | None
     key_column: str
     ordering_key_column: str
@@ -409,9 +409,11 @@ class _Given:
         mode = self.choice("valueMode", ValueMode.AUTO)
         return ValueMode.RAW if self.flag("allowDifferentTopicSchemas", default=False) else mode
 
-    def sequence_order(self) -> str | tuple[str, ...]:
+    def sequence_order(self) -> str | tuple[str, ...] | None:
         """`input`, `content` or `columns:a,b`."""
-        text = self.text("sequenceOrder") or "input"
+        text = self.text("sequenceOrder")
+        if text is None:
+            return None
         kind, _, names = text.partition(":")
         columns = tuple(part.strip() for part in names.split(",") if part.strip())
         if kind == "columns" and columns:

@@ -42,7 +42,7 @@ from pulsar_py.spark.exactly_once import (
 )
 from pulsar_py.spark.lanes import ProducerSettings
 from pulsar_py.spark.options import DeliveryGuarantee, WriteOptions
-from pulsar_py.spark.row_order import check_order, ordered
+from pulsar_py.spark.row_order import IN_ORDER, check_order, ordered
 from pulsar_py.spark.runtime import runtime
 from pulsar_py.spark.schemas import newest_schema
 from pulsar_py.spark.sink_rows import (
@@ -51,6 +51,7 @@ from pulsar_py.spark.sink_rows import (
     SinkColumns,
     ValueEncoder,
 )
+from pulsar_py.spark.task_input import whole
 from pulsar_py.spark.topic_writer import RowCounts, TopicWriter
 from pulsar_py.spark.value_encoder import value_encoder
 from pulsar_py.spark.worker_process import SentToWorkers
@@ -229,6 +230,7 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
         ConfigurationError: This work can't be told from other work.
         SinkReplayError: These are not the rows of an earlier attempt.
         SchemaSerializationError, ClientError, ServiceError: A row could not be written.
+        TaskInputError: Not all rows came, and they have to be sorted.
     """
     options = plan.options
     unit = None
@@ -237,9 +239,10 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
     values = value_encoder(plan.schema, plan.columns, plan.topic_schema, options.pairs)
     encoder = RowEncoder(plan.columns, values)
     settings = ProducerSettings.of(options.client, values.schema_info, unit)
-    sorted_batches = ordered(
-        (each for each in batches if each.num_rows), options.sequence_order, encoder
-    )
+    order = options.sequence_order or IN_ORDER
+    if order != IN_ORDER:
+        batches = whole(batches)
+    sorted_batches = ordered((each for each in batches if each.num_rows), order, encoder)
     task = _WriteTask(plan, settings, unit)
     try:
         for batch in sorted_batches:

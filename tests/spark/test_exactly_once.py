@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 errors = pytest.importorskip("pyspark.errors")
+functions = pytest.importorskip("pyspark.sql.functions")
 
 ROWS = 24_000
 BATCH_ROWS = 1000
@@ -67,6 +68,7 @@ def sink_options(
         "admin.url": broker.web_service_url,
         "topic": topic,
         "deliveryGuarantee": "exactly-once",
+        "sequenceOrder": "input",
         "test.failure": failure,
         "test.batches": "5",
         "test.directory": str(directory),
@@ -125,6 +127,26 @@ def test_rows_come_in_another_order_after_a_failure(
 ) -> None:
     options = sink_options(broker, topic, tmp_path, "shuffle", sequenceOrder="content")
     write(ids(session), options)
+    assert_each_once(stored(broker, topic))
+
+
+@pytest.mark.parametrize("order", ["content", "columns:value"])
+def test_something_before_the_sink_fails_once_while_rows_are_held_to_be_sorted(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path, order: str
+) -> None:
+    share, directory = ROWS // TASKS, str(tmp_path)
+
+    def fail_once(value: str) -> str:
+        task, row = divmod(int(value), share)
+        if row == share * 3 // 4 and not Path(flag := f"{directory}/{task}").exists():
+            Path(flag).touch()
+            raise RuntimeError("before the sink")
+        return value
+
+    failing = functions.udf(fail_once, "string", useArrow=False)
+    rows = ids(session).select(failing("value").alias("value"))
+    write(rows, sink_options(broker, topic, tmp_path, "none", sequenceOrder=order))
+    assert all((tmp_path / str(task)).exists() for task in range(TASKS))
     assert_each_once(stored(broker, topic))
 
 
@@ -311,6 +333,7 @@ def test_writes_of_for_each_batch_have_keys_of_their_own(
     ("changed", "text"),
     [
         ({"admin.url": None}, "needs admin.url"),
+        ({"sequenceOrder": None}, "needs sequenceOrder"),
         ({"topic": "non-persistent://public/default/fleeting"}, "is not persistent"),
         ({"pulsar.producer.producerName": "mine"}, "is set by the connector"),
         ({"sequenceOrder": "columns:nothing"}, "there is no column 'nothing'"),
@@ -340,6 +363,7 @@ def test_topics_without_deduplication_are_refused(
             "admin.url": broker.web_service_url,
             "topic": topic,
             "deliveryGuarantee": "exactly-once",
+            "sequenceOrder": "input",
         }
         with pytest.raises(errors.PySparkException, match=f"deduplication of {topic} is Disabled"):
             ids(session, 10).write.format("pulsar").mode("append").options(**options).save()

@@ -33,7 +33,12 @@ def test_a_broker_is_asked(*, is_enabled: bool) -> None:
         urls = {"service.url": broker.service_url, "admin.url": broker.web_service_url}
         with pytest.raises(TopicNotFoundError, match="nosuch: there is no such topic"):
             check_read({**urls, "topic": "nosuch"}, is_streaming=False)
-        written = {**urls, "topic": "t", "deliveryGuarantee": "exactly-once"}
+        written = {
+            **urls,
+            "topic": "t",
+            "deliveryGuarantee": "exactly-once",
+            "sequenceOrder": "input",
+        }
         if is_enabled:
             check_write(written)
             check_write(written)

@@ -37,6 +37,7 @@ def options(**more: str) -> WriteOptions:
         "admin.url": "http://h:8080",
         "topic": TOPIC,
         "deliveryguarantee": "exactly-once",
+        "sequenceorder": "input",
     }
     given |= {name.replace("_", ".").lower(): text for name, text in more.items()}
     return WriteOptions.parse({name: text for name, text in given.items() if text})
@@ -167,6 +168,7 @@ def test_a_batch_behind_a_later_one_is_refused() -> None:
     ("given", "text"),
     [
         ({"admin_url": ""}, "needs admin.url"),
+        ({"sequenceOrder": ""}, "needs sequenceOrder"),
         ({"topic": "non-persistent://public/default/t"}, "not persistent"),
         ({"pulsar_producer_producerName": "x"}, "set by the connector"),
         ({"deliveryGuarantee": "at-least-once", "sequenceOrder": "content"}, "exactly-once"),

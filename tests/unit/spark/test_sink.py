@@ -62,7 +62,9 @@ def stored(broker: BrokerThread) -> list[int]:
 
 
 def test_a_job_with_a_key_can_be_run_again(broker: BrokerThread) -> None:
-    given = options(broker, deliveryGuarantee="exactly-once", idempotencyKey="key")
+    given = options(
+        broker, deliveryGuarantee="exactly-once", sequenceOrder="input", idempotencyKey="key"
+    )
     for _ in range(2):
         plan = make_plan(given, SCHEMA)
         written = write_rows(plan, TASK, iter([texts(range(10)), texts([]), texts([10])]))
@@ -73,7 +75,9 @@ def test_a_job_with_a_key_can_be_run_again(broker: BrokerThread) -> None:
 
 def test_a_job_without_one_is_another_job_each_time(broker: BrokerThread) -> None:
     for _ in range(2):
-        plan = make_plan(options(broker, deliveryGuarantee="exactly-once"), SCHEMA)
+        plan = make_plan(
+            options(broker, deliveryGuarantee="exactly-once", sequenceOrder="input"), SCHEMA
+        )
         write_rows(plan, TASK, iter([texts(range(3))]))
     assert stored(broker) == [0, 1, 2, 0, 1, 2]
 
@@ -117,7 +121,7 @@ def test_writers_are_made_for_appending_only(broker: BrokerThread) -> None:
 
 def test_topics_that_keep_duplicates_are_refused() -> None:
     with BrokerThread() as broker:
-        given = options(broker, deliveryGuarantee="exactly-once")
+        given = options(broker, deliveryGuarantee="exactly-once", sequenceOrder="input")
         with pytest.raises(ConfigurationError, match=f"deduplication of {TOPIC} is Disabled"):
             make_plan(given, SCHEMA)
 
