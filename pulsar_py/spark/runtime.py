@@ -26,6 +26,7 @@ import uvloop
 from pulsar_py.client import Client
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.spark.client_settings import client_arguments
+from pulsar_py.spark.logs import show_fields
 from pulsar_py.spark.options import ClientOptions
 
 T = TypeVar("T")
@@ -150,6 +151,7 @@ class _Holder:
     def get(self) -> Runtime:
         with self._lock:
             if self._runtime is None or self._runtime.process_id != os.getpid():
+                show_fields()
                 clients = ClientCache(SystemClock(), make_client)
                 self._runtime = Runtime(LoopThread(), clients, os.getpid())
             return self._runtime
