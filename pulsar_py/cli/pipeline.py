@@ -152,7 +152,7 @@ def pipeline() -> None:
     """Move data between topics and lakes, and watch it, with Spark.
 
     Progress goes to stderr, among what Spark itself prints: bars on a terminal, otherwise one JSON
-    object a line that begins with {"stage".
+    object a line that begins with {"time".
     """
 
 

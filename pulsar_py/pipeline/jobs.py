@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import ConfigurationError
@@ -29,7 +30,7 @@ class Job:
     """How the source is read."""
     target: TopicTarget | None = None
     table: Target | None = None
-    """Read or written."""
+    """Written where there is a source, read where there is none."""
     checkpoint: str | None = None
     """Of a stream."""
     may_feed_itself: bool = False
@@ -60,10 +61,17 @@ class Job:
             check_read(options, is_streaming=self.is_streaming)
             self._check_loop(self.source)
             self._check_checkpoint(self.source)
+            self._check_directories()
         if self.check_more is not None:
             self.check_more()
         if self.target is not None:
             check_write(self.target.connector_options())  # the last, it makes the topic
+
+    def _check_directories(self) -> None:
+        if self.table is not None:
+            check_writable(self.table.path, f"table {self.table}")
+        if self.checkpoint is not None and "://" not in self.checkpoint:
+            check_writable(Path(self.checkpoint.removeprefix("file:")), "checkpoint")
 
     def _check_loop(self, source: TopicRange) -> None:
         target = self.target
@@ -88,3 +96,17 @@ class Job:
                 f"checkpoint {self.checkpoint}: it is of {', '.join(topics)}, and this reads"
                 f" {source.topic}; another --checkpoint is needed"
             )
+
+
+def check_writable(directory: Path, what: str) -> None:
+    """Make a directory, and see that files can be written there.
+
+    Raises:
+        ConfigurationError: They can't; the message names `what`, the directory and why.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=directory, prefix="_", suffix=".tmp"):
+            pass
+    except OSError as error:
+        raise ConfigurationError(f"{what}: {directory}: {error.strerror}") from None

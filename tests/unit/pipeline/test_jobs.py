@@ -49,6 +49,42 @@ def test_topics_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == [("from", True), ("to", "exactly-once")]
 
 
+@pytest.mark.parametrize(
+    ("table", "checkpoint", "text"),
+    [
+        ("parquet:{file}/x", None, "table parquet:.*/file/x: .*/file/x: Not a directory"),
+        ("parquet:{new}/x", "file:{file}", "checkpoint: .*/file: File exists"),
+        ("delta:/proc/x", None, "table delta:/proc/x: /proc/x: No such file or directory"),
+    ],
+)
+def test_what_is_written_has_to_be_writable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, table: str, checkpoint: str | None, text: str
+) -> None:
+    monkeypatch.setattr(checks, "check_read", lambda *_, **__: None)
+    (tmp_path / "file").touch()
+    places = {"file": tmp_path / "file", "new": tmp_path / "new"}
+    job = Job(
+        work=lambda *_: None,
+        source=TopicRange(cluster=CLUSTER, topic="t"),
+        table=Target.parse(table.format(**places)),
+        checkpoint=None if checkpoint is None else checkpoint.format(**places),
+    )
+    with pytest.raises(ConfigurationError, match=text):
+        job.check()
+
+
+def test_what_can_be_written_is_left_without_traces(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(checks, "check_read", lambda *_, **__: None)
+    Job(
+        work=lambda *_: None,
+        source=TopicRange(cluster=CLUSTER, topic="t"),
+        table=Target.parse(f"parquet:{tmp_path}/deep/table"),
+    ).check()
+    assert not [*(tmp_path / "deep" / "table").iterdir()]
+
+
 @pytest.mark.parametrize("source", ["a, t", "pattern:persistent://public/default/.*"])
 def test_topics_do_not_feed_themselves(monkeypatch: pytest.MonkeyPatch, source: str) -> None:
     monkeypatch.setattr(checks, "check_read", lambda *_, **__: None)
