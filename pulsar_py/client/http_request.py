@@ -194,7 +194,8 @@ async def _receive(
             event = machine.next_event()
         except h11.RemoteProtocolError as error:
             if has_ended:
-                raise ConnectionClosedError(f"{url}: {error}") from error
+                what = error if status else "closed without an answer, is a web service there?"
+                raise ConnectionClosedError(f"{url}: {what}") from error
             raise RemoteProtocolError(f"{url}: {error}") from error
         if event is h11.NEED_DATA:
             data = await reader.read(_READ_BYTES)

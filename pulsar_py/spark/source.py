@@ -158,7 +158,8 @@ class PulsarBatchReader(SentToWorkers, DataSourceReader):
             async with shared.clients.client(options.client) as client:
                 return await plan_batch(client, options, self._pruning)
 
-        return [PiecePartition(planned) for planned in shared.loop.call(plan())]
+        with naming_options(options.client):
+            return [PiecePartition(planned) for planned in shared.loop.call(plan())]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one piece; Spark makes one partition of None where there are no pieces."""
@@ -263,13 +264,15 @@ class _OpenStream:
 
     def __init__(self, options: ReadOptions) -> None:
         self._loop = runtime().loop
+        self._options = options.client
         self._planner, self._leave = self._loop.call(_open_planner(options))
 
     def call(
         self, name: str, *arguments: Any, **options: Any
     ) -> Any:  # Any: as the planner's method has it
         """Call a method of the planner on its loop."""
-        return self._loop.call(getattr(self._planner, name)(*arguments, **options))
+        with naming_options(self._options):
+            return self._loop.call(getattr(self._planner, name)(*arguments, **options))
 
     def close(self) -> None:
         self._loop.call(self._leave())

@@ -114,6 +114,24 @@ def test_a_broker_that_is_not_there(spark: SparkSession, do: Do) -> None:
         do(spark, options)
 
 
+@pytest.mark.parametrize("do", [read, read_stream])
+def test_an_admin_url_behind_which_nobody_is(
+    spark: SparkSession, broker: BrokerThread, do: Do
+) -> None:
+    asyncio.run(publish_one(broker))
+    options = {"service.url": broker.service_url, "topic": TOPIC, **QUICK}
+    with pytest.raises(Exception, match=r"admin\.url: internal statistics of .*127\.0\.0\.1:1"):
+        do(spark, options | {"admin.url": "http://127.0.0.1:1"})
+    no_web_service = broker.service_url.replace("pulsar://", "http://")
+    with pytest.raises(Exception, match=r"admin\.url: .* is a web service there"):
+        do(spark, options | {"admin.url": no_web_service})
+
+
+async def publish_one(broker: BrokerThread) -> None:
+    async with Client(broker.service_url) as client, await client.create_producer(TOPIC) as one:
+        await one.send(b"one")
+
+
 # --- options -------------------------------------------------------------------------------------
 
 

@@ -39,3 +39,11 @@ def test_errors_name_the_option(error: PulsarError, text: str) -> None:
 def test_hosts_of_urls() -> None:
     assert hosts(OPTIONS.service_url) == ["a:6650", "b:6650"]
     assert hosts("pulsar+ssl://[::1]:6651") == ["[::1]:6651"]
+
+
+def test_what_speaks_http_is_the_admin_url_though_both_name_one_port() -> None:
+    both = ClientOptions("pulsar://a:6650", "http://a:6650")
+    with pytest.raises(PulsarError, match=r"^admin\.url: http"), naming_options(both):
+        raise ClientTimeoutError("http://a:6650/admin/v2: closed")
+    with pytest.raises(PulsarError, match=r"^service\.url: t"), naming_options(both):
+        raise ClientTimeoutError("t: last: a:6650: refused")
