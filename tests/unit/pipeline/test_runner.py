@@ -131,6 +131,30 @@ def test_reasons() -> None:
     assert reason_of(KeyError()) == "KeyError: "
 
 
+class CapturedError(Exception):
+    """As pyspark has errors of the JVM."""
+
+    def __init__(self, text: str, cause: Exception | None = None) -> None:
+        super().__init__(text)
+        self._cause = cause
+
+
+def test_the_reason_may_be_told_by_a_cause_alone() -> None:
+    wrapped = CapturedError("[STREAM_FAILED] Writing job failed.", CapturedError(WORKER_ERROR))
+    assert reason_of(wrapped) == "SchemaSerializationError: t 12:3: no JSON"
+    java = """An error occurred while calling o99.start.
+: org.apache.spark.SparkException: Job aborted
+\tat org.apache.spark.Executor.run(Executor.java:5)
+Caused by: java.io.FileNotFoundException: /afile/x (Not a directory)
+"""
+    assert reason_of(CapturedError(java)) == "FileNotFoundException: /afile/x (Not a directory)"
+
+
+def test_a_reason_of_ours_comes_before_what_it_led_to() -> None:
+    text = f"{WORKER_ERROR}Caused by: java.io.EOFException: the worker ended"
+    assert reason_of(RuntimeError(text)) == "SchemaSerializationError: t 12:3: no JSON"
+
+
 def test_the_environment_of_a_session() -> None:
     environ = {"PYSPARK_PYTHON": "mine"}
     prepare_environment(environ, resolves=True)
