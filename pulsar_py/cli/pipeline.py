@@ -99,25 +99,42 @@ TARGET_CLUSTER = _together(
     click.option("--binary-keys", is_flag=True, help="All keys are bytes, not texts."),
 )
 
-STREAM = _together(
-    click.option(
-        "--once/--continuous",
-        "is_once",
-        default=True,
-        show_default=True,
-        help="Up to what is there now, or for ever.",
-    ),
-    click.option("--checkpoint", metavar="DIR", help="Where it remembers how far it is."),
-    click.option(
-        "--interval", default="60s", show_default=True, help="Between two continuous batches."
-    ),
-    click.option("--max-entries", type=click.IntRange(min=1), help="Entries a micro-batch."),
-    click.option("--max-bytes", metavar="SIZE", help="Bytes a micro-batch."),
+
+def _stream(checkpoint: str, continuous: str = "for ever") -> Callable[[F], F]:
+    """Options of a stream; where it remembers how far it is differs."""
+    return _together(
+        click.option(
+            "--once/--continuous",
+            "is_once",
+            default=True,
+            show_default=True,
+            help=f"Up to what is there now, or {continuous}.",
+        ),
+        click.option("--checkpoint", metavar="DIR", help=checkpoint),
+        click.option(
+            "--interval", default="60s", show_default=True, help="Between two continuous batches."
+        ),
+        click.option("--max-entries", type=click.IntRange(min=1), help="Entries a micro-batch."),
+        click.option("--max-bytes", metavar="SIZE", help="Bytes a micro-batch."),
+    )
+
+
+STREAM_TO_TABLE = _stream(
+    "Where it remembers how far it is  [default: _checkpoint in the table's directory]."
+)
+STREAM_OR_BATCH = _stream(
+    "Where it remembers how far it is. Without one it is a batch that begins anew each time.",
+    "for ever, which needs --checkpoint",
 )
 
 RANGE = _together(
     click.option("--since", metavar="TIME", help="First publish time; 2026-01-31T10:00Z, -2h."),
-    click.option("--until", metavar="TIME", help="Publish time that is no longer read."),
+    click.option(
+        "--until",
+        metavar="TIME",
+        help="Publish time that is no longer read: --since 2026-01-30 --until 2026-01-31 is one"
+        " day. The connector's endingTime is still read.",
+    ),
 )
 
 SELECTION = _together(
@@ -166,7 +183,7 @@ def _run(name: str, options: Mapping[str, Any]) -> None:  # Any: click's values
 @pipeline.command()
 @TOPIC
 @click.option("--to", required=True, metavar="TABLE", help="parquet:PATH or delta:PATH.")
-@STREAM
+@STREAM_TO_TABLE
 @LAKE
 @RAW
 @SELECTION
@@ -187,7 +204,7 @@ def export(**options: Any) -> None:  # Any: click's values, here and below
     callback=_named,
     help="Names a batch: under the same name it is the same one again.",
 )
-@STREAM
+@STREAM_OR_BATCH
 @RANGE
 @RAW
 @SELECTION
@@ -202,7 +219,14 @@ def copy(**options: Any) -> None:
 @pipeline.command()
 @TOPIC
 @click.option("--from", "since", required=True, metavar="TIME", help="First publish time.")
-@click.option("--to", "until", required=True, metavar="TIME", help="Publish time past the last.")
+@click.option(
+    "--to",
+    "until",
+    required=True,
+    metavar="TIME",
+    help="Publish time that is no longer read: --from 2026-01-30 --to 2026-01-31 is one day. The"
+    " connector's endingTime is still read.",
+)
 @click.option("--to-topic", "target", required=True, help="Topic to write.")
 @click.option("--name", callback=_named, help="Under the same name it is the same replay again.")
 @click.option("--where", metavar="SQL", help="Rows that are taken.")
@@ -253,7 +277,7 @@ def backfill(**options: Any) -> None:
 )
 @click.option("--watermark", default="1m", show_default=True, help="How late rows may be.")
 @click.option("--where", metavar="SQL", help="Rows that are taken.")
-@STREAM
+@STREAM_OR_BATCH
 @LAKE
 @TARGET_CLUSTER
 @CLUSTER
@@ -296,6 +320,10 @@ def compact(**options: Any) -> None:
 @CLUSTER
 def lag(**options: Any) -> None:
     """Show backlog, age, rates and time to drain of subscriptions; needs no Spark.
+
+    Backlogs and rates count entries, as brokers do: a batch of a producer is one entry, however
+    many messages it has. Topics without subscriptions have no line; --checkpoint shows how far a
+    query of Spark is behind.
 
     Without --topic and --namespace: of the whole cluster.
     """

@@ -33,7 +33,7 @@ from pulsar_py.cli.pipeline_options import (
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.pipeline.jobs import Job
-from pulsar_py.pipeline.lags import HEADERS, Lag, lag_block, lag_cells, lag_line
+from pulsar_py.pipeline.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells, lag_line
 from pulsar_py.pipeline.progress import reporter
 from pulsar_py.pipeline.runner import (
     DEFAULT_MASTER,
@@ -345,6 +345,9 @@ def _run_lag(options: Options) -> int:
     if options["append_to"] is not None:
         with options["append_to"].open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
+    if not lags:
+        print(f"pulsar-py: {NO_LAGS}", file=sys.stderr)  # noqa: T201 - beside no result
+        return EXIT_DONE
     if options["output"] == "json":
         print(*lines, sep="\n")  # noqa: T201 - the result
         return EXIT_DONE

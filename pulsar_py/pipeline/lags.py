@@ -108,11 +108,16 @@ def lag_line(lag: Lag) -> str:
     return json.dumps(lag_fields(lag))
 
 
+NO_LAGS = (
+    "there are no subscriptions, so nothing has a backlog; a query of Spark without a"
+    " predefinedSubscription is seen by its --checkpoint"
+)
+
 HEADERS = (
     "topic",
     "subscription",
     "type",
-    "backlog",
+    "backlog entries",
     "bytes",
     "age",
     "in/s",

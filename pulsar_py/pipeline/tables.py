@@ -70,20 +70,18 @@ class Target:
         Raises:
             ConfigurationError: The format is unknown, or the path is not one of this machine.
         """
-        kind, separator, place = text.partition(":")
-        try:
-            table_format = TableFormat(kind)
-        except ValueError:
-            table_format = None
-        if table_format is None or not separator or not place:
-            raise ConfigurationError(f"{text!r} is neither parquet:PATH nor delta:PATH")
-        url = urlsplit(place)
-        if url.scheme not in {"", "file"}:
+        kind, _, place = text.partition(":")
+        is_known = kind in {each.value for each in TableFormat}
+        url = urlsplit(place if is_known else text)
+        if url.scheme not in {"", "file"} and (is_known or url.netloc):
             raise ConfigurationError(
-                f"{text!r}: files are put in place by renaming, so the path has to be one of a"
-                " local or shared file system"
+                f"{text!r}: what is needed is parquet:PATH or delta:PATH on a local or shared file"
+                " system: files are put in place by renaming, which object stores can't"
             )
-        return cls(table_format, Path(unquote(url.path) if url.scheme else place).absolute())
+        if not is_known or not place:
+            raise ConfigurationError(f"{text!r} is neither parquet:PATH nor delta:PATH")
+        place = unquote(url.path) if url.scheme else place
+        return cls(TableFormat(kind), Path(place).absolute())
 
     def __str__(self) -> str:
         return f"{self.format.value}:{self.path}"

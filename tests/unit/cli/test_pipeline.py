@@ -71,6 +71,38 @@ def test_the_line_for_spark_submit() -> None:
     assert line.endswith("cli/pipeline.py export --topic t --to parquet:/a")
 
 
+def words_of(output: str) -> str:
+    return " ".join(output.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("export", "[default: _checkpoint in the table's directory]"),
+        ("aggregate", "Without one it is a batch that begins anew each time."),
+        ("copy", "for ever, which needs --checkpoint"),
+        ("copy", "no longer read: --since 2026-01-30 --until 2026-01-31 is one day."),
+        ("replay", "no longer read: --from 2026-01-30 --to 2026-01-31 is one day."),
+        ("lag", "Backlogs and rates count entries"),
+    ],
+)
+def test_help_says_what_is_easily_mistaken(name: str, text: str) -> None:
+    assert text in words_of(run(name, "--help")[1])
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+async def test_where_there_are_no_subscriptions_a_sentence_says_so(
+    pulsar_broker: BrokerThread, output: str
+) -> None:
+    async with Client(pulsar_broker.service_url) as client:
+        await (await client.create_producer("nobody-reads")).close()
+    url = pulsar_broker.web_service_url
+    arguments = ["pipeline", "lag", "--admin-url", url, "--topic", "nobody-reads"]
+    result = CliRunner().invoke(main, [*arguments, "--format", output])
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "there are no subscriptions" in result.stderr
+
+
 async def test_lags_as_json_and_as_a_table(pulsar_broker: BrokerThread, tmp_path: Path) -> None:
     async with Client(pulsar_broker.service_url) as client:
         await (await client.subscribe("slow-topic", "slow")).close()

@@ -97,6 +97,6 @@ def test_clocks_that_differ_make_no_negative_age() -> None:
 
 def test_two_lines_for_narrow_terminals() -> None:
     assert lag_block(LAG) == (
-        "a/b/t  s\n    type Shared, backlog 100, bytes 5,000, age 1m 30s, in/s 5.0, out/s 15.0,"
-        " drained in 10s"
+        "a/b/t  s\n    type Shared, backlog entries 100, bytes 5,000, age 1m 30s, in/s 5.0,"
+        " out/s 15.0, drained in 10s"
     )

@@ -48,6 +48,12 @@ def test_what_is_no_target(text: str) -> None:
         Target.parse(text)
 
 
+@pytest.mark.parametrize("text", ["parquet:s3a://bucket/a", "s3://bucket/a", "gs://bucket"])
+def test_tables_of_object_stores_are_refused_with_what_is_needed(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="what is needed is parquet:PATH or delta:PATH"):
+        Target.parse(text)
+
+
 def test_columns_are_added_and_widened_and_stay() -> None:
     old = schema(a="integer", b="string")
     merged = merged_schema(old, schema(c="date", a="long"))
