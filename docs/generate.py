@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from docs import client_api
+from docs import client_api, spark_options
 from pulsar_py.server import config_reference
 
 if __name__ == "__main__":
     config_reference.main()
     client_api.main()
+    spark_options.main()

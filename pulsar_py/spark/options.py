@@ -6,8 +6,8 @@ taken as aliases. `ReadOptions.parse` and `WriteOptions.parse` check everything 
 asked; an option that does not exist is an error that proposes the nearest.
 
 Settings of clients travel as `pulsar.client.*`, `pulsar.reader.*`, `pulsar.producer.*` and
-`pulsar.admin.*` under the names of the Java configuration classes; without admin settings those of
-the client apply.
+`pulsar.admin.*` under the names of the Java configuration classes. All of it stands in OPTIONS.md,
+which `docs/spark_options.py` makes; a test compares the two.
 
 Source: PulsarOptions of `pulsar-spark`, spec sections 1.1, 2 and 8.2.
 """
