@@ -237,6 +237,7 @@ METADATA: Final = {
     "__sequenceId": "the producer's",
     "__producerName": "who sent it",
     "__orderingKey": "what Key_Shared goes by instead of the key",
+    "__hasBinaryKey": "whether the key is bytes, which Java calls base64-encoded; texts otherwise",
     "__schemaVersion": "of the schema it was written with, as the broker numbers them",
     "__index": "the message's number in its topic, if the broker counts (broker entry metadata)",
     "__brokerPublishTime": "by the broker's clock, if it says so (broker entry metadata)",
@@ -255,6 +256,7 @@ WRITTEN: Final = {
     "__partition": ("integer of any size", "`partitionColumn`"),
     "__deliverAt": ("timestamp, bigint of ms", "`deliverAtColumn`"),
     "__isTombstone": ("boolean", "true: no value"),
+    "__hasBinaryKey": ("boolean", "true: the key is bytes; without the column its type says so"),
 }
 """Columns of a write that are metadata: their types, and the option that names another."""
 
