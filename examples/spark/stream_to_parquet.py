@@ -1,6 +1,9 @@
 """Keep Parquet files in step with a topic; run it again, and only what is new is read.
 
-stream_to_parquet.py [SERVICE_URL [ADMIN_URL [DIRECTORY]]]
+Its subscription keeps the broker from deleting the topic between two runs: without subscriptions
+and producers that happens after a minute.
+
+    stream_to_parquet.py [SERVICE_URL [ADMIN_URL [DIRECTORY]]]
 """
 
 import sys
@@ -21,6 +24,7 @@ def export() -> None:
         .options(**options)
         .option("startingOffsets", "earliest")
         .option("maxBytesPerTrigger", str(64 << 20))
+        .option("predefinedSubscription", "lake")
         .load()
     )
     query = (
