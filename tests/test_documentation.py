@@ -6,6 +6,7 @@ import builtins
 import re
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -115,6 +116,17 @@ def test_classes_that_are_named_exist(name: str) -> None:
         ):
             missing.append(word)
     assert not missing
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_modules_and_functions_that_are_named_exist(name: str) -> None:
+    spans = code_spans((ROOT / name).read_text())
+    words = {span for span in spans if re.fullmatch(r"pulsar_py(\.[a-z_]\w*)+", span)}
+    for word in words:
+        try:
+            resolve_name(word)
+        except (ImportError, AttributeError):
+            pytest.fail(f"{name}: {word}")
 
 
 @pytest.mark.parametrize("name", NAMES)

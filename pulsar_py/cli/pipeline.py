@@ -123,7 +123,7 @@ STREAM_TO_TABLE = _stream(
     "Where it remembers how far it is  [default: _checkpoint in the table's directory]."
 )
 STREAM_OR_BATCH = _stream(
-    "Where it remembers how far it is. Without one it is a batch that begins anew each time.",
+    "Where it remembers how far it is. Without one it is a batch, of all that is there each time.",
     "for ever, which needs --checkpoint",
 )
 

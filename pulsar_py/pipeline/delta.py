@@ -43,7 +43,9 @@ try:
     from deltalake import transaction as actions
     from deltalake.exceptions import CommitFailedError, DeltaError
 except ImportError as error:
-    raise ConfigurationError("delta tables need: pip install 'pulsar_py[spark,lake]'") from error
+    raise ConfigurationError(
+        "delta tables need what `pip install '.[spark,lake]'` installs in a checkout"
+    ) from error
 
 logger = logging.getLogger(__name__)
 

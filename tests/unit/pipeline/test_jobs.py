@@ -25,7 +25,7 @@ def test_delta_tables_need_their_package(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setitem(sys.modules, "deltalake", None)
     monkeypatch.delitem(sys.modules, "pulsar_py.pipeline.delta", raising=False)
     job = Job(work=lambda *_: None, table=Target.parse(f"delta:{tmp_path}"))
-    with pytest.raises(ConfigurationError, match=r"pip install 'pulsar_py\[spark,lake\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install '\.\[spark,lake\]'"):
         job.check()
 
 
