@@ -72,7 +72,10 @@ class Target:
         """
         kind, _, place = text.partition(":")
         is_known = kind in {each.value for each in TableFormat}
-        url = urlsplit(place if is_known else text)
+        try:
+            url = urlsplit(place if is_known else text)
+        except ValueError as error:
+            raise ConfigurationError(f"{text!r}: {error}") from None
         if url.scheme not in {"", "file"} and (is_known or url.netloc):
             raise ConfigurationError(
                 f"{text!r}: what is needed is parquet:PATH or delta:PATH on a local or shared file"

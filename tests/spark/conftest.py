@@ -36,7 +36,7 @@ def missing_for_spark() -> str | None:
     """Why Spark can't run here; None if it can."""
     for module in ("pyspark", "pyarrow"):
         if importlib.util.find_spec(module) is None:
-            return f"{module} is not installed (pip install pulsar_py[spark])"
+            return f"{module} is not installed (pip install '.[spark]')"
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     return None if java else "there is no java on the PATH, nor a JAVA_HOME with one"

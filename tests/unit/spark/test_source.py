@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("pyspark", reason="pyspark is not installed (pip install pulsar_py[spark])")
+pytest.importorskip("pyspark", reason="pyspark is not installed (pip install '.[spark]')")
 
 from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, GreaterThan
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
