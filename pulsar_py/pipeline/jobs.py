@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget
@@ -70,8 +71,13 @@ class Job:
     def _check_directories(self) -> None:
         if self.table is not None:
             check_writable(self.table.path, f"table {self.table}")
-        if self.checkpoint is not None and "://" not in self.checkpoint:
-            check_writable(Path(self.checkpoint.removeprefix("file:")), "checkpoint")
+        if self.checkpoint is None:
+            return
+        place = urlsplit(self.checkpoint)
+        if place.scheme in {"", "file"}:  # others are Hadoop's
+            check_writable(
+                Path(unquote(place.path) if place.scheme else self.checkpoint), "checkpoint"
+            )
 
     def _check_loop(self, source: TopicRange) -> None:
         target = self.target

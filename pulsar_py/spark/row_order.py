@@ -106,8 +106,9 @@ def _digest(row: tuple[Any, ...]) -> bytes:  # Any: by column
         if value is None:
             state.update(_LENGTH.pack(-1))
             continue
-        data = value if isinstance(value, bytes) else _text(value).encode()
-        state.update(_LENGTH.pack(len(data)))
+        is_bytes = isinstance(value, bytes)  # keys may be either, which are two messages
+        data = value if is_bytes else _text(value).encode()
+        state.update(_LENGTH.pack(len(data) * 2 + is_bytes))
         state.update(data)
     return state.digest()
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from io import BufferedReader
 from types import FrameType
 from typing import Final
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from pulsar_py.common.errors import PulsarError
 
@@ -35,36 +35,43 @@ def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The record batches of a task.
 
     Raises:
-        TaskInputError: After the last one, if Spark has more that will not come.
+        TaskInputError: After the last one, if Spark has more that will not come, or if that can't
+            be told.
     """
     yield from batches
-    check_whole(_worker_frame())
+    if TaskContext.get() is not None:  # None outside of Spark
+        check_whole(worker_input())
 
 
-def check_whole(worker: FrameType | None) -> None:
-    """Whether all rows have come to a worker that is where `worker` says; None: to none of Spark's.
+def check_whole(stream: object) -> None:
+    """Whether all rows have come, by what a worker reads them from.
 
     Raises:
         TaskInputError: They have not, or that can't be told.
     """
-    if worker is None:
-        return
-    stream = worker.f_locals.get(_INPUT)
-    if not isinstance(stream, BufferedReader):
+    peek = getattr(stream, "peek", None)  # of buffered readers, and of pairs with writers
+    if peek is None:
         raise TaskInputError(
             f"sequenceOrder: this version of Spark has no {_INPUT} in {_WORKER}, which tells"
             " whether all rows of a task have come"
         )
-    if not stream.peek(1):
+    if not peek(1):
         raise TaskInputError(
             "the rows of this task ended early, because it failed before the sink; none was sent"
         )
 
 
-def _worker_frame() -> FrameType | None:
+def worker_input() -> object:
+    """What the worker that this runs in reads from; None if there is none."""
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - CPython's, as traceback uses it
     while frame is not None:
-        if frame.f_globals.get("__name__") == _WORKER and _INPUT in frame.f_locals:
-            return frame
+        if _INPUT in frame.f_locals and _is_worker(frame):
+            return frame.f_locals[_INPUT]
         frame = frame.f_back
     return None
+
+
+def _is_worker(frame: FrameType) -> bool:
+    """Also where it is the program itself, as without Spark's daemon."""
+    spec = frame.f_globals.get("__spec__")
+    return _WORKER in (frame.f_globals.get("__name__"), getattr(spec, "name", None))

@@ -73,6 +73,17 @@ def test_what_is_written_has_to_be_writable(
         job.check()
 
 
+def test_checkpoints_elsewhere_are_left_to_hadoop(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(checks, "check_read", lambda *_, **__: None)
+    monkeypatch.chdir(tmp_path)
+    for place in ("hdfs:/user/me/cp", "s3a://bucket/cp"):
+        source = TopicRange(cluster=CLUSTER, topic="t")
+        Job(work=lambda *_: None, source=source, checkpoint=place).check()
+    assert not [*tmp_path.iterdir()]
+
+
 def test_what_can_be_written_is_left_without_traces(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

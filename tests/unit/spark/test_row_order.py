@@ -51,6 +51,17 @@ def test_columns_go_first_and_content_decides_between_equals(
     assert [each[0] for each in found] == sorted(each[0] or "" for each in pairs)
 
 
+def test_keys_of_bytes_and_of_text_are_told_apart() -> None:
+    schema = pa.schema(
+        [("value", pa.string()), ("__key", pa.string()), ("__hasBinaryKey", pa.bool_())]
+    )
+    found = []
+    for binary in ([True, False], [False, True]):
+        batch = pa.record_batch([["v", "v"], ["k", "k"], binary], schema=schema)
+        found += [each.to_pylist() for each in ordered([batch], "content", encoder(schema))]
+    assert found[0] == found[1]
+
+
 def test_input_is_handed_on() -> None:
     batches = [texts([3, 1]), texts([2])]
     assert list(ordered(batches, "input", encoder(batches[0].schema))) == batches
