@@ -109,10 +109,13 @@ class _Reader:
         return node
 
 
-def definition_for_reading(node: AvroNode) -> tuple[AvroJson, Mapping[str, AvroNode]]:
-    """A definition to read by, and which branch is meant by the name of each record around one."""
+def definition_for_reading(node: AvroNode) -> tuple[AvroJson, Mapping[int, Sequence[str]]]:
+    """A definition to read by, and the names of the records around branches beside null.
+
+    These are by identity of the union: a named type may be a branch of several.
+    """
     writer = _Writer(node)
-    return writer.write(node), writer.branches
+    return writer.write(node), writer.branch_names
 
 
 class _Writer:
@@ -124,7 +127,7 @@ class _Writer:
         self._namespace, _, self._stem = self._root.rpartition(".")
         self._names: dict[int, str] = {}
         self._count = 0
-        self.branches: dict[str, AvroNode] = {}
+        self.branch_names: dict[int, list[str]] = {}
 
     def write(self, node: AvroNode) -> AvroJson:
         match node.kind:
@@ -157,11 +160,14 @@ class _Writer:
     def _union(self, node: AvroNode) -> AvroJson:
         if len(node.others) < 2:  # noqa: PLR2004 - there is nothing to tell apart
             return [self.write(each) for each in node.children]
-        return [each.kind if each.kind == "null" else self._branch(each) for each in node.children]
+        names = self.branch_names[id(node)] = [self._new_name() for _ in node.others]
+        following = iter(names)
+        return [
+            each.kind if each.kind == "null" else self._branch(each, next(following))
+            for each in node.children
+        ]
 
-    def _branch(self, node: AvroNode) -> AvroJson:
-        name = self._new_name()
-        self.branches[name] = node
+    def _branch(self, node: AvroNode, name: str) -> AvroJson:
         fields = [{"name": BRANCH_FIELD, "type": self.write(node)}]
         return {"type": "record", "name": name, "fields": fields}
 

@@ -48,11 +48,10 @@ class ResolvedReader:
             InvalidConfigurationError: The writer's definition can't be used.
             SchemaSerializationError: Nothing it wrote is of the reader's type.
         """
-        definition, branches = definition_for_reading(writer)
+        definition, branch_names = definition_for_reading(writer)
         self._read = AvroReader(definition).read
-        names = {id(node): name for name, node in branches.items()}
         # What is done to values that fastavro read; None: nothing.
-        self.convert = _Resolution(writer, names).resolve(writer, reader, shape)
+        self.convert = _Resolution(writer, branch_names).resolve(writer, reader, shape)
 
     def read(self, payloads: Sequence[bytes | None]) -> list[Any]:
         """The value of each payload, None of None.
@@ -74,9 +73,9 @@ class _Resolution:
     Each takes everything that the writer's type has, so also null where that is a union with it.
     """
 
-    def __init__(self, root: AvroNode, branch_names: Mapping[int, str]) -> None:
+    def __init__(self, root: AvroNode, branch_names: Mapping[int, Sequence[str]]) -> None:
         self._root = root
-        # By identity of the node: the record around a branch of a union.
+        # By identity of the union: the records around its branches.
         self._branch_names = branch_names
         self._known: dict[tuple[int, int, int], Convert | None] = {}
 
@@ -161,7 +160,7 @@ class _Resolution:
         converts = [self._of_branch(each, reader, shape) for each in others]
         convert: Convert | None = None
         if len(others) > 1:
-            names = [self._branch_names[id(each)] for each in others]
+            names = self._branch_names[id(writer)]
             convert = _of_branches(dict(zip(names, converts, strict=True)))
         elif others:
             convert = both(_second if others[0].is_named else None, converts[0])

@@ -71,6 +71,60 @@ def test_the_branch_that_was_written_is_the_member(
     assert type(found[f"member{index}"]) is type(value)
 
 
+@pytest.mark.parametrize("is_same", [True, False])
+@pytest.mark.parametrize(
+    ("named", "value"),
+    [
+        (INNER, {"x": 1}),
+        ({"type": "enum", "name": "I", "symbols": ["A", "B"]}, "B"),
+        ({"type": "fixed", "name": "I", "size": 2}, b"xy"),
+    ],
+)
+def test_a_named_type_may_be_a_branch_of_several_unions(
+    named: Any, value: Any, *, is_same: bool
+) -> None:
+    of_items = {"type": "array", "items": ["long", "I"]}
+    fields = [field([named, "string"], "p"), field(["null", "I", "string"], "q"), field(of_items)]
+    payloads = [
+        AvroWriter(record(*fields)).write(each)
+        for each in (
+            {"p": ("I", value), "q": "s", "f": [1, ("I", value)]},
+            {"p": "s", "q": ("I", value), "f": []},
+            {"p": ("I", value), "q": None, "f": [("I", value)]},
+        )
+    ]
+    more = record(*fields, field("int", "more", default=0))
+    found = reader_of(record(*fields), None if is_same else more).read(payloads)
+    assert [(each["p"], each["q"], each["f"]) for each in found] == [
+        (member(0, value), member(1, "s"), [member(0, 1), member(1, value)]),
+        (member(1, "s"), member(0, value), []),
+        (member(0, value), None, [member(1, value)]),
+    ]
+
+
+def test_a_named_type_of_several_unions_may_contain_one_and_change() -> None:
+    def definition(*more: Any) -> Any:
+        inner = record(field(["int", "string"], "x"), *more, name="I")
+        return record(field([inner, "string"], "p"), field(["null", "string", "I"], "q"))
+
+    value = {"p": ("I", {"x": 1}), "q": ("I", {"x": "s"})}
+    payload = AvroWriter(definition()).write(value)
+    new = definition(field("int", "y", default=2))
+    assert reader_of(definition(), new).read([payload]) == [
+        {"p": member(0, {"x": member(0, 1), "y": 2}), "q": member(1, {"x": member(1, "s"), "y": 2})}
+    ]
+
+
+def test_writers_of_several_unions_may_contain_themselves() -> None:
+    inner = record(field("int", "x"), field(["null", "I", "string"], "next"), name="I")
+    writer = record(field([inner, "string"], "p"), field(["null", "I", "string"], "q"))
+    deep = {"x": 1, "next": ("I", {"x": 2, "next": "s"})}
+    payload = AvroWriter(writer).write({"p": ("I", deep), "q": ("I", deep)})
+    reader = record(field([INNER, "string"], "p"), field(["null", "I", "string"], "q"))
+    (found,) = reader_of(writer, reader).read([payload])
+    assert found["p"]["member0"]["x"] == found["q"]["member0"]["x"] == 1
+
+
 @pytest.mark.parametrize(
     ("writer", "reader", "value", "expected"),
     [
