@@ -6,6 +6,12 @@ function made of it, or none where values are what Arrow takes: that looks up fi
 gives defaults to those that are missing, and promotes numbers. What the writer has beyond, Arrow
 leaves out.
 
+Each of the writer's fields goes into one of the reader's at most. Those of one name go together;
+what else the reader has takes, in its order, by aliases what is left. Only where nothing is left
+for one, another one gives away what it has if an alias of its own was written, too: where a and b
+became b and c, both do. Java renames all that was written under an alias, also where the reader
+has a field of that very name.
+
 Into a union goes, of its branches, the first of the writer's own kind and name, else the first that
 the writer's is promoted to. A branch of the writer that does not go into the reader's type is an
 error of the values that are of it.
@@ -15,7 +21,7 @@ Source: the Avro 1.11 specification, schema resolution; Resolver in Avro's Java.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from pulsar_py.common.errors import SchemaSerializationError
@@ -132,16 +138,15 @@ class _Resolution:
         written = {
             text["name"]: child for text, child in zip(writer.fields, writer.children, strict=True)
         }
+        sources = _sources(written, reader)
         renamed: list[tuple[str, str]] = []
         converts: list[tuple[str, Convert]] = []
         fills: list[tuple[str, Any]] = []
         for text, child, kind in zip(reader.fields, reader.children, shape.children, strict=True):
             name = text["name"]
-            source = next(
-                (each for each in (name, *text.get("aliases", ())) if each in written), None
-            )
+            source = sources.get(name)
             if source is None:
-                fills.append((name, _default_of(reader, name, shape)))
+                fills.append((name, _default_of(reader, text, shape, sources)))
                 continue
             if source != name:
                 renamed.append((source, name))
@@ -151,7 +156,8 @@ class _Resolution:
                 raise SchemaSerializationError(f"{name}: {error}") from None
             if convert is not None:
                 converts.append((name, convert))
-        return _record_convert(renamed, converts, [each for each in fills if each[1] is not None])
+        fills = [each for each in fills if each[1] is not None]
+        return _record_convert(reader.name, renamed, converts, fills)
 
     # --- unions ------------------------------------------------------------------------------
 
@@ -220,10 +226,52 @@ def _shown(node: AvroNode) -> str:
     return f"{node.kind} {node.name}" if node.name else node.kind
 
 
-def _default_of(reader: AvroNode, name: str, shape: Shape) -> Any:
+def _sources(written: Collection[str], reader: AvroNode) -> Mapping[str, str]:
+    """The writer's field for each of the reader's that has one; no two have the same."""
+    wanted = {
+        text["name"]: [each for each in (text["name"], *text.get("aliases", ())) if each in written]
+        for text in reader.fields
+    }
+    sources = {name: name for name in wanted if name in written}
+    holders = dict(sources)
+    for name in wanted:
+        if name in sources:
+            continue
+        # Who asks for what: those without a field, then those who would have to give theirs.
+        asking = [name]
+        asked: dict[str, str] = {}
+        for asker in asking:
+            new = [each for each in wanted[asker] if each not in asked]
+            asked.update(dict.fromkeys(new, asker))
+            if (free := next((each for each in new if each not in holders), None)) is not None:
+                _hand_on(free, asked, sources, holders)
+                break
+            asking += [holders[each] for each in new]
+    return sources
+
+
+def _hand_on(
+    free: str, asked: Mapping[str, str], sources: dict[str, str], holders: dict[str, str]
+) -> None:
+    """Give a field to who asked for it, and what that had to who asked for that."""
+    given: str | None = free
+    while given is not None:
+        asker = holders[given] = asked[given]
+        had = sources.get(asker)
+        sources[asker] = given
+        given = had
+
+
+def _default_of(
+    reader: AvroNode, text: Mapping[str, Any], shape: Shape, sources: Mapping[str, str]
+) -> Any:
+    name = text["name"]
     if name in shape.defaults:
         return shape.defaults[name]
-    why = shape.bad_defaults.get(name, f"not written, and {reader.name} has no default for it")
+    holders = {source: holder for holder, source in sources.items()}
+    taken = next((each for each in text.get("aliases", ()) if each in holders), None)
+    what = "not written" if taken is None else f"{taken!r} goes into {holders[taken]!r}"
+    why = shape.bad_defaults.get(name, f"{what}, and {reader.name} has no default for it")
     raise SchemaSerializationError(f"{name}: {why}")
 
 
@@ -252,21 +300,25 @@ def _symbols(writer: AvroNode, reader: AvroNode) -> Convert | None:
 
 
 def _record_convert(
+    record: str,
     renamed: Sequence[tuple[str, str]],
     converts: Sequence[tuple[str, Convert]],
     fills: Sequence[tuple[str, Any]],
 ) -> Convert | None:
     if not renamed and not fills:
-        return in_record(converts)
+        return in_record(converts, record)
 
     def complete(values: dict[str, Any]) -> dict[str, Any]:
         """In place: the dicts were just read, and nobody else has them."""
-        moved = [(name, values.pop(source)) for source, name in renamed]
+        try:
+            moved = [(name, values.pop(source)) for source, name in renamed]
+        except KeyError as error:
+            raise ValueError(f"{error.args[0]}: a value of {record} has no {error}") from error
         values.update(moved)
         values.update(fills)
         return values
 
-    return both(complete, in_record(converts))
+    return both(complete, in_record(converts, record))
 
 
 def _of_branches(converts: Mapping[str, Convert | None]) -> Convert:

@@ -48,8 +48,11 @@ def each_item(convert: Convert | None) -> Convert | None:
     return lambda values: {key: convert(value) for key, value in values.items()}
 
 
-def in_record(fields: Sequence[tuple[str, Convert]]) -> Convert | None:
-    """Of these fields of a dict, which is left as it is. An error says which one."""
+def in_record(fields: Sequence[tuple[str, Convert]], record: str = "record") -> Convert | None:
+    """Of these fields of a dict, which is left as it is. An error says which one.
+
+    `record` is the type's name, for errors of what it lacks.
+    """
     if not fields:
         return None
 
@@ -60,6 +63,8 @@ def in_record(fields: Sequence[tuple[str, Convert]]) -> Convert | None:
         try:
             for name, convert in fields:
                 values[name] = convert(values[name])
+        except KeyError as error:
+            raise ValueError(f"{name}: a value of {record} has no {error}") from error
         except MISFITS as error:
             raise ValueError(f"{name}: {error}") from error
         return values

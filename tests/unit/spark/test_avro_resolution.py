@@ -172,6 +172,71 @@ def test_fields_come_and_go_and_get_other_names() -> None:
     assert found == {"in": {"x": 2, "y": b"\xff"}, "new": 3}
 
 
+@pytest.mark.parametrize(
+    ("written", "fields", "expected"),
+    [
+        # Names that went on by one.
+        ("ab", [("b", "a"), ("c", "b")], {"b": "a", "c": "b"}),
+        ("ab", [("c", "b"), ("b", "a")], {"b": "a", "c": "b"}),
+        ("abc", [("b", "a"), ("c", "b"), ("d", "c")], {"b": "a", "c": "b", "d": "c"}),
+        # The same definition, after they went on.
+        ("bc", [("b", "a"), ("c", "b")], {"b": "b", "c": "c"}),
+        ("abc", [("b", "a"), ("c", "b")], {"b": "b", "c": "c"}),
+        # What has the name comes before what has the alias, wherever it stands.
+        ("a", [("a", ""), ("b", "a", "-")], {"a": "a", "b": "-"}),
+        ("a", [("b", "a", "-"), ("a", "", "+")], {"b": "-", "a": "a"}),
+        ("ab", [("a", "b"), ("b", "a")], {"a": "a", "b": "b"}),
+        ("b", [("b", "a"), ("c", "b", "-")], {"b": "b", "c": "-"}),
+        ("abz", [("b", "a"), ("c", "bz")], {"b": "b", "c": "z"}),
+        # The first of those who have the alias.
+        ("a", [("b", "a", "-"), ("c", "a", "+")], {"b": "a", "c": "+"}),
+        ("a", [("c", "a", "+"), ("b", "a", "-")], {"c": "a", "b": "-"}),
+        ("a", [("b", "a", None), ("c", "a", None)], {"b": "a", "c": None}),
+        ("ax", [("b", "ax"), ("c", "a")], {"b": "x", "c": "a"}),
+        ("a", [("b", "aa")], {"b": "a"}),
+    ],
+)
+def test_a_written_field_goes_into_one_field(
+    written: str, fields: Any, expected: dict[str, Any]
+) -> None:
+    def text(name: str, aliases: str, *default: str | None) -> dict[str, Any]:
+        kind: Any = ["null", "string"] if None in default else "string"
+        return field(kind, name, aliases=[*aliases], **({"default": default[0]} if default else {}))
+
+    old = record(*(field("string", name) for name in written))
+    payload = AvroWriter(old).write({name: name for name in written})
+    (found,) = reader_of(old, record(*(text(*each) for each in fields))).read([payload])
+    assert {name: found.get(name) for name in expected} == expected
+
+
+def test_renamed_fields_become_what_the_reader_has() -> None:
+    old = record(field("int", "a"), field("string", "b"))
+    new = record(field("double", "b", aliases=["a"]), field("bytes", "c", aliases=["b"]))
+    payload = AvroWriter(old).write({"a": 7, "b": "x"})
+    assert reader_of(old, new).read([payload]) == [{"b": 7.0, "c": b"x"}]
+
+
+def test_a_field_whose_aliases_are_others_is_named() -> None:
+    old = record(field("int", "a"))
+    with pytest.raises(
+        SchemaSerializationError, match="b: 'a' goes into 'a', and R has no default"
+    ):
+        reader_of(old, record(field("int", "b", aliases=["a"]), field("int", "a", default=0)))
+    fields = [field("int", name, aliases=["a"]) for name in "bc"]
+    with pytest.raises(
+        SchemaSerializationError, match="c: 'a' goes into 'b', and R has no default"
+    ):
+        reader_of(old, record(*fields))
+
+
+def test_what_a_value_lacks_is_named_with_the_record() -> None:
+    old, new = record(field("int", "a")), record(field("int", "b", aliases=["a"]))
+    convert = reader_of(old, new).convert
+    assert convert is not None
+    with pytest.raises(ValueError, match="a: a value of R has no 'a'"):
+        convert({})
+
+
 def test_symbols_that_went_have_the_default() -> None:
     def enum(*symbols: str, **more: Any) -> dict[str, Any]:
         return {"type": "enum", "name": "E", "symbols": [*symbols], **more}

@@ -25,3 +25,10 @@ def test_errors_say_in_which_field() -> None:
     assert convert is not None
     with pytest.raises(ValueError, match=r"^out: in: invalid literal"):
         convert({"out": {"in": "x"}})
+
+
+def test_what_a_record_lacks_is_named() -> None:
+    convert = in_record([("a", int)], "R")
+    assert convert is not None
+    with pytest.raises(ValueError, match="a: a value of R has no 'a'"):
+        convert({})
