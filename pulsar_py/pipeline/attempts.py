@@ -16,7 +16,9 @@ files of that name; so what is not in the log then never will be.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
@@ -26,6 +28,8 @@ from pathlib import Path
 from typing import IO, Final, Protocol
 
 from pulsar_py.pipeline.tables import STAGING, SUFFIX
+
+logger = logging.getLogger(__name__)
 
 _LOCK: Final = ".lock"
 
@@ -68,8 +72,11 @@ def attempt(table: LoggedTable, prefix: str) -> Iterator[Attempt]:
         try:
             yield own
         finally:
-            _take_away(table, own.name, is_logged=own.is_logged)
-            own.lock.unlink(missing_ok=True)
+            with _failure_told(table, own.name):
+                try:
+                    _take_away(table, own.name, is_logged=own.is_logged)
+                finally:
+                    own.lock.unlink(missing_ok=True)
 
 
 def clean(table: LoggedTable) -> None:
@@ -77,13 +84,15 @@ def clean(table: LoggedTable) -> None:
     staging = table.path / STAGING
     for lock in staging.glob(f"*{_LOCK}"):
         if (held := _held(lock, waits=False)) is not None:
-            with held:
-                _take_away(table, lock.name.removesuffix(_LOCK), is_logged=False)
+            name = lock.name.removesuffix(_LOCK)
+            with held, _failure_told(table, name):
+                _take_away(table, name, is_logged=False)
                 lock.unlink(missing_ok=True)
     for each in staging.glob("*"):
         # The lock comes before the directory, and goes after it.
         if each.is_dir() and not _lock_of(table.path, each.name).exists():
-            _take_away(table, each.name, is_logged=False)
+            with _failure_told(table, each.name):
+                _take_away(table, each.name, is_logged=False)
 
 
 @contextmanager
@@ -128,10 +137,29 @@ def _held(lock: Path, *, waits: bool) -> IO[str] | None:
     return None
 
 
+@contextmanager
+def _failure_told(table: LoggedTable, name: str) -> Iterator[None]:
+    """Files that can't be taken away harm nobody; an error would hide why there are any."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - of any log, and of any file system
+        logger.warning("files are left table=%s attempt=%s: %s", table.path, name, error)
+
+
 def _take_away(table: LoggedTable, name: str, *, is_logged: bool) -> None:
     if not is_logged:
-        found = table.path.rglob(f"{name}-{'[0-9]' * 5}{SUFFIX}")
-        left = [each.relative_to(table.path).as_posix() for each in found]
+        left = _placed(table.path, name)
         for path in table.unlogged(left) if left else ():
             (table.path / path).unlink(missing_ok=True)
     shutil.rmtree(table.path / STAGING / name, ignore_errors=True)
+
+
+def _placed(table: Path, name: str) -> list[str]:
+    """The files of an attempt that are where they are read; directories may vanish meanwhile."""
+    is_own = re.compile(rf"{re.escape(name)}-[0-9]{{5}}{re.escape(SUFFIX)}").fullmatch
+    found = []
+    for directory, below, files in os.walk(table):
+        # What others write at the moment, and logs; directories of partitions have a "=".
+        below[:] = [each for each in below if each[0] != "_" or "=" in each]
+        found += [Path(directory, each) for each in files if is_own(each)]
+    return [each.relative_to(table).as_posix() for each in found]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +79,64 @@ def test_the_log_decides_what_an_attempt_that_fails_leaves(table: Logged) -> Non
         fail()
     assert set(table.names()) == table.log
     assert table.is_clean()
+
+
+@pytest.mark.parametrize("place", ["_staging/other-1/_temporary/0", "date=2026-01-31"])
+def test_directories_may_vanish_while_an_attempt_is_cleaned(
+    table: Logged, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    vanishing = table.path / place
+    vanishing.mkdir(parents=True)
+    scandir = os.scandir
+
+    def late(path: Any = ".") -> Any:
+        if not isinstance(path, int) and Path(path) == vanishing:
+            vanishing.rmdir()
+        return scandir(path)
+
+    def fail() -> None:
+        with attempt(table, "q-1") as own:
+            leave(own, 0)
+            raise KeyError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", late)
+        with pytest.raises(KeyError):
+            fail()
+    assert table.names() == []
+    assert not list((table.path / "_staging").glob("q-1-*"))
+
+
+def test_files_below_staging_and_logs_are_no_placed_ones(table: Logged) -> None:
+    with attempt(table, "q-1") as own:
+        (name,) = leave(own, 0)
+        for each in ("_staging/other-1", "_delta_log", "_manifest", "_day=1/hour=2"):
+            (table.path / each).mkdir(parents=True)
+            (table.path / each / name).touch()
+    found = [each.relative_to(table.path).parts[0] for each in table.path.rglob(name)]
+    assert sorted(found) == ["_delta_log", "_manifest", "_staging"]
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("gone"), RuntimeError("the log is torn")])
+def test_an_attempt_fails_by_its_own_error_where_cleaning_fails_too(
+    table: Logged,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+) -> None:
+    def unlogged(paths: Sequence[str]) -> Sequence[str]:
+        raise error
+
+    def fail() -> None:
+        with attempt(table, "q-1") as own:
+            leave(own, 0)
+            raise KeyError
+
+    monkeypatch.setattr(table, "unlogged", unlogged)
+    with pytest.raises(KeyError):
+        fail()
+    assert not list((table.path / "_staging").glob("*.lock"))
+    assert str(error) in caplog.text
 
 
 def test_what_killed_attempts_have_left_goes_and_what_others_have_stays(table: Logged) -> None:
