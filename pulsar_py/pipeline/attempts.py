@@ -9,6 +9,9 @@ decides which of them counts. The system lets go of a lock when its process dies
 of another attempt therefore knows that it ended midway, and takes away what the log does not have.
 Where the file system has no locks, what is left stays.
 
+Attempts of older versions have no locks. What is left of one is taken away after a day in which
+nothing of it changed.
+
 Table: `unlogged` reads the log after the lock was taken, and nobody but the owner of a name commits
 files of that name; so what is not in the log then never will be.
 """
@@ -27,11 +30,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Protocol
 
+from pulsar_py.common.clock import SystemClock
 from pulsar_py.pipeline.tables import STAGING, SUFFIX
 
 logger = logging.getLogger(__name__)
 
 _LOCK: Final = ".lock"
+_UNLOCKED_SECONDS: Final = 24 * 3600
+"""How long nothing changes until an attempt without a lock is taken for dead."""
 
 
 class LoggedTable(Protocol):
@@ -92,7 +98,8 @@ def clean(table: LoggedTable) -> None:
         # The lock comes before the directory, and goes after it.
         if each.is_dir() and not _lock_of(table.path, each.name).exists():
             with _failure_told(table, each.name):
-                _take_away(table, each.name, is_logged=False)
+                if _is_still(table.path, each.name):
+                    _take_away(table, each.name, is_logged=False)
 
 
 @contextmanager
@@ -152,6 +159,17 @@ def _take_away(table: LoggedTable, name: str, *, is_logged: bool) -> None:
         for path in table.unlogged(left) if left else ():
             (table.path / path).unlink(missing_ok=True)
     shutil.rmtree(table.path / STAGING / name, ignore_errors=True)
+
+
+def _is_still(table: Path, name: str) -> bool:
+    """Whether nothing of an attempt has changed for so long that it must be dead."""
+    staging = table / STAGING / name
+    latest = SystemClock().wall_time_millis() / 1000 - _UNLOCKED_SECONDS
+    try:
+        paths = [staging, *staging.rglob("*"), *(table / each for each in _placed(table, name))]
+        return all(each.lstat().st_mtime < latest for each in paths)
+    except FileNotFoundError:
+        return False  # something has just changed
 
 
 def _placed(table: Path, name: str) -> list[str]:

@@ -157,6 +157,8 @@ def test_a_batch_is_added_once_and_its_columns_with_it(
     staged.mkdir(parents=True)
     left = target.path / f"{staged.name}-00009.parquet"  # of an attempt that failed
     left.touch()
+    for each in (left, staged):
+        os.utime(each, (0, 0))
     rows = spark.range(0, 1000, 1, 2).toDF("id")
     assert writer.append(rows, Transaction("q", 0)) == 1000
     assert writer.append(rows, Transaction("q", 0)) == 0

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_py.common.clock import SystemClock
 from pulsar_py.pipeline.attempts import Attempt, attempt, clean, exclusively
 
 ROOT = Path(__file__).parents[3]
@@ -153,13 +154,39 @@ def test_what_killed_attempts_have_left_goes_and_what_others_have_stays(table: L
     assert table.is_clean()
 
 
-def test_a_directory_without_a_lock_is_nobodys(table: Logged) -> None:
-    leave(Attempt(table.path, "q-00000001"), 9)
+def left_without_a_lock(table: Logged) -> list[Path]:
+    """What an attempt of an older version has, unchanged for 25 hours; the inner ones first."""
+    own = Attempt(table.path, "q-00000001")
+    (name,) = leave(own, 9)
+    task = own.staging / "_temporary" / "0"
+    task.mkdir(parents=True)
+    (task / "part-1.parquet").touch()
+    paths = [table.path / name, *own.staging.rglob("*"), own.staging]
+    for each in paths:
+        age(each, hours=25)
+    return paths
+
+
+def age(path: Path, *, hours: float) -> None:
+    os.utime(path, (SystemClock().wall_time_millis() / 1000 - hours * 3600,) * 2)
+
+
+def test_a_directory_without_a_lock_is_nobodys_after_a_day(table: Logged) -> None:
+    left_without_a_lock(table)
     kept = table.path / "q-00000001-12345678-00009.parquet"
     kept.touch()
     clean(table)
     assert table.names() == [kept.name]
     assert table.is_clean()
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_what_has_no_lock_stays_while_any_of_it_changes(table: Logged, number: int) -> None:
+    paths = left_without_a_lock(table)
+    assert len(paths) == 6
+    age(paths[number], hours=23)
+    clean(table)
+    assert all(each.exists() for each in paths)
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
