@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import IO, Final, Protocol
 
 from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.tables import STAGING, SUFFIX
 
 logger = logging.getLogger(__name__)
@@ -104,7 +105,11 @@ def clean(table: LoggedTable) -> None:
 
 @contextmanager
 def exclusively(table: Path, purpose: str, *, waits: bool) -> Iterator[bool]:
-    """Do what one process may do at a time; False if it is another's turn, and nobody waits."""
+    """Do what one process may do at a time; False if it is another's turn, and nobody waits.
+
+    Raises:
+        ConfigurationError: Who waits may not open the lock, which is another user's.
+    """
     lock = _lock_of(table, purpose)
     held = _waited_for(lock) if waits else _held(lock, waits=False)
     if held is None:
@@ -128,9 +133,22 @@ def _waited_for(lock: Path) -> IO[str]:
 
 
 def _held(lock: Path, *, waits: bool) -> IO[str] | None:
-    """The lock's file, locked as long as it is open; None if it is another's, or was taken away."""
+    """The lock's file, locked as long as it is open; None if it is another's, or was taken away.
+
+    Raises:
+        ConfigurationError: Who waits may not open it.
+    """
     lock.parent.mkdir(parents=True, exist_ok=True)
-    file = lock.open("a")
+    try:
+        file = lock.open("a")
+    except PermissionError as error:
+        # Another user's: whether it is held can't be told.
+        if not waits:
+            return None
+        raise ConfigurationError(
+            f"{lock}: {error.strerror}; all users who write a table need to write to the files"
+            f" in {STAGING}"
+        ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
     except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.attempts import Attempt, attempt, clean, exclusively
 
 ROOT = Path(__file__).parents[3]
@@ -200,3 +202,35 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     with exclusively(tmp_path, "work", waits=False) as is_mine:
         assert is_mine
     assert Logged(tmp_path).is_clean()
+
+
+def test_locks_of_another_user_are_like_held_ones(
+    table: Logged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = Attempt(table.path, "q-00000001-12345678")
+    kept = leave(theirs, 0)
+    refused = [theirs.lock, table.path / "_staging" / "work.lock"]
+    for each in refused:
+        each.touch()
+    opened = Path.open
+
+    def refusing(path: Path, *rest: Any, **options: Any) -> Any:
+        if path in refused:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *rest, **options)
+
+    # Root, who may run this, may open everything.
+    monkeypatch.setattr(Path, "open", refusing)
+    with attempt(table, "r-1") as own:
+        clean(table)
+        leave(own, 0)
+    assert table.names() == ["part-0.parquet", *kept]
+    assert theirs.lock.exists()
+    with exclusively(table.path, "work", waits=False) as is_mine:
+        assert not is_mine
+    waiting = exclusively(table.path, "work", waits=True)
+    with (
+        pytest.raises(ConfigurationError, match=r"_staging/work\.lock: Permission denied"),
+        waiting,
+    ):
+        pass
