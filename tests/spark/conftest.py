@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pulsar_py.pipeline.settings import Cluster
+from pulsar_py.testing.broker_thread import BrokerThread
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -76,3 +79,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield session
     finally:
         session.stop()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BrokerThread]:
+    """One that drops duplicates; modules that need another have their own."""
+    with BrokerThread(config={"brokerDeduplicationEnabled": True}) as thread:
+        yield thread
+
+
+@pytest.fixture
+def cluster(broker: BrokerThread) -> Cluster:
+    """The same, as pipelines are told."""
+    return Cluster(service_url=broker.service_url, admin_url=broker.web_service_url)

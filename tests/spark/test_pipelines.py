@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,21 +41,9 @@ from pulsar_py.pipeline.settings import (
 from pulsar_py.pipeline.tables import TableSchemaError, Target, Transaction
 from pulsar_py.pipeline.topics import Streaming
 from pulsar_py.pipeline.watch import Watch
-from pulsar_py.testing.broker_thread import BrokerThread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[BrokerThread]:
-    with BrokerThread(config={"brokerDeduplicationEnabled": True}) as thread:
-        yield thread
-
-
-@pytest.fixture
-def cluster(broker: BrokerThread) -> Cluster:
-    return Cluster(service_url=broker.service_url, admin_url=broker.web_service_url)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,21 +23,9 @@ from pulsar_py.pipeline.replay import ReplaySettings, replay
 from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
 from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.topics import Streaming
-from pulsar_py.testing.broker_thread import BrokerThread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[BrokerThread]:
-    with BrokerThread(config={"brokerDeduplicationEnabled": True}) as thread:
-        yield thread
-
-
-@pytest.fixture
-def cluster(broker: BrokerThread) -> Cluster:
-    return Cluster(service_url=broker.service_url, admin_url=broker.web_service_url)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,6 @@ from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
 from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.topics import Streaming
 from pulsar_py.schema import KeyValue, KeyValueEncodingType
-from pulsar_py.testing.broker_thread import BrokerThread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,17 +56,6 @@ KEY = {"type": "record", "name": "K", "fields": [{"name": "id", "type": "long"}]
 AT = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 
 both_kinds = pytest.mark.parametrize("kind", list(KINDS))
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[BrokerThread]:
-    with BrokerThread(config={"brokerDeduplicationEnabled": True}) as thread:
-        yield thread
-
-
-@pytest.fixture
-def cluster(broker: BrokerThread) -> Cluster:
-    return Cluster(service_url=broker.service_url, admin_url=broker.web_service_url)
 
 
 @pytest.fixture
