@@ -317,11 +317,10 @@ class BrokerEntrySource:
         self, topic: str, torn: TornMessage, start: Position | int
     ) -> Sequence[Message]:
         """The message whose last chunk is known; nothing if it begins before `start`."""
-        chunks = ChunksOfPiece(EARLIEST)
         seen_count = waited_millis = 0
         position = start if isinstance(start, Position) else EARLIEST
         async with self._consumer(
-            topic, position, _LOOK_BACK_QUEUE, chunks.on_chunk, None
+            topic, position, _LOOK_BACK_QUEUE, _leave_alone, None
         ) as consumer:
             if isinstance(start, int):
                 await consumer.seek(start)
@@ -377,6 +376,10 @@ class BrokerEntrySource:
             yield consumer
         finally:
             await consumer.close()
+
+
+def _leave_alone(*_: object) -> None:
+    """A ChunkListener: with one, chunks without a beginning are not asked for again."""
 
 
 async def _take_run(consumer: Consumer, until: EntryKey | None = None) -> Run:

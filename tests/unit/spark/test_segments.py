@@ -246,8 +246,8 @@ async def test_messages_whose_chunks_lie_among_those_of_others_belong_to_one_pie
     broker: Broker, client: Client
 ) -> None:
     await publish(client, 1)
-    names = [f"{letter}{number}" for number in range(3) for letter in "ab"]
-    for pair in batched_by_two(names):
+    pairs = [(f"a{number}", f"b{number}") for number in range(3)]
+    for pair in pairs:
         for chunk_id in range(9):
             for name in pair:
                 await append(broker, chunk(name, chunk_id, late=name.startswith("b")))
@@ -255,15 +255,13 @@ async def test_messages_whose_chunks_lie_among_those_of_others_belong_to_one_pie
     end = Position(last.ledger_id, last.entry_id + 1)
     messages = await read(source(client), Position(0, 0), end)
     ends = [each.message_id().position for each in messages]
-    assert [each.data() for each in messages[1:-1]] == [name.encode() * 9 for name in names]
+    assert [each.data() for each in messages[1:-1]] == [
+        name.encode() * 9 for pair in pairs for name in pair
+    ]
     for cut in [Position(ledger, entry) for ledger in range(1, 6) for entry in (1, 8)]:
         left = await read(source(client), Position(0, 0), cut)
         right = await read(source(client), cut, end)
         assert [each.message_id().position for each in left + right] == ends
-
-
-def batched_by_two(names: list[str]) -> list[list[str]]:
-    return [names[index : index + 2] for index in range(0, len(names), 2)]
 
 
 def chunk(name: str, chunk_id: int, *, late: bool) -> bytes:
