@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget
-from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.tables import Target, local_path
 from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
@@ -71,13 +70,9 @@ class Job:
     def _check_directories(self) -> None:
         if self.table is not None:
             check_writable(self.table.path, f"table {self.table}")
-        if self.checkpoint is None:
-            return
-        place = urlsplit(self.checkpoint)
-        if place.scheme in {"", "file"}:  # others are Hadoop's
-            check_writable(
-                Path(unquote(place.path) if place.scheme else self.checkpoint), "checkpoint"
-            )
+        checkpoint = None if self.checkpoint is None else local_path(self.checkpoint)
+        if checkpoint is not None:  # others are Hadoop's
+            check_writable(checkpoint, "checkpoint")
 
     def _check_loop(self, source: TopicRange) -> None:
         target = self.target

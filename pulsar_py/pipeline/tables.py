@@ -83,11 +83,20 @@ class Target:
             )
         if not is_known or not place:
             raise ConfigurationError(f"{text!r} is neither parquet:PATH nor delta:PATH")
-        place = unquote(url.path) if url.scheme else place
-        return cls(TableFormat(kind), Path(place).absolute())
+        path = local_path(place)
+        assert path is not None, "its scheme was looked at"
+        return cls(TableFormat(kind), path.absolute())
 
     def __str__(self) -> str:
         return f"{self.format.value}:{self.path}"
+
+
+def local_path(place: str) -> Path | None:
+    """A path, given as such or as a `file:` URL; None for URLs of what is no file system here."""
+    url = urlsplit(place)
+    if url.scheme not in {"", "file"}:
+        return None
+    return Path(unquote(url.path) if url.scheme else place)
 
 
 @dataclass(frozen=True, slots=True)
