@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from pulsar_py.schema.named_types import full_name
+from pulsar_py.schema.named_types import defined_name, full_name
 
 __all__ = ["BRANCH_FIELD", "AvroNode", "avro_node", "definition_for_reading"]
 
@@ -104,7 +104,7 @@ class _Reader:
         return node
 
     def _define(self, kind: str, text: Mapping[str, Any], namespace: str | None) -> AvroNode:
-        name = full_name(text["name"], text.get("namespace", namespace) or None)
+        name = defined_name(text, namespace)
         node = self._named[name] = AvroNode(kind, text, name)
         return node
 

@@ -45,8 +45,8 @@ def option_of(error: PulsarError, options: ClientOptions) -> str | None:
     if isinstance(error, AuthorizationError):
         return f"the role that {AUTHENTICATION} stands for"
     urls = {"service.url": options.service_url, "admin.url": options.admin_url}
-    web_url = re.escape(hosts(options.admin_url)[0]) if options.admin_url else "$^"
-    if re.search(f"https?://{web_url}", text):
+    web_hosts = hosts(options.admin_url or "")
+    if any(re.search(f"https?://{re.escape(each)}", text) for each in web_hosts):
         del urls["service.url"]  # which may name the same port
     named = [name for name, url in urls.items() if url and any(map(text.__contains__, hosts(url)))]
     return named[0] if named and not text.startswith(named[0]) else None

@@ -34,7 +34,7 @@ from typing import Final
 
 from pulsar_py.common.errors import ConfigurationError, SinkReplayError
 from pulsar_py.common.names import TopicName
-from pulsar_py.spark.options import DeliveryGuarantee, WriteOptions
+from pulsar_py.spark.options import INPUT_ORDER, DeliveryGuarantee, WriteOptions
 
 _ROW_BITS: Final = 27
 _TAG_BITS: Final = 6
@@ -265,7 +265,7 @@ def check_options(options: WriteOptions) -> None:
         ConfigurationError: It names the option.
     """
     if options.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
-        if options.sequence_order not in (None, "input"):
+        if options.sequence_order not in (None, INPUT_ORDER):
             raise ConfigurationError(
                 f"sequenceOrder: {options.sequence_order!r}: needs deliveryGuarantee exactly-once"
             )

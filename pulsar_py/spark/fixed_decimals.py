@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from pulsar_py.schema.named_types import full_name
+from pulsar_py.schema.named_types import defined_name, full_name
 from pulsar_py.spark.avro_nodes import AvroNode
 from pulsar_py.spark.avro_types import Shape
 from pulsar_py.spark.conversions import Convert, each, each_item, in_record, null_or
@@ -91,7 +91,7 @@ class _Rewriter:
         }
 
     def _record(self, text: Mapping[str, Any], namespace: str | None) -> AvroJson:
-        inner = _name(text, namespace).rpartition(".")[0] or None
+        inner = defined_name(text, namespace).rpartition(".")[0] or None
         fields = [{**field, "type": self.rewrite(field["type"], inner)} for field in text["fields"]]
         return {**text, "fields": fields}
 
@@ -100,9 +100,5 @@ class _Rewriter:
         if not is_decimal or not isinstance(text.get("precision"), int):
             return text
         kept = {key: text[key] for key in ("logicalType", "precision", "scale") if key in text}
-        made = self._known[_name(text, namespace)] = {"type": "bytes", **kept}
+        made = self._known[defined_name(text, namespace)] = {"type": "bytes", **kept}
         return made
-
-
-def _name(text: Mapping[str, Any], namespace: str | None) -> str:
-    return full_name(text["name"], text.get("namespace", namespace) or None)

@@ -33,6 +33,8 @@ T = TypeVar("T")
 MILLION = 1 << 20
 
 MAX_MILLIS: Final = (1 << 63) - 1
+INPUT_ORDER: Final = "input"
+"""The `sequenceOrder` of rows as they come."""
 """Times on the wire are below; one is added where an end is looked for."""
 
 ALIASES: Final = {
@@ -418,7 +420,7 @@ class _Given:
         columns = tuple(part.strip() for part in names.split(",") if part.strip())
         if kind == "columns" and columns:
             return columns
-        if text in ("input", "content"):
+        if text in (INPUT_ORDER, "content"):
             return text
         raise ConfigurationError(
             f"sequenceOrder: {text!r} is none of input, content, columns:<name>,<name>"

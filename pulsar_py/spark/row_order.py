@@ -20,10 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.spark.options import INPUT_ORDER
 from pulsar_py.spark.sink_rows import OutgoingRows, RowEncoder
 
-IN_ORDER: Final = "input"
-"""As they come."""
 SLICE_ROWS: Final = 4096
 """Rows of the batches that come out."""
 _DIGEST_BYTES: Final = 16
@@ -45,7 +44,7 @@ def ordered(
         ConfigurationError: A column is not there, or has a type without an order.
         SchemaSerializationError: A value can't be written.
     """
-    if order == IN_ORDER:
+    if order == INPUT_ORDER:
         yield from batches
         return
     columns = () if isinstance(order, str) else order

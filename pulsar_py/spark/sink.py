@@ -41,8 +41,8 @@ from pulsar_py.spark.exactly_once import (
     unit_of_work,
 )
 from pulsar_py.spark.lanes import ProducerSettings
-from pulsar_py.spark.options import DeliveryGuarantee, WriteOptions
-from pulsar_py.spark.row_order import IN_ORDER, check_order, ordered
+from pulsar_py.spark.options import INPUT_ORDER, DeliveryGuarantee, WriteOptions
+from pulsar_py.spark.row_order import check_order, ordered
 from pulsar_py.spark.runtime import runtime
 from pulsar_py.spark.schemas import newest_schema
 from pulsar_py.spark.sink_rows import (
@@ -239,8 +239,8 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
     values = value_encoder(plan.schema, plan.columns, plan.topic_schema, options.pairs)
     encoder = RowEncoder(plan.columns, values)
     settings = ProducerSettings.of(options.client, values.schema_info, unit)
-    order = options.sequence_order or IN_ORDER
-    if order != IN_ORDER:
+    order = options.sequence_order or INPUT_ORDER
+    if order != INPUT_ORDER:
         batches = whole(batches)
     sorted_batches = ordered((each for each in batches if each.num_rows), order, encoder)
     task = _WriteTask(plan, settings, unit)
