@@ -168,8 +168,8 @@ RAW = click.option("--raw", "is_raw", is_flag=True, help="Values are bytes, what
 def pipeline() -> None:
     """Move data between topics and lakes, and watch it, with Spark.
 
-    Progress goes to stderr, among what Spark itself prints: bars on a terminal, otherwise one JSON
-    object a line that begins with {"time".
+    Progress goes to stderr: bars on a terminal, otherwise one JSON object a line. What Spark prints
+    is an event of it, too, unless spark-submit starts Java.
     """
 
 

@@ -34,7 +34,8 @@ from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.pipeline.jobs import Job
 from pulsar_py.pipeline.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells, lag_line
-from pulsar_py.pipeline.progress import reporter
+from pulsar_py.pipeline.log_steps import logs_as_steps
+from pulsar_py.pipeline.progress import SPARK, reporter
 from pulsar_py.pipeline.runner import (
     DEFAULT_MASTER,
     EXIT_DONE,
@@ -100,12 +101,17 @@ def run(name: str, options: Options, arguments: Sequence[str]) -> int:
 def _run_spark(
     name: str, options: Options, conf: Mapping[str, str], job: Job, redactor: Redactor
 ) -> int:
-    settings = SessionSettings(app_name=f"pulsar-py {name}", master=options["master"], conf=conf)
     max_restarts = options["max_restarts"]
     if max_restarts is None and options.get("is_once", True):
         max_restarts = MAX_RESTARTS if job.is_repeatable else 0
     watch = Watch(reporter(name), redactor=redactor)
-    with stop_on_signals(watch.stop):
+    settings = SessionSettings(
+        app_name=f"pulsar-py {name}",
+        master=options["master"],
+        conf=conf,
+        on_java_line=lambda line: watch.report(SPARK, line=line),
+    )
+    with stop_on_signals(watch.stop), logs_as_steps(watch):
         watch.report("started", master=settings.master or DEFAULT_MASTER)
         session: list[SparkSession] = []
 

@@ -168,7 +168,8 @@ def _failure_told(table: LoggedTable, name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - of any log, and of any file system
-        logger.warning("files are left table=%s attempt=%s: %s", table.path, name, error)
+        about = {"table": str(table.path), "attempt": name, "reason": str(error)}
+        logger.warning("files are left", extra=about)
 
 
 def _take_away(table: LoggedTable, name: str, *, is_logged: bool) -> None:

@@ -169,7 +169,8 @@ class DeltaLakeTable:
                 return CompactionResult(0, 0)
             except DeltaError as error:
                 # Version 1.6 can't where records in maps grew; the rows are whole, and more come.
-                logger.warning("small files are not merged table=%s: %s", self.path, error)
+                about = {"table": str(self.path), "reason": str(error)}
+                logger.warning("small files are not merged", extra=about)
                 return CompactionResult(0, 0)
         return CompactionResult(metrics["numFilesRemoved"], metrics["numFilesAdded"])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,6 +28,8 @@ from pulsar_py.common.clock import Clock, SystemClock
 
 Value = str | int | float | bool | None
 
+SPARK: Final = "spark"
+"""The event that is a line of Java's."""
 _SHOWN_FIELDS: Final = ("rows", "rows_per_second", "behind_entries")
 
 
@@ -35,14 +38,15 @@ class Step:
     """Something that happened."""
 
     event: str
-    """`started`, `stage`, `batch`, `committed`, `restarting`, `stopped`, `finished`, `failed`."""
+    """`started`, `stage`, `batch`, `committed`, `restarting`, `stopped`, `finished`, `failed`; what
+    others say meanwhile: `warning`, `error`, and `spark` with a `line` of Java's."""
     done: int | None = None
     total: int | None = None
     fields: Mapping[str, Value] = field(default_factory=dict)
 
 
 class Reporter(Protocol):
-    """Takes steps as they come, from one thread at a time."""
+    """Takes steps as they come, from one thread at a time; `Shared` lets more of them."""
 
     def report(self, step: Step) -> None:
         """Show it."""
@@ -59,6 +63,28 @@ class Silent:
 
     def close(self) -> None:
         """Nothing."""
+
+
+class Shared:
+    """A reporter for several threads; what they say after its end is not shown."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        """Takes over the reporter."""
+        self._reporter = reporter
+        self._lock = threading.RLock()  # a warning may come of what is being shown
+        self._is_closed = False
+
+    def report(self, step: Step) -> None:
+        """Show it, one at a time."""
+        with self._lock:
+            if not self._is_closed:
+                self._reporter.report(step)
+
+    def close(self) -> None:
+        """Nothing is shown any more."""
+        with self._lock:
+            self._is_closed = True
+            self._reporter.close()
 
 
 class JsonLines:
@@ -121,9 +147,14 @@ class Bars:
                 self._bar, completed=step.done or 0, total=step.total, numbers=numbers
             )
             return
+        line = self._line(step)
+        self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _line(self, step: Step) -> str:
+        if step.event == SPARK:
+            return str(step.fields["line"])
         rest = " ".join(f"{name}={value}" for name, value in step.fields.items())
-        line = f"{self._pipeline}: {step.event} {rest}".rstrip()
-        self._progress.console.print(line, markup=False, highlight=False)
+        return f"{self._pipeline}: {step.event} {rest}".rstrip()
 
     def close(self) -> None:
         """Take the bar away."""
@@ -144,5 +175,5 @@ def reporter(pipeline: str, stream: TextIO | None = None) -> Reporter:
     """Bars if the stream (stderr) is a terminal, JSON lines otherwise."""
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
-        return Bars(pipeline, Console(file=stream))
-    return JsonLines(pipeline, stream, SystemClock())
+        return Shared(Bars(pipeline, Console(file=stream)))
+    return Shared(JsonLines(pipeline, stream, SystemClock()))

@@ -20,13 +20,14 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pulsar_py.common.backoff import Backoff
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import PulsarError
+from pulsar_py.pipeline.java_output import lines_handed_on
 from pulsar_py.pipeline.secrets import SENSITIVE_NAMES
 from pulsar_py.pipeline.watch import StoppedError, Watch
 
@@ -70,6 +71,8 @@ class SessionSettings:
     # None: spark-submit's, or `local[*]`.
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    # Takes the lines that Java writes to standard error, from a thread; None: they go to ours.
+    on_java_line: Callable[[str], None] | None = None
 
 
 def open_session(settings: SessionSettings) -> SparkSession:
@@ -102,7 +105,7 @@ def _start_session(settings: SessionSettings) -> SparkSession:
     if settings.master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:
         conf["spark.master"] = settings.master or DEFAULT_MASTER
     conf |= settings.conf
-    _start_java(conf)
+    _start_java(conf, settings.on_java_line)
     builder = SparkSession.builder
     for name, value in conf.items():
         builder = builder.config(name, value)
@@ -111,7 +114,7 @@ def _start_session(settings: SessionSettings) -> SparkSession:
     return session
 
 
-def _start_java(conf: Mapping[str, str]) -> None:
+def _start_java(conf: Mapping[str, str], on_line: Callable[[str], None] | None) -> None:
     """Start Java out of the reach of the terminal's Ctrl-C, which is ours to obey.
 
     PySpark has Java ignore it, but not the Python workers that Java starts. Java ends when its
@@ -124,7 +127,8 @@ def _start_java(conf: Mapping[str, str]) -> None:
         return  # it runs
     prepared = SparkConf(loadDefaults=False).setAll(list(conf.items()))
     start: Any = launch_gateway  # has no types
-    gateway = start(prepared, {"start_new_session": True})
+    with nullcontext() if on_line is None else lines_handed_on(on_line) as stderr:
+        gateway = start(prepared, {"start_new_session": True, "stderr": stderr})
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - no public call takes one
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.log_format import fields_of
 from pulsar_py.pipeline.attempts import Attempt, attempt, clean, exclusively
 
 ROOT = Path(__file__).parents[3]
@@ -139,7 +140,8 @@ def test_an_attempt_fails_by_its_own_error_where_cleaning_fails_too(
     with pytest.raises(KeyError):
         fail()
     assert not list((table.path / "_staging").glob("*.lock"))
-    assert str(error) in caplog.text
+    (record,) = caplog.records
+    assert fields_of(record)["reason"] == str(error)
 
 
 def test_what_killed_attempts_have_left_goes_and_what_others_have_stays(table: Logged) -> None:

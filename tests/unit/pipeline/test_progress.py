@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from rich.console import Console
 
 from pulsar_py.pipeline.progress import (
     Bars,
-    JsonLines,
+    Shared,
     Silent,
     Step,
     json_line,
@@ -34,10 +36,32 @@ def test_a_line() -> None:
 def test_lines_where_there_is_no_terminal() -> None:
     stream = io.StringIO()
     lines = reporter("export", stream)
-    assert isinstance(lines, JsonLines)
     lines.report(BATCH)
     lines.close()
     assert json.loads(stream.getvalue())["event"] == "batch"
+
+
+def test_what_comes_after_the_end_is_not_shown() -> None:
+    stream = io.StringIO()
+    lines = reporter("export", stream)
+    lines.close()
+    lines.report(BATCH)
+    assert stream.getvalue() == ""
+
+
+def test_several_threads_take_turns() -> None:
+    class Slow(Silent):
+        showing = 0
+
+        def report(self, step: Step) -> None:
+            assert not self.showing
+            self.showing += 1
+            threading.Event().wait(0.001)
+            self.showing -= 1
+
+    shared = Shared(Slow())
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(shared.report, [BATCH] * 20))
 
 
 def test_bars_on_a_terminal() -> None:
@@ -46,7 +70,9 @@ def test_bars_on_a_terminal() -> None:
     bars.report(Step(event="started", fields={"master": "local"}))
     bars.report(BATCH)
     bars.report(Step(event="stage", done=1, total=2))
+    bars.report(Step(event="spark", fields={"line": "26/11/22 WARN [Utils] " + "long " * 40}))
     bars.close()
+    assert "26/11/22 WARN [Utils] " + "long " * 39 in stream.getvalue()
     assert "copy: started master=local" in stream.getvalue()
     assert "1/2" in stream.getvalue()
 
