@@ -4,15 +4,19 @@ After a shuffle a repeated task gets the same rows in another order. Sorted by a
 of them they are the same again; rows that are alike may stand for each other. Sorting by columns
 first keeps an order that readers care about, and what these leave open is settled by the content.
 
-All rows of a task are held in memory as Arrow batches while they are sorted.
+All rows of a task are held in memory as Arrow batches while they are sorted. They stay in these:
+Arrow would put all of them together for each slice that is taken, which takes the square of their
+number, and can't where texts have 2 GiB.
 
 Source: spec sections 7 (determinism of a replayed batch) and 8.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import accumulate
 from struct import Struct
 from typing import Any, Final
 
@@ -24,7 +28,8 @@ from pulsar_py.spark.options import INPUT_ORDER
 from pulsar_py.spark.sink_rows import OutgoingRows, RowEncoder
 
 SLICE_ROWS: Final = 4096
-"""Rows of the batches that come out."""
+SLICE_BYTES: Final = 64 << 20
+"""Most rows of the batches that come out, and about how many bytes their payloads have."""
 _DIGEST_BYTES: Final = 16
 _DIGEST_COLUMN: Final = "\0digest"
 _LENGTH: Final = Struct(">q")
@@ -53,14 +58,51 @@ def ordered(
         return
     check_order(held[0].schema, columns)
     table = pa.Table.from_batches(held)
-    digests = [digest for batch in held for digest in digests_of(encoder.encode(batch))]
+    digests: list[bytes] = []
+    sizes: list[int] = []
+    for batch in held:
+        rows = encoder.encode(batch)
+        digests += digests_of(rows)
+        sizes += [len(payload or b"") for payload in rows.payloads]
     keys = table.select(list(columns)).append_column(
         _DIGEST_COLUMN, pa.array(digests, pa.binary(_DIGEST_BYTES))
     )
     indices = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
-    for start in range(0, table.num_rows, SLICE_ROWS):
-        rows = table.take(indices.slice(start, SLICE_ROWS)).combine_chunks()
-        yield from rows.to_batches()
+    starts = list(accumulate((batch.num_rows for batch in held), initial=0))
+    for numbers in _slices(indices.to_pylist(), sizes):
+        yield from _taken(held, starts, numbers).to_batches()
+
+
+def _slices(numbers: Iterable[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """The numbers of rows that come out together, in order; `sizes` are those of all payloads."""
+    found: list[int] = []
+    size_bytes = 0
+    for number in numbers:
+        if found and (len(found) == SLICE_ROWS or size_bytes + sizes[number] > SLICE_BYTES):
+            yield found
+            found, size_bytes = [], 0
+        found.append(number)
+        size_bytes += sizes[number]
+    if found:
+        yield found
+
+
+def _taken(
+    held: Sequence[pa.RecordBatch], starts: Sequence[int], numbers: Sequence[int]
+) -> pa.Table:
+    """The rows of these numbers as one chunk of a table; `starts` has each batch's first number."""
+    # By batch, the places of its rows in the result.
+    places: dict[int, list[int]] = {}
+    for place, number in enumerate(numbers):
+        places.setdefault(bisect_right(starts, number) - 1, []).append(place)
+    parts = [
+        held[index].take(pa.array([numbers[each] - starts[index] for each in own], pa.int64()))
+        for index, own in places.items()
+    ]
+    order = [0] * len(numbers)
+    for row, place in enumerate(place for own in places.values() for place in own):
+        order[place] = row
+    return pa.Table.from_batches(parts).take(pa.array(order, pa.int64())).combine_chunks()
 
 
 def check_order(schema: pa.Schema, columns: tuple[str, ...]) -> None:

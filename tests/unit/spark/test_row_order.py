@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.spark import row_order
 from pulsar_py.spark.row_order import check_order, ordered
 from tests.unit.spark.sink_parts import encoder, texts
 
@@ -60,6 +61,37 @@ def test_keys_of_bytes_and_of_text_are_told_apart() -> None:
         batch = pa.record_batch([["v", "v"], ["k", "k"], binary], schema=schema)
         found += [each.to_pylist() for each in ordered([batch], "content", encoder(schema))]
     assert found[0] == found[1]
+
+
+def test_sorting_copies_no_more_than_what_it_hands_on() -> None:
+    batches = [
+        texts([f"{row * 7919 % 16_384:0100}" for row in range(start, start + 512)])
+        for start in range(0, 16_384, 512)
+    ]
+    sound = encoder(batches[0].schema)
+    size_bytes = sum(each.nbytes for each in batches)
+    pool = pa.default_memory_pool()
+    before = pool.total_bytes_allocated()
+    found = [text for each in ordered(batches, ("value",), sound) for text in each[0].to_pylist()]
+    assert found == sorted(found)
+    assert len(found) == 16_384
+    assert pool.total_bytes_allocated() - before < 4 * size_bytes
+
+
+def test_rows_of_empty_and_of_large_batches_come_in_order() -> None:
+    batches = [texts(each) for each in ([], [30_000], [], range(10_000, 20_000), [15_000, 1], [])]
+    found = ordered(batches, ("value",), encoder(batches[0].schema))
+    numbers = [int(text) for each in found for text in each[0].to_pylist()]
+    assert sorted(numbers, key=str) == numbers
+    assert sorted(numbers) == [1, *range(10_000, 15_001), 15_000, *range(15_001, 20_000), 30_000]
+
+
+def test_rows_that_are_large_come_out_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_order, "SLICE_BYTES", 1000)
+    batches = [texts(["b" * 700, "c" * 300, "d" * 2000, "a", "e"])]
+    found = ordered(batches, ("value",), encoder(batches[0].schema))
+    lengths = [[len(text) for text in each[0].to_pylist()] for each in found]
+    assert lengths == [[1, 700], [300], [2000], [1]]
 
 
 def test_input_is_handed_on() -> None:
