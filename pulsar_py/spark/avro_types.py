@@ -202,12 +202,24 @@ def _decimal(precision: Any, scale: Any, shape: Shape) -> Shape:
             f" to {_MAX_DECIMAL_DIGITS}"
         )
 
+    limit = 10**precision
+    unit = decimal.Decimal(1).scaleb(-scale)
+    exact = decimal.Context(prec=precision, traps=[decimal.Inexact, decimal.InvalidOperation])
+    kind = f"no decimal of {precision} digits, {scale} of them behind the point"
+
     def of_bytes(value: bytes) -> decimal.Decimal:
-        number = decimal.Decimal(int.from_bytes(value, "big", signed=True))
-        return number.scaleb(-scale, _DECIMALS)
+        number = int.from_bytes(value, "big", signed=True)
+        # Digits of a number of a megabyte would take minutes.
+        if not -limit < number < limit:
+            raise ValueError(f"{len(value)} bytes that are {kind}")
+        return decimal.Decimal(number).scaleb(-scale, _DECIMALS)
 
     def of_json(value: Any) -> decimal.Decimal:
-        return decimal.Decimal(str(value))
+        # Arrow ends the process where an exponent is far from the scale.
+        try:
+            return decimal.Decimal(str(value)).quantize(unit, context=exact)
+        except decimal.DecimalException:
+            raise ValueError(f"{value!r:.100} is {kind}") from None
 
     return Shape(
         arrow_type=pa.decimal128(precision, scale),

@@ -5,6 +5,7 @@ JSON has one kind of number, and no word for the branch that was written. What i
     int, long        whole numbers; 2.0 is 2, as for Jackson, and a fraction, of which Jackson would
                      cut something off, is refused
     float, double    every number, rounded to what the type has; text that is one, such as `NaN`
+    decimal          every number, and text that is one, with all its digits, or refused
 
 Of the branches of a union that has several, the first of these that takes it has
 
@@ -20,16 +21,32 @@ Source: the Avro 1.11 specification; JsonReadFeature and DeserializationFeature 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pyarrow as pa
 
-__all__ = ["branch_rank", "number_of", "whole_number", "whole_numbers"]
+__all__ = ["WrittenFloat", "branch_rank", "number_of", "whole_number", "whole_numbers"]
 
 _NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 _OF_WHOLE: Final = (pa.int32(), pa.int64(), None, pa.float64(), pa.float32())
 """By rank, of whole numbers; None: times."""
 _OF_FRACTIONS: Final = (pa.float64(), pa.float32())
+
+
+class WrittenFloat(float):
+    """A fraction whose text is the one that it was read from: decimals have more digits."""
+
+    __slots__ = ("_text",)
+    _text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Raises ValueError if it is no number."""
+        value = super().__new__(cls, text)
+        value._text = text
+        return value
+
+    def __str__(self) -> str:
+        return self._text
 
 
 def whole_number(value: Any) -> Any:
@@ -38,7 +55,7 @@ def whole_number(value: Any) -> Any:
     Raises:
         ValueError: It is a fraction, or not finite.
     """
-    if type(value) is not float:
+    if not isinstance(value, float):
         return value
     if not value.is_integer():
         raise ValueError(f"{value!r} is no whole number")
@@ -48,7 +65,8 @@ def whole_number(value: Any) -> Any:
 def whole_numbers(values: Sequence[Any]) -> Sequence[Any]:
     """The same for many."""
     # One look at the types of all is quicker than a call for each.
-    return list(map(whole_number, values)) if float in set(map(type, values)) else values
+    has_floats = any(issubclass(each, float) for each in set(map(type, values)))
+    return list(map(whole_number, values)) if has_floats else values
 
 
 def number_of(value: Any) -> Any:
@@ -59,7 +77,7 @@ def number_of(value: Any) -> Any:
         TypeError: It is neither number nor text.
         OverflowError: It is beyond what 64 bits have.
     """
-    if type(value) is float or value is None:
+    if isinstance(value, float) or value is None:
         return value
     if isinstance(value, int | str) and not isinstance(value, bool):
         return float(value)

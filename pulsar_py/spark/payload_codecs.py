@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from struct import Struct, unpack
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -35,6 +35,7 @@ from pulsar_py.spark.avro_resolution import ResolvedReader
 from pulsar_py.spark.avro_types import AvroJson, Shape, shape_of, without_logical_types
 from pulsar_py.spark.columns import binary_array
 from pulsar_py.spark.flat_records import flat_decoder
+from pulsar_py.spark.json_numbers import WrittenFloat
 from pulsar_py.spark.protobuf_types import ProtobufPayloads
 
 __all__ = ["RAW_BYTES", "ColumnCodec", "PayloadCodec", "codec_of", "decode_around"]
@@ -376,6 +377,9 @@ class JsonPayloads(_Defined):
         super().__init__(info)
         # What stands behind each payload, see above.
         self._mark = uuid.uuid4().int
+        self._loads: Callable[[bytes], Any] = json.loads
+        if _has_decimals(self._shape.arrow_type):
+            self._loads = partial(json.loads, parse_float=WrittenFloat)
 
     def decode(self, payloads: Payloads, writer: SchemaInfo | None) -> Array:
         """See `PayloadCodec`."""
@@ -395,14 +399,24 @@ class JsonPayloads(_Defined):
     def _parsed(self, texts: list[bytes]) -> list[Any]:
         mark = b",%d]" % self._mark
         try:
-            pairs = json.loads(b"[[" + (mark + b",[").join(texts) + mark + b"]")
+            pairs = self._loads(b"[[" + (mark + b",[").join(texts) + mark + b"]")
         except ValueError:
             pairs = []
         is_sound = len(pairs) == len(texts) and all(
             type(each) is list and len(each) == 2 and each[1] == self._mark  # noqa: PLR2004 - pairs
             for each in pairs
         )
-        return [each[0] for each in pairs] if is_sound else [json.loads(each) for each in texts]
+        return [each[0] for each in pairs] if is_sound else [self._loads(each) for each in texts]
+
+
+def _has_decimals(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_decimals(field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return _has_decimals(kind.item_type)
+    if pa.types.is_list(kind):
+        return _has_decimals(kind.value_type)
+    return bool(pa.types.is_decimal(kind))
 
 
 def _require(shape: Shape, array: Array, nulls_count: int) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pulsar_py import schema as schemas
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import SchemaInfo, SchemaType
+from pulsar_py.schema.avro_codec import AvroWriter
 from pulsar_py.spark.payload_codecs import codec_of, decode_around
 
 AT = datetime(1969, 12, 31, 23, 59, 58, 999000, tzinfo=UTC)
@@ -262,6 +263,9 @@ def one_field(kind: Any, **more: Any) -> dict[str, Any]:
     return {"type": "record", "name": "R", "fields": [{"name": "f", "type": kind, **more}]}
 
 
+LONG_DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 4}
+
+
 def read_json(kind: Any, text: str) -> Any:
     codec = codec_of(schemas.JsonSchema(schema_definition=one_field(kind)).schema_info())
     return codec.decode([b'{"f":%b}' % text.encode()], None).to_pylist()[0]["f"]
@@ -286,6 +290,11 @@ def read_json(kind: Any, text: str) -> Any:
         (["double", "boolean"], "true", {"member0": None, "member1": True}),
         (["double", "string"], '"5"', {"member0": None, "member1": "5"}),
         ({"type": "long", "logicalType": "timestamp-millis"}, "-1", datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)),
+        (LONG_DECIMAL, "12345678901234567.8912", Decimal("12345678901234567.8912")),
+        (LONG_DECIMAL, "-0.3E1", Decimal("-3.0000")),
+        (LONG_DECIMAL, '"0E-99999999"', Decimal("0.0000")),
+        (["null", LONG_DECIMAL], "12345678901234567.8912", Decimal("12345678901234567.8912")),
+        ({"type": "array", "items": [LONG_DECIMAL, "string"]}, "[12345678901234567.8912]", [{"member0": Decimal("12345678901234567.8912"), "member1": None}]),
     ],
 )  # fmt: skip
 def test_numbers_of_json_are_the_best_their_type_has(kind: Any, text: str, expected: Any) -> None:
@@ -309,6 +318,41 @@ def test_numbers_of_json_are_the_best_their_type_has(kind: Any, text: str, expec
 def test_numbers_of_json_lose_nothing_but_digits(kind: Any, text: str, message: str) -> None:
     with pytest.raises(SchemaSerializationError, match=message):
         read_json(kind, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"1E-99999999"', "1e-99999999", '"1E+99999999"', "0.00001", "1" * 36, "Infinity", "true"],
+)  # fmt: skip
+def test_what_is_no_decimal_of_that_size_in_json_is_refused(text: str) -> None:
+    with pytest.raises(SchemaSerializationError, match=r"^f: .*no decimal of 38 digits, 4 of"):
+        read_json(LONG_DECIMAL, text)
+
+
+def test_other_fields_beside_decimals_in_json_are_what_they_are() -> None:
+    kinds = ("double", "long", {"type": "array", "items": "int"}, ["null", "long", "double"])
+    fields = [{"name": f"f{index}", "type": kind} for index, kind in enumerate(kinds)]
+    inner = {"type": "record", "name": "I", "fields": [*fields, {"name": "d", "type": DECIMAL}]}
+    text = '{"f0":0.1,"f1":2.0,"f2":[1,3.0],"f3":1.5,"d":0.10}'
+    assert read_json(inner, text) == {
+        "f0": 0.1,
+        "f1": 2,
+        "f2": [1, 3],
+        "f3": {"member0": None, "member1": 1.5},
+        "d": Decimal("0.10"),
+    }
+
+
+@pytest.mark.parametrize("fields_count", [1, 2])
+def test_a_decimal_of_a_megabyte_is_refused_at_once(fields_count: int) -> None:
+    definition = one_field(DECIMAL)
+    if fields_count > 1:  # is not flat
+        definition["fields"].append({"name": "g", "type": {"type": "array", "items": "int"}})
+    plain = json.loads(json.dumps(definition).replace("decimal", "none"))
+    codec = codec_of(SchemaInfo(SchemaType.AVRO, "", json.dumps(definition).encode()))
+    payload = AvroWriter(plain).write({"f": b"\x01" * (1 << 20), "g": []})
+    with pytest.raises(SchemaSerializationError, match="1048576 bytes that are no decimal of 6"):
+        codec.decode([payload], None)
 
 
 def test_a_branch_that_does_not_fit_leaves_the_value_to_the_next() -> None:
