@@ -3,8 +3,8 @@
 fastavro reads values as they were written, by a definition of `avro_nodes` that has it name the
 branches of unions. What the writer's types have to become is found once for each writer, and a
 function made of it, or none where values are what Arrow takes: that looks up fields by name and
-gives defaults to those that are missing, and promotes numbers. What the writer has beyond, Arrow
-leaves out.
+gives defaults to those that are missing, and promotes numbers; `avro_units` has those of logical
+types. What the writer has beyond, Arrow leaves out.
 
 Each of the writer's fields goes into one of the reader's at most. Those of one name go together;
 what else the reader has takes, in its order, by aliases what is left. Only where nothing is left
@@ -28,6 +28,7 @@ from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.schema.avro_codec import AvroReader
 from pulsar_py.spark.avro_nodes import BRANCH_FIELD, AvroNode, definition_for_reading
 from pulsar_py.spark.avro_types import Shape
+from pulsar_py.spark.avro_units import change_of_unit
 from pulsar_py.spark.conversions import Convert, both, each, each_item, in_record, null_or
 
 __all__ = ["ResolvedReader"]
@@ -113,7 +114,8 @@ class _Resolution:
                 convert = _symbols(writer, reader)
             case kind:
                 promotion = _PROMOTIONS.get((kind, reader.kind))
-                convert = both(promotion, shape.of_bytes)
+                number = both(promotion, change_of_unit(writer, reader))
+                convert = both(number, shape.of_bytes)
         return convert
 
     def _go_together(self, writer: AvroNode, reader: AvroNode) -> bool:
