@@ -7,7 +7,7 @@ is safe. `manifest` has a log of our own, `delta` that of Delta Lake.
 
 Schemas are those of Spark as JSON; Delta Lake's are the same. Columns may be added and may become
 wider, also those of records in records, arrays and maps; a column that is not written any more
-stays and is null.
+stays and is null. Names of SQL have no case, so a table with both `id` and `Id` could not be read.
 """
 
 from __future__ import annotations
@@ -194,20 +194,27 @@ def merged_schema(old: Schema | None, new: Schema) -> Schema:
     Records grow wherever they are: in records, arrays and values of maps.
 
     Raises:
-        TableSchemaError: A column has another type, which is not wider.
+        TableSchemaError: A column has another type, which is not wider, or a name that only case
+            tells from another one.
     """
     return _merged_struct((), {"fields": []} if old is None else old, new)
 
 
 def _merged_struct(path: ColumnPath, old: Schema, new: Schema) -> Schema:
     fields = {each["name"]: each for each in old["fields"]}
+    alike = {name.lower(): name for name in fields}
     for each in new["fields"]:
         name = each["name"]
         if name in fields:
             kind = _merged_type((*path, name), fields[name]["type"], each["type"])
             fields[name] = {**fields[name], "type": kind}
-        else:
-            fields[name] = {**each, "nullable": True, "metadata": {}}
+            continue
+        if (other := alike.setdefault(name.lower(), name)) != name:
+            raise TableSchemaError(
+                f"column {'.'.join((*path, name))!r}: there is {other!r}, and names of SQL have no"
+                " case; select it under that name"
+            )
+        fields[name] = {**each, "nullable": True, "metadata": {}}
     return {"type": "struct", "fields": list(fields.values())}
 
 

@@ -135,6 +135,22 @@ def test_what_does_not_fit_within_is_named(old: object, new: object, told: str) 
         merged_schema(schema(c=old), schema(c=new))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (schema(userId="long"), schema(userid="long"), "column 'userid': there is 'userId'"),
+        (schema(r=schema(a="long")), schema(r=schema(A="long")), "column 'r.A': there is 'a'"),
+        (schema(r=array(schema(a="long"))), schema(r=array(schema(A="long"))), "r.element.A"),
+        (None, schema(a="long", A="long"), "column 'A': there is 'a'"),
+    ],
+)
+def test_names_that_only_case_tells_apart_are_refused(
+    old: Schema | None, new: Schema, told: str
+) -> None:
+    with pytest.raises(TableSchemaError, match=re.escape(told)):
+        merged_schema(old, new)
+
+
 def test_what_may_be_null_is_no_difference() -> None:
     old = schema(a=array("long", contains_null=True))
     assert merged_schema(old, schema(a=array("long", contains_null=False))) == old
