@@ -5,7 +5,8 @@ Of the last messages in several partitions or topics it is the one that was publ
 moves to another partition when a topic gets more of them, and ledgers of different partitions tell
 nothing about time, as one may be open for days. Publish times are those of producers' clocks. Equal
 ones are decided by position, then topic, so that the result is the same each time. A tombstone, a
-message without a value, takes its key away; messages without a key are left out.
+message without a value, takes its key away; messages without a key are left out. A key of bytes and
+one of text are two, though a table may have the same bytes for both.
 
 A table is overwritten by one commit; of two compactions that overlap one fails. A topic gets the
 keys of one snapshot once under one name: when something was added to the source, or deleted, all
@@ -23,6 +24,7 @@ from pulsar_py.pipeline.lake import LakeSettings, LakeWriter
 from pulsar_py.pipeline.runner import run_job
 from pulsar_py.pipeline.settings import POSITION_COLUMNS, TopicRange, TopicTarget, quoted
 from pulsar_py.pipeline.topics import (
+    BINARY_KEY,
     COPIED,
     KEY,
     TOMBSTONE,
@@ -42,7 +44,7 @@ APPLICATION: Final = "compact"
 PUBLISH_TIME: Final = "__publishTime"
 TOPIC: Final = "__topic"
 """Of a partition: its own name."""
-DECIDING: Final = (PUBLISH_TIME, TOPIC, *POSITION_COLUMNS, TOMBSTONE)
+DECIDING: Final = (PUBLISH_TIME, TOPIC, *POSITION_COLUMNS, TOMBSTONE, BINARY_KEY)
 """The columns that tell which message is kept."""
 
 
@@ -68,8 +70,10 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
     writer = None if settings.lake is None else LakeWriter(settings.lake, watch)
     # Before anything is read: who reads later has all that this one has.
     transaction = None if writer is None else writer.next_transaction(APPLICATION)
-    source = with_columns(settings.source, *DECIDING, *(COPIED if writer is None else ()))
-    rows = newest_of_each_key(read_batch(session, source), _not_asked_for(settings.source))
+    sent = COPIED if writer is None else ()
+    source = with_columns(settings.source, *DECIDING, *sent)
+    dropped = set(_not_asked_for(settings.source)).difference(sent)
+    rows = newest_of_each_key(read_batch(session, source), dropped)
     if writer is not None and transaction is not None:
         run_job(session, lambda: writer.replace(rows, transaction), watch)
         return
@@ -103,15 +107,18 @@ def newest_of_each_key(rows: DataFrame, dropped: Collection[str] = DECIDING) -> 
         rows.where(f"{quoted(KEY)} is not null")
         .selectExpr(
             quoted(KEY),
+            quoted(BINARY_KEY),
             quoted(TOPIC),
             f"{_struct(*POSITION_COLUMNS)} as position",
             f"struct({_struct(PUBLISH_TIME, *POSITION_COLUMNS, TOPIC)} as age, {columns} as row)"
             " as message",
         )
-        .groupBy(KEY, TOPIC)
+        .groupBy(KEY, BINARY_KEY, TOPIC)
         .agg(functions.max_by("message", "position").alias("last"))
     )
-    newest = of_partitions.groupBy(KEY).agg(functions.max_by("last.row", "last.age").alias("row"))
+    newest = of_partitions.groupBy(KEY, BINARY_KEY).agg(
+        functions.max_by("last.row", "last.age").alias("row")
+    )
     return newest.where(f"not row.{quoted(TOMBSTONE)}").selectExpr(
         *(f"row.{quoted(each)} as {quoted(each)}" for each in kept)
     )

@@ -129,7 +129,7 @@ def test_a_copy_whose_keys_all_become_bytes(
 def test_a_compaction_into_a_topic_has_it_too(
     spark: SparkSession, cluster: Cluster, topic: str
 ) -> None:
-    publish(cluster, topic, *MESSAGES[:4])
+    publish(cluster, topic, *MESSAGES[:5])
     source = TopicRange(cluster=cluster, topic=topic)
     target = TopicTarget(cluster=cluster, topic=f"{topic}-to", idempotency_key="all")
     compact(spark, CompactSettings(source=source, topic=target))
@@ -200,6 +200,7 @@ def test_position_decides_in_a_partition_and_time_between_them(spark: SparkSessi
             "entry as __entryId",
             "batch as __batchIndex",
             "gone as __isTombstone",
+            "false as __hasBinaryKey",
             "value",
         )
     )
