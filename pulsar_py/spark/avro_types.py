@@ -162,7 +162,22 @@ def _latin1(value: Any) -> bytes:
     return data
 
 
-_TAKEN_AS_IT_IS: Final[Mapping[Convert, type]] = {whole_number: int, number_of: float}
+def _null_or_list(value: Any) -> Any:
+    """Arrow takes a text for a list of letters."""
+    return value if value is None else _checked(value, list)
+
+
+def _null_or_dict(value: Any) -> Any:
+    """Arrow takes an empty list for a record or map without entries."""
+    return value if value is None else _checked(value, dict)
+
+
+_TAKEN_AS_IT_IS: Final[Mapping[Convert, type]] = {
+    whole_number: int,
+    number_of: float,
+    _null_or_list: list,
+    _null_or_dict: dict,
+}
 """What these change nothing of, as they do of null."""
 _SIMPLE: Final[Mapping[str, Shape]] = {
     "null": Shape(arrow_type=pa.null(), is_nullable=True),
@@ -249,6 +264,13 @@ def _point(text: str) -> datetime:
     return value.astimezone(UTC)
 
 
+def _local_point(text: str) -> datetime:
+    value = datetime.fromisoformat(text)
+    if value.tzinfo is not None:
+        raise ValueError(f"{text!r:.100} has a time zone, and local times have none")
+    return value
+
+
 _MILLIS: Final = pa.timestamp("ms", "UTC")
 _MICROS: Final = pa.timestamp("us", "UTC")
 _LOCAL_MILLIS: Final = pa.timestamp("ms")
@@ -261,13 +283,13 @@ _LOGICAL: Final[Mapping[str, tuple[pa.DataType, pa.DataType, pa.DataType, Conver
         pa.int64(),
         _LOCAL_MICROS,
         _LOCAL_MILLIS,
-        _of_text(datetime.fromisoformat),
+        _of_text(_local_point),
     ),
     "local-timestamp-micros": (
         pa.int64(),
         _LOCAL_MICROS,
         _LOCAL_MICROS,
-        _of_text(datetime.fromisoformat),
+        _of_text(_local_point),
     ),
 }
 """Of which type, the column's type, what plain numbers are taken as, and what reads JSON."""
@@ -281,9 +303,9 @@ def _or_none(convert: Convert | None) -> Convert | None:
 
 
 def _array(items: Shape) -> Shape:
-    def each(convert: Convert | None) -> Convert | None:
+    def each(convert: Convert | None) -> Convert:
         if convert is None:
-            return None
+            return _null_or_list
         if convert is whole_number:
             return lambda values: whole_numbers(_checked(values, list))
         return lambda values: [convert(value) for value in _checked(values, list)]
@@ -298,9 +320,9 @@ def _array(items: Shape) -> Shape:
 
 
 def _map(values: Shape) -> Shape:
-    def each(convert: Convert | None) -> Convert | None:
+    def each(convert: Convert | None) -> Convert:
         if convert is None:
-            return None
+            return _null_or_dict
         return lambda pairs: {key: convert(item) for key, item in _checked(pairs, dict).items()}
 
     return Shape(
@@ -361,7 +383,7 @@ def _record_of_json(
     types: Sequence[tuple[str, Shape]],
     defaults: Mapping[str, Any],
     bad_defaults: Mapping[str, str],
-) -> Convert | None:
+) -> Convert:
     """Fields are converted in place: the dicts were just read, and nobody else has them."""
     # Almost all numbers are of the type of their fields already, and need no call.
     converts = [
@@ -390,7 +412,7 @@ def _record_of_json(
                 raise ValueError(f"{name}: {why}")
         return record
 
-    return of_json if converts or fills or bad_defaults else None
+    return of_json if converts or fills or bad_defaults else _null_or_dict
 
 
 def _record_of_default(

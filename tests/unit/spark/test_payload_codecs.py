@@ -313,6 +313,11 @@ def test_numbers_of_json_are_the_best_their_type_has(kind: Any, text: str, expec
         (["int", "string"], "1.5", "^f: 1.5 is of no branch"),
         ("double", "true", "^f: True is no number"),
         ({"type": "int", "logicalType": "date"}, "true", "^f: True is neither a number"),
+        (
+            {"type": "long", "logicalType": "local-timestamp-millis"},
+            '"2024-01-01T00:00+02:00"',
+            "^f: .* has a time zone",
+        ),
     ],
 )
 def test_numbers_of_json_lose_nothing_but_digits(kind: Any, text: str, message: str) -> None:
@@ -341,6 +346,41 @@ def test_other_fields_beside_decimals_in_json_are_what_they_are() -> None:
         "f3": {"member0": None, "member1": 1.5},
         "d": Decimal("0.10"),
     }
+
+
+TEXTS = {"type": "array", "items": "string"}
+RECORD_OF_TEXT = {"type": "record", "name": "I", "fields": [{"name": "x", "type": ["null", "string"]}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_nullable", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "text", "told"),
+    [
+        (TEXTS, '"ab"', "'ab' is no list"),
+        ({"type": "map", "values": "string"}, "[]", r"\[\] is no dict"),
+        ({"type": "map", "values": "string"}, '""', "'' is no dict"),
+        (RECORD_OF_TEXT, "[]", r"\[\] is no dict"),
+        ({"type": "array", "items": RECORD_OF_TEXT}, '[{"x":"a"},""]', "'' is no dict"),
+        ({"type": "map", "values": TEXTS}, '{"k":"ab"}', "'ab' is no list"),
+    ],
+)
+def test_what_is_nested_in_json_is_of_its_kind(
+    kind: Any, text: str, told: str, *, is_nullable: bool
+) -> None:
+    with pytest.raises(SchemaSerializationError, match=f"^f: {told}"):
+        read_json(["null", kind] if is_nullable else kind, text)
+
+
+def test_a_text_in_json_is_of_a_branch_of_texts() -> None:
+    assert read_json([TEXTS, "string"], '"ab"') == {"member0": None, "member1": "ab"}
+    assert read_json([TEXTS, "string"], '["a","b"]') == {"member0": ["a", "b"], "member1": None}
+
+
+@pytest.mark.parametrize("payload", [b"[]", b'""'])
+def test_json_that_is_no_record_is_an_error(payload: bytes) -> None:
+    codec = codec_of(schemas.JsonSchema(schema_definition=RECORD_OF_TEXT).schema_info())
+    with pytest.raises(SchemaSerializationError, match="is no dict"):
+        codec.decode([b"{}", payload], None)
 
 
 @pytest.mark.parametrize("fields_count", [1, 2])
