@@ -184,11 +184,16 @@ class RecordType(NamedType):
         return plain
 
     def from_avro(self, plain: Any) -> Any:
-        """See `ValueType`."""
+        """See `ValueType`; also a default, which may leave out fields that have one."""
+        if not isinstance(plain, dict):
+            raise takes("objects", plain)
         values = {}
         for field in self.fields:
             try:
-                values[field.name] = field.type.from_avro(plain[field.name])
+                if field.name in plain:
+                    values[field.name] = field.type.from_avro(plain[field.name])
+                else:
+                    values[field.name] = _absent(field)
             except MisfitError as error:
                 raise error.inside(field.name) from None
         return self.put_together(values)

@@ -159,3 +159,22 @@ def test_bytes_that_do_not_fit_are_refused(data: bytes) -> None:
 def test_text_without_bytes_in_utf_8_is_refused() -> None:
     with pytest.raises(SchemaSerializationError):
         JsonSchema(Inner).encode(Inner("\ud800"))
+
+
+def within_a_record(default: Any) -> JsonSchema[Any]:
+    number = {"name": "x", "type": "long", "default": 3}
+    inner = {"type": "record", "name": "I", "fields": [number]}
+    field = {"name": "inner", "type": inner, "default": default}
+    return JsonSchema(schema_definition={"type": "record", "name": "R", "fields": [field]})
+
+
+def test_the_default_of_a_record_may_leave_out_what_has_one() -> None:
+    schema = within_a_record({})
+    assert schema.decode(b"{}") == {"inner": {"x": 3}}
+    assert schema.encode({}) == b'{"inner":{"x":3}}'
+
+
+@pytest.mark.parametrize("default", [5, []])
+def test_the_default_of_a_record_that_is_none_is_told(default: Any) -> None:
+    with pytest.raises(SchemaSerializationError, match="inner: takes objects"):
+        within_a_record(default).decode(b"{}")
