@@ -6,6 +6,8 @@ fastavro is imported when the first codec is made. Payloads may come from anybod
   definitions that have one are not read.
 - A record that contains itself may be as deep as the payload has bytes. The compiled reader would
   end the process there; such records are read by fastavro's reader in Python, which raises.
+- A decimal may have a megabyte of digits, which take minutes, and more of them than its definition
+  says, which fastavro rounds away. Decimals are read here, under a logical type of our own.
 
 Names of the two outermost records may differ, as Java's Avro has it: what they are called there
 depends on packages.
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
@@ -26,9 +29,12 @@ from pulsar_py.schema.avro_definition import (
     parse_definition,
     types_of,
 )
+from pulsar_py.schema.logical_types import decimal_of
 from pulsar_py.schema.value_types import AvroJson
 
 __all__ = ["AvroReader", "AvroWriter", "reader_of"]
+
+_DECIMAL: Final = "pulsar-py-decimal"
 
 # What fastavro raises where values or bytes don't fit, beside errors of its own that are these.
 _ERRORS: Final = (
@@ -77,16 +83,19 @@ class AvroReader:
         Raises:
             InvalidConfigurationError: A definition can't be used.
         """
-        from fastavro.read import SchemaResolutionError  # noqa: PLC0415 - as above
+        from fastavro.read import LOGICAL_READERS, SchemaResolutionError  # noqa: PLC0415 - as above
 
+        LOGICAL_READERS[f"bytes-{_DECIMAL}"] = _read_decimal
         types = types_of(writer)
         if has_uncountable_arrays(types):
             raise InvalidConfigurationError(
                 "an array of values that take no bytes: a payload could claim any count of them"
             )
         self._name = types.branch
-        self._writer = _compiled(writer)
-        self._reader = None if reader is None else _compiled(_with_alias(reader, writer))
+        self._writer = _compiled(_with_own_decimals(writer))
+        if reader is not None:
+            reader = _compiled(_with_own_decimals(_with_alias(reader, writer)))
+        self._reader = reader
         self._errors = (*_ERRORS, SchemaResolutionError)
         self._read = _reading(may_be_deep=is_recursive(types))
 
@@ -137,6 +146,32 @@ def _supported(definition: AvroJson) -> AvroJson:
         for key, value in definition.items()
         if not (is_fixed and key == "logicalType")
     }
+
+
+def _with_own_decimals(definition: AvroJson) -> AvroJson:
+    """With our logical type for decimals; those that are none are left to fastavro to refuse."""
+    if isinstance(definition, list):
+        return [_with_own_decimals(each) for each in definition]
+    if not isinstance(definition, Mapping):
+        return definition
+    changed = {
+        key: value if key == "default" else _with_own_decimals(value)
+        for key, value in definition.items()
+    }
+    if definition.get("type") != "bytes" or definition.get("logicalType") != "decimal":
+        return changed
+    precision, scale = definition.get("precision"), definition.get("scale", 0)
+    is_sound = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision
+    return changed | {"logicalType": _DECIMAL} if is_sound and precision else changed
+
+
+def _read_decimal(
+    data: bytes, writer: Mapping[str, Any] | None = None, reader: AvroJson = None
+) -> Decimal:
+    """A logical reader of fastavro's, which hands over both definitions."""
+    del reader
+    assert writer is not None, "fastavro's readers have one"
+    return decimal_of(data, writer.get("scale", 0))
 
 
 def _with_alias(reader: AvroJson, writer: AvroJson) -> AvroJson:

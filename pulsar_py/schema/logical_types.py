@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final
 from uuid import UUID
 
@@ -35,7 +35,7 @@ from pulsar_py.schema.value_types import (
     takes,
 )
 
-__all__ = ["DecimalType", "LogicalType", "UuidType", "logical_type"]
+__all__ = ["DecimalType", "LogicalType", "UuidType", "decimal_of", "logical_type"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - without a time zone on purpose
@@ -236,6 +236,22 @@ _KINDS: Final[Mapping[str, _Kind]] = {
 }
 
 
+_MAX_DECIMAL_BYTES: Final = 4096
+_DECIMALS: Final = Context(prec=10_000)
+"""More digits than that many bytes have."""
+
+
+def decimal_of(data: bytes, scale: int) -> Decimal:
+    """The decimal that these bytes are, exactly.
+
+    Raises:
+        ValueError: They are too many.
+    """
+    if len(data) > _MAX_DECIMAL_BYTES:
+        raise ValueError(f"a decimal of {len(data)} bytes, more than {_MAX_DECIMAL_BYTES}")
+    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _DECIMALS)
+
+
 class DecimalType(ValueType):
     """Decimals of `scale` digits after the point, and `precision` digits in all."""
 
@@ -279,10 +295,12 @@ class DecimalType(ValueType):
 
     def from_avro(self, plain: Any) -> Any:
         """See `ValueType`; text is a default."""
-        if isinstance(plain, str):
-            unscaled = int.from_bytes(plain.encode("latin-1"), "big", signed=True)
-            return Decimal(unscaled).scaleb(-self._scale)
-        return plain
+        if not isinstance(plain, str):
+            return plain
+        try:
+            return decimal_of(plain.encode("latin-1"), self._scale)
+        except ValueError as error:
+            raise MisfitError(f"{plain!r:.100} is no default of a decimal: {error}") from None
 
     def to_json(self, value: Any) -> Any:
         """See `ValueType`."""

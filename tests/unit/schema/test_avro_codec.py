@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -126,3 +127,30 @@ def test_a_writer_s_definition_that_makes_no_sense_is_a_matter_of_its_messages(
 ) -> None:
     with pytest.raises(SchemaSerializationError, match="writer's schema"):
         reader_of(data, "int")
+
+
+PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}
+
+
+def test_decimals_have_all_digits_that_were_written() -> None:
+    payload = AvroWriter(record("R", {"name": "f", "type": "bytes"})).write(
+        {"f": (12345678901).to_bytes(5, "big")}
+    )
+    reader = AvroReader(record("R", {"name": "f", "type": PRICE}))
+    assert reader.read(payload) == {"f": Decimal("123456789.01")}
+    wider = record("R", {"name": "f", "type": {**PRICE, "scale": 4}})
+    both = AvroReader(record("R", {"name": "f", "type": PRICE}), wider)
+    assert both.read(payload) == {"f": Decimal("123456789.01")}
+
+
+def test_a_decimal_of_a_megabyte_is_refused_at_once() -> None:
+    definition = record("R", {"name": "f", "type": "bytes"})
+    payload = AvroWriter(definition).write({"f": b"\1" * (1 << 20)})
+    with pytest.raises(SchemaSerializationError, match="a decimal of 1048576 bytes"):
+        AvroReader(record("R", {"name": "f", "type": PRICE})).read(payload)
+
+
+@pytest.mark.parametrize("more", [{"precision": 0}, {"precision": "6"}, {"scale": 7}])
+def test_decimals_that_are_none_are_refused(more: dict[str, Any]) -> None:
+    with pytest.raises(InvalidConfigurationError):
+        AvroReader(record("R", {"name": "f", "type": {**PRICE, **more}}))
