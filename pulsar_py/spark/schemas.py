@@ -2,7 +2,8 @@
 
 All topics of a read have one schema, which is that of the newest version when the query is planned;
 messages of other versions are read as that one. Definitions of versions are asked for when the
-first message that names one comes, by the task that has it, and each once a task.
+first message that names one comes, by the task that has it, and each once a task. What was written
+with a version that is gone is read as if it were the newest, with a warning.
 
 Source: spec sections 1.2 and 8.2.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import pyarrow as pa
@@ -27,6 +29,8 @@ from pulsar_py.spark.runtime import runtime
 from pulsar_py.spark.value_columns import RawValues, columns_of_schema
 
 __all__ = ["RawValues", "TopicVersions", "check_projection", "newest_schema", "value_columns"]
+
+logger = logging.getLogger(__name__)
 
 MAX_VERSIONS = 1000
 """Definitions kept by one task; the oldest goes first."""
@@ -65,7 +69,12 @@ class TopicVersions:
     async def _ask(self, topic: str, version: bytes) -> SchemaInfo | None:
         async with runtime().clients.client(self._options) as client:
             found = await _schema(client, topic, version)
-            return None if found is None else found[0]
+        if found is not None:
+            return found[0]
+        # It was deleted; Java reads such values by the newest one, too.
+        detail = f"{topic}: version {version.hex()} is read as the newest, which it may not be"
+        logger.warning("a version of a schema is gone", extra={"detail": detail})
+        return None
 
 
 def base_of(topic: str) -> str:

@@ -118,7 +118,9 @@ def test_a_field_that_is_called_as_a_metadata_column_is_refused(broker: BrokerTh
         columns_of(broker, topic)
 
 
-def test_versions_are_asked_for_once(broker: BrokerThread) -> None:
+def test_versions_are_asked_for_once(
+    broker: BrokerThread, caplog: pytest.LogCaptureFixture
+) -> None:
     topic = made(broker, "asked", (avro(INT), {"a": 1}), (avro(INT, TEXT), {"a": 1, "b": "x"}))
     name = f"persistent://public/default/{topic}-partition-3"
     versions = pickle.loads(
@@ -128,7 +130,11 @@ def test_versions_are_asked_for_once(broker: BrokerThread) -> None:
     assert first is not None
     assert first.data == avro(INT).schema_info().data
     assert versions.writer(name, bytes(8)) is first
-    assert versions.writer(name, bytes(7) + b"\x09") is None
+    assert not caplog.records
+    for _ in range(2):
+        assert versions.writer(name, bytes(7) + b"\x09") is None
+    (record,) = caplog.records
+    assert f"{topic}: version 0000000000000009 is read as" in record.detail  # type: ignore[attr-defined]
 
 
 async def test_the_newest_schema_of_a_topic_that_is_not_there(broker: BrokerThread) -> None:
