@@ -316,10 +316,16 @@ class AvroPayloads(_Defined):
         self._node = avro_node(self._definition)
         # Reads what this very definition wrote, where it is that simple.
         self._flat = flat_decoder(without_logical_types(self._definition))
-        # By the writer's definition.
-        self._reader = lru_cache(maxsize=100)(self._make_reader)
+        # By the writer's definition; a text says why there is none.
+        self._known = lru_cache(maxsize=100)(self._reader_or_why)
 
-    def _make_reader(self, data: bytes) -> ResolvedReader:
+    def _reader(self, data: bytes) -> ResolvedReader:
+        found = self._known(data)
+        if isinstance(found, str):
+            raise SchemaSerializationError(found)
+        return found
+
+    def _reader_or_why(self, data: bytes) -> ResolvedReader | str:
         try:
             if data == self._data:
                 return ResolvedReader(self._node, self._node, self._shape)
@@ -327,7 +333,9 @@ class AvroPayloads(_Defined):
             types_of(definition)
             return ResolvedReader(avro_node(definition), self._node, self._shape)
         except InvalidConfigurationError as error:
-            raise SchemaSerializationError(f"the writer's schema: {error}") from error
+            return f"the writer's schema: {error}"
+        except SchemaSerializationError as error:
+            return str(error)
 
     def decode(self, payloads: Payloads, writer: SchemaInfo | None) -> Array:
         """See `PayloadCodec`."""

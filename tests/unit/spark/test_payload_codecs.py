@@ -16,6 +16,8 @@ from pulsar_py import schema as schemas
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.schema.avro_codec import AvroWriter
+from pulsar_py.schema.avro_definition import parse_definition
+from pulsar_py.spark import payload_codecs
 from pulsar_py.spark.payload_codecs import codec_of, decode_around
 
 AT = datetime(1969, 12, 31, 23, 59, 58, 999000, tzinfo=UTC)
@@ -207,6 +209,23 @@ def test_avro_of_a_writer_that_does_not_go_together() -> None:
         codec.decode([b""], SchemaInfo(SchemaType.STRING))
     with pytest.raises(SchemaSerializationError, match="the writer's schema"):
         codec.decode([b""], SchemaInfo(SchemaType.AVRO, data=b"{"))
+
+
+@pytest.mark.parametrize(
+    "writer", [b'{"type":"record","name":"R","fields":[{"name":"f","type":"string"}]}', b"{"]
+)
+def test_why_a_writer_is_not_read_is_found_out_once(
+    writer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codec = codec_of(SchemaInfo(SchemaType.AVRO, "", json.dumps(one_field("int")).encode()))
+    made = []
+    monkeypatch.setattr(
+        payload_codecs, "parse_definition", lambda data: made.append(data) or parse_definition(data)
+    )
+    array, errors = decode_around(codec, [b"\x00"] * 8, SchemaInfo(SchemaType.AVRO, "", writer))
+    assert array.null_count == 8
+    assert len({str(each) for each in errors.values()}) == 1
+    assert made == [writer]
 
 
 def test_avro_that_is_cut_is_an_error_of_its_row() -> None:
