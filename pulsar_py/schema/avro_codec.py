@@ -70,7 +70,8 @@ class AvroWriter:
         try:
             self._write(buffer, self._schema, plain)
         except _ERRORS as error:
-            raise SchemaSerializationError(f"value does not fit its schema: {error}") from error
+            text = f"value does not fit its schema: {error!s:.300}"
+            raise SchemaSerializationError(text) from error
         return buffer.getvalue()
 
 

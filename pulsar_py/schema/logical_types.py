@@ -286,10 +286,11 @@ class DecimalType(ValueType):
         _sign, digits, exponent = value.as_tuple()
         assert isinstance(exponent, int)  # it is finite
         if -exponent > self._scale:
-            raise MisfitError(f"{value} has more than {self._scale} digits after the point")
+            raise MisfitError(f"{value!s:.100} has more than {self._scale} digits after the point")
         if len(digits) + exponent > self._precision - self._scale and value:
             raise MisfitError(
-                f"{value} has more than {self._precision - self._scale} digits before the point"
+                f"{value!s:.100} has more than {self._precision - self._scale} digits before the"
+                " point"
             )
         return value
 

@@ -300,7 +300,7 @@ def _textual(key: str | bytes) -> str:
         return key.decode()
     except UnicodeDecodeError:
         raise SchemaSerializationError(
-            f"key {key!r} is no UTF-8, and {BINARY_KEY_COLUMN} says that it is a text"
+            f"key {key[:100]!r} is no UTF-8, and {BINARY_KEY_COLUMN} says that it is a text"
         ) from None
 
 

@@ -154,3 +154,10 @@ def test_a_decimal_of_a_megabyte_is_refused_at_once() -> None:
 def test_decimals_that_are_none_are_refused(more: dict[str, Any]) -> None:
     with pytest.raises(InvalidConfigurationError):
         AvroReader(record("R", {"name": "f", "type": {**PRICE, **more}}))
+
+
+def test_errors_do_not_repeat_all_of_a_value() -> None:
+    kind = {"type": "enum", "name": "E", "symbols": ["A"]}
+    with pytest.raises(SchemaSerializationError) as caught:
+        AvroWriter(["null", kind]).write("B" * 10_000)
+    assert len(str(caught.value)) < 400

@@ -155,3 +155,10 @@ def test_definitions_name_the_logical_type() -> None:
 )
 def test_a_logical_type_that_means_nothing_is_left_out(text: Any, underlying: ValueType) -> None:
     assert logical_type(text, underlying) is None
+
+
+@pytest.mark.parametrize("value", [Decimal("1" * 10_000), Decimal("0." + "1" * 10_000)])
+def test_errors_do_not_repeat_all_of_a_decimal(value: Decimal) -> None:
+    with pytest.raises(MisfitError) as caught:
+        DecimalType(6, 2).to_avro(value)
+    assert len(str(caught.value)) < 200

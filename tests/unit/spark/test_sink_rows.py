@@ -138,12 +138,13 @@ def test_a_text_key_that_is_none() -> None:
     batch = pa.record_batch(
         {
             "value": pa.array(["a"]),
-            "__key": pa.array([b"\xff"]),
+            "__key": pa.array([b"\xff" * 10_000]),
             "__hasBinaryKey": pa.array([False]),
         }
     )
-    with pytest.raises(SchemaSerializationError, match=r"key b'\\xff' is no UTF-8"):
+    with pytest.raises(SchemaSerializationError, match=r"key b'\\xff.* is no UTF-8") as caught:
         encoder(batch.schema).encode(batch)
+    assert len(str(caught.value)) < 600
 
 
 def test_times_before_1970_are_floored_to_milliseconds() -> None:
