@@ -1,5 +1,6 @@
 """Parquet tables with a log of our own: which files count, and which batches they hold (edge).
 
+    table/_manifest/00000007-<chance>.tmp     while it is written
     table/_manifest/00000007.json
     {"version": 1, "commit": 7, "transaction": ["<application>", 12], "added": [[path, bytes,
      rows], ...], "removed": [path, ...], "schema": {...}, "partitionBy": [...]}
@@ -218,14 +219,16 @@ class ManifestTable:
         """
         number = record["commit"]
         self._log.mkdir(parents=True, exist_ok=True)
-        temporary = self._log / f"{uuid.uuid4().hex}.tmp"
+        temporary = self._log / f"{number:08}-{uuid.uuid4().hex}.tmp"
         temporary.write_text(json.dumps(record))
         try:
             self._path_of(number).hardlink_to(temporary)
         except FileExistsError:
             return False
+        except FileNotFoundError:
+            return False  # forgotten, as commits of that age are
         finally:
-            temporary.unlink()
+            temporary.unlink(missing_ok=True)
         newest = self._numbers()[-1]
         if newest - number > WHOLE_EVERY:
             # A process that stood still may have written a number that was there, and is gone.
@@ -238,7 +241,13 @@ class ManifestTable:
         return True
 
     def _forget(self, old: range) -> None:
-        """Delete old commits, and what they have removed, should it still be there."""
+        """Delete old commits, and what they have removed, should it still be there.
+
+        So go those that a crash left before they were linked.
+        """
+        for each in self._log.glob("*-*.tmp"):
+            if int(each.stem.partition("-")[0]) in old:
+                each.unlink(missing_ok=True)
         numbers = [each for each in self._numbers() if each in old]
         self._delete_removed(numbers)
         for each in numbers:

@@ -171,6 +171,34 @@ def test_a_batch_is_committed_once(table: ManifestTable) -> None:
     assert table.files() == [TableFile("a.parquet", 1, 2)]
 
 
+def test_what_a_crash_left_of_a_commit_goes_with_old_commits(table: ManifestTable) -> None:
+    commit(table, batch=0)
+    left = [table.path / "_manifest" / f"{number:08}-0a.tmp" for number in (1, 2 * WHOLE_EVERY)]
+    for each in left:
+        each.touch()
+    for batch in range(1, 2 * WHOLE_EVERY + 1):
+        commit(table, batch=batch)
+    assert [each.exists() for each in left] == [False, True]
+
+
+def test_a_commit_that_was_forgotten_is_made_anew(
+    table: ManifestTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = Path.hardlink_to
+    missing: list[Path] = []
+
+    def forgotten_once(self: Path, target: Path) -> None:
+        if not missing:
+            missing.append(target)
+            target.unlink()
+        link(self, target)
+
+    monkeypatch.setattr(Path, "hardlink_to", forgotten_once)
+    commit(table, TableFile("a.parquet", 1, 2), batch=0)
+    assert missing
+    assert table.files() == [TableFile("a.parquet", 1, 2)]
+
+
 def test_a_writer_that_stood_still_does_not_write_into_the_past(table: ManifestTable) -> None:
     commit(table, batch=0)
     record = table.state().next_record(
