@@ -108,7 +108,7 @@ class LocalDisk(Disk):
 
     async def sync_directory(self, path: str) -> None:
         """Make creations and removals in a directory durable."""
-        await self.run(_sync_directory, self.full_path(path))
+        await self.run(sync_directory, self.full_path(path))
 
     async def free_bytes(self) -> int:
         """Bytes that can still be written."""
@@ -337,7 +337,7 @@ def _replace(path: str, data: Buffer) -> None:
     finally:
         os.close(descriptor)
     Path(temporary).replace(path)
-    _sync_directory(str(Path(path).parent))
+    sync_directory(Path(path).parent)
 
 
 def _truncate(path: str, length: int) -> None:
@@ -349,7 +349,25 @@ def _truncate(path: str, length: int) -> None:
         os.close(descriptor)
 
 
-def _sync_directory(path: str) -> None:
+def sync_file(path: Path | str) -> None:
+    """Make what a file has durable, whoever has written it; blocks.
+
+    Raises:
+        OSError: It is not there, or can't be stored.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_directory(path: Path | str) -> None:
+    """Make creations and removals in a directory durable; blocks.
+
+    Raises:
+        OSError: It is not there, or can't be stored.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -370,7 +388,7 @@ def _lock(root: str) -> int:
     missing = [parent for parent in (path, *path.parents) if not parent.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for directory in missing:
-        _sync_directory(str(directory.parent))
+        sync_directory(directory.parent)
     descriptor = os.open(f"{root}/{LOCK_NAME}", os.O_RDWR | os.O_CREAT, 0o644)
     _flock(descriptor, fcntl.LOCK_EX, root)
     os.ftruncate(descriptor, 0)

@@ -23,6 +23,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.local_disk import sync_directory, sync_file
 from pulsar_py.pipeline.attempts import exclusively
 from pulsar_py.pipeline.tables import (
     Commit,
@@ -121,6 +122,7 @@ class DeltaLakeTable:
 
     def _commit(self, commit: Commit) -> bool:
         table = self._table()
+        before = -1 if table is None else table.version()
         if table is None:
             columns = _delta_schema(merged_schema(None, commit.schema))
             deltalake.DeltaTable.create(
@@ -149,7 +151,16 @@ class DeltaLakeTable:
             list(commit.partition_by) or None,
             commit_properties=properties,
         )
+        self._sync_log(since=before)
         return True
+
+    def _sync_log(self, since: int) -> None:
+        """Make what was committed after a version durable, by whomever: the package does not."""
+        log = self.path / "_delta_log"
+        for version in range(since + 1, deltalake.DeltaTable(self.path).version() + 1):
+            sync_file(log / f"{version:020}.json")
+        for directory in (log, self.path):
+            sync_directory(directory)
 
     def compact(self, target_bytes: int) -> CompactionResult:
         """Make small files into few of about that size; `vacuum` deletes the small ones later.

@@ -33,6 +33,7 @@ from typing import Any, Final
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.local_disk import sync_directory, sync_file
 from pulsar_py.pipeline.settings import job_key
 from pulsar_py.pipeline.tables import TableFile
 
@@ -204,12 +205,14 @@ def _write(path: Path, now: Run) -> None:
     path.parent.mkdir(exist_ok=True)
     temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
     temporary.write_text(json.dumps({"version": VERSION, **asdict(now)}))
+    sync_file(temporary)
     try:
         path.hardlink_to(temporary)  # whole, or not at all
     except FileExistsError:
         pass  # another was faster, and is the first
     finally:
         temporary.unlink()
+    sync_directory(path.parent)
 
 
 def _read(path: Path) -> Run:

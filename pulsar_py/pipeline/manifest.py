@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.local_disk import sync_directory, sync_file
 from pulsar_py.pipeline.attempts import Attempt, attempt
 from pulsar_py.pipeline.staging import put_in_place
 from pulsar_py.pipeline.tables import (
@@ -222,6 +223,7 @@ class ManifestTable:
         temporary = self._log / f"{number:08}-{uuid.uuid4().hex}.tmp"
         temporary.write_text(json.dumps(record))
         try:
+            sync_file(temporary)
             self._path_of(number).hardlink_to(temporary)
         except FileExistsError:
             return False
@@ -229,6 +231,8 @@ class ManifestTable:
             return False  # forgotten, as commits of that age are
         finally:
             temporary.unlink(missing_ok=True)
+        for each in (self._log, self.path):
+            sync_directory(each)
         newest = self._numbers()[-1]
         if newest - number > WHOLE_EVERY:
             # A process that stood still may have written a number that was there, and is gone.
@@ -245,9 +249,9 @@ class ManifestTable:
 
         So go those that a crash left before they were linked.
         """
-        for each in self._log.glob("*-*.tmp"):
-            if int(each.stem.partition("-")[0]) in old:
-                each.unlink(missing_ok=True)
+        for left in self._log.glob("*-*.tmp"):
+            if int(left.stem.partition("-")[0]) in old:
+                left.unlink(missing_ok=True)
         numbers = [each for each in self._numbers() if each in old]
         self._delete_removed(numbers)
         for each in numbers:

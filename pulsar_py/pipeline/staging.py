@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.local_disk import sync_directory, sync_file
 from pulsar_py.pipeline.attempts import Attempt
 from pulsar_py.pipeline.settings import PartitionColumn, quoted
 from pulsar_py.pipeline.tables import NULL_PARTITION, SUFFIX, TableFile
@@ -94,8 +95,13 @@ def write_files(
 
 
 def put_in_place(own: Attempt) -> list[TableFile]:
-    """Move an attempt's files, `part-*`, from where they were written to where they are read."""
+    """Move an attempt's files, `part-*`, from where they were written to where they are read.
+
+    They are durable then: a log must not know of files that a loss of power takes away, the less as
+    those that were merged into them are deleted.
+    """
     placed = []
+    directories = {own.table}
     for number, source in enumerate(sorted(own.staging.rglob(f"part-*{SUFFIX}"))):
         rows_count = pq.read_metadata(source).num_rows
         if not rows_count:
@@ -105,5 +111,10 @@ def put_in_place(own: Attempt) -> list[TableFile]:
         directory.mkdir(parents=True, exist_ok=True)
         size = source.stat().st_size
         source.rename(target)
-        placed.append(TableFile(target.relative_to(own.table).as_posix(), size, rows_count))
+        sync_file(target)
+        path = target.relative_to(own.table)
+        directories.update(own.table / each for each in path.parents)
+        placed.append(TableFile(path.as_posix(), size, rows_count))
+    for directory in directories if placed else ():
+        sync_directory(directory)
     return placed
