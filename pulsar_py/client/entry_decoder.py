@@ -65,6 +65,9 @@ _MIN_MESSAGE_BYTES: Final = 6
 """A message of a batch has at least its size, and the size of its payload."""
 _MAX_COMPACTED_BATCH: Final = 1_000_000
 """Messages that a batch may have had before it was compacted; a set is made of them."""
+MAX_INFLATED_BYTES: Final = 1 << 30
+"""What an entry may claim to inflate to. `maxMessageSize` bounds what a broker stores, which is
+compressed: a producer's text of ten times as much is sound."""
 _START_SIZE: Final = CHECKSUM_AND_SIZE.size
 _unpack_start = CHECKSUM_AND_SIZE.unpack_from
 _WRONG: Final = ChecksumStatus.WRONG

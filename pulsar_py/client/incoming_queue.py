@@ -26,6 +26,7 @@ from pulsar_py.client.ack_grouping import AcknowledgmentsTracker
 from pulsar_py.client.chunk_assembly import Chunk, ChunkAssembly, ChunkOutcome
 from pulsar_py.client.chunk_expiry import ChunkExpiry
 from pulsar_py.client.entry_decoder import (
+    MAX_INFLATED_BYTES,
     NOT_BATCHED,
     ParsedEntry,
     Problem,
@@ -136,8 +137,6 @@ class IncomingQueue:
         self.is_preparing = False
         # Where the consumer begins; None: with whatever comes.
         self.start: StartPosition | None = None
-        # What an entry may inflate to.
-        self.max_message_bytes = 5 * 1024 * 1024
         # Messages that were made, and their bytes (in batches with their metadata); statistics.
         self.decoded_count = 0
         self.decoded_bytes = 0
@@ -384,7 +383,7 @@ class IncomingQueue:
                 parsed,
                 parsed.payload_view if payload is None else payload,
                 self.topic,
-                None if chunk_ids else self.max_message_bytes,
+                None if chunk_ids else MAX_INFLATED_BYTES,
             )
             if isinstance(body, Problem):
                 self._report(parsed.key, body)

@@ -128,7 +128,6 @@ class Receiver:
     def connected(self, cnx: ClientCnx) -> None:
         """The broker knows the consumer, which has no permits there yet."""
         self._cnx = cnx
-        self.queue.max_message_bytes = cnx.max_message_size
         self._send_flow(self.permits.opened(len(self._wakeups)))
 
     def disconnected(self) -> None:

@@ -175,7 +175,7 @@ def test_what_is_damaged_is_reported_and_the_next_one_comes() -> None:
     damaged[-1] ^= 1
     queue.push(command((1, 0)), bytes(damaged))
     queue.push(command((1, 1)), batch([b"a"] * 5, num_messages_in_batch=9))
-    queue.push(command((1, 2)), single(b"x", compression=2, uncompressed_size=5_000_000_00))
+    queue.push(command((1, 2)), single(b"x", compression=2, uncompressed_size=2_000_000_000))
     queue.push(command((1, 3)), single(b"good"))
     assert drain(queue) == [b"good"]
     effects = queue.take_effects()
@@ -186,7 +186,13 @@ def test_what_is_damaged_is_reported_and_the_next_one_comes() -> None:
         ((1, 2), CommandAck.UncompressedSizeCorruption),
     ]
     assert effects.dropped_count == 3
-    assert "500000000 bytes uncompressed, the limit is 5242880" in effects.problems[2][1].text
+    assert "2000000000 bytes uncompressed, the limit is 1073741824" in effects.problems[2][1].text
+
+
+def test_a_message_may_inflate_to_more_than_brokers_store() -> None:
+    queue, text = make(), b"x" * (6 << 20)
+    queue.push(command((1, 0)), single(text, compression=2))
+    assert drain(queue) == [text]
 
 
 def test_chunks_make_one_message_and_give_their_permits_back() -> None:
