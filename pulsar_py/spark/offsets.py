@@ -166,27 +166,43 @@ class StreamOffset:
         return texts | {VERSION_KEY: VERSION}
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, str]) -> StreamOffset:
-        """Read what a checkpoint holds.
+    def from_json(cls, stored: object) -> StreamOffset:
+        """Read what a checkpoint holds, which may be that of another source.
 
         Raises:
             ConfigurationError: It was written by another version, or is no offset of ours.
         """
+        if not isinstance(stored, dict):
+            raise ConfigurationError(
+                f"checkpoint: {stored!r} is no offset of this source, expected a JSON object from"
+                " topics to positions"
+            )
         version = stored.get(VERSION_KEY)
         if version != VERSION:
             raise ConfigurationError(
                 f"checkpoint: offsets have version {version!r}, this pulsar_py reads {VERSION!r}"
             )
-        try:
-            return cls(
-                {
-                    topic: Position.parse(text)
-                    for topic, text in stored.items()
-                    if topic != VERSION_KEY
-                }
-            )
-        except ValueError as error:
-            raise ConfigurationError(f"checkpoint: {error}") from error
+        return cls(
+            {
+                topic: _stored_position(topic, text)
+                for topic, text in stored.items()
+                if topic != VERSION_KEY
+            }
+        )
 
     def __str__(self) -> str:
         return json.dumps(self.to_json())
+
+
+def _stored_position(topic: str, text: object) -> Position:
+    try:
+        position = Position.parse(str(text))
+    except ValueError as error:
+        raise _no_position(topic, text) from error
+    if not EARLIEST <= position <= LATEST or position.entry_id < EARLIEST.entry_id:
+        raise _no_position(topic, text)
+    return position
+
+
+def _no_position(topic: str, text: object) -> ConfigurationError:
+    return ConfigurationError(f"checkpoint: {topic}: {text!r} is no position, ledger:entry")
