@@ -125,6 +125,14 @@ class TopicLayout:
         is_next = position.entry_id == 0 and position.ledger_id in ids
         return position > self.end and not is_next
 
+    def ends_before(self, position: Position) -> bool:
+        """Whether an entry that was there, the one before `position`, is behind the topic's end.
+
+        That is another topic of this name, or one that lost its end. Of a ledger without entries
+        nobody can tell, nor of a topic without any.
+        """
+        return position.entry_id > 0 and self.end.entry_id > 0 and position > self.end
+
     def normalize(self, position: Position) -> Position:
         """Where reading goes on from `position`: an entry that exists, or the end.
 

@@ -257,10 +257,15 @@ async def _find_loss(
     return DataLoss(layout.topic, start, first)
 
 
-def _report(options: ReadOptions, text: str) -> None:
+def _report(options: ReadOptions, text: str, otherwise: str = "reads on without them") -> None:
     if options.fail_on_data_loss:
-        raise DataLossError(f"{text}; failOnDataLoss=false reads on without them")
+        raise DataLossError(f"{text}; failOnDataLoss=false {otherwise}")
     logger.warning("entries are gone", extra={"detail": text})
+
+
+def _begin(layout: TopicLayout, since: Position | None) -> Position:
+    """Where a stream goes on; the beginning of a topic that is new, or another one by now."""
+    return layout.start if since is None or layout.ends_before(since) else since
 
 
 class StreamPlanner:
@@ -313,12 +318,15 @@ class StreamPlanner:
     ) -> StreamOffset:
         """Where the next micro-batch ends; `start` itself if there is nothing new.
 
-        A topic that is gone is not part of it, which makes `plan` report it.
+        A topic that is gone is not part of it, and one that ends before its start has that end,
+        which makes `plan` report them.
         """
         layouts = await self._catalog.layouts(await self._catalog.found())
+        starts = {
+            topic: _begin(each, start.positions.get(topic)) for topic, each in layouts.items()
+        }
         if self._target is not None:
             layouts = {each: self._cut(layouts[each], self._target) for each in layouts}
-        starts = {topic: start.positions.get(topic, each.start) for topic, each in layouts.items()}
         ends = admit(layouts, starts, max_entries=max_entries, max_bytes=max_bytes)
         # A batch without entries must not move the offset: Spark would run it.
         for topic, layout in layouts.items():
@@ -353,7 +361,7 @@ class StreamPlanner:
                 continue
             if since is None:
                 await self._follow(topic, None)
-            begin = layout.start if since is None else since
+            begin = self._begin_of(layout, start, until)
             await report_loss(self._catalog, self._options, layout, begin, until)
             pieces = split_evenly(
                 layout,
@@ -363,6 +371,28 @@ class StreamPlanner:
             )
             planned += [PlannedPiece(piece) for piece in pieces]
         return planned
+
+    def _begin_of(self, layout: TopicLayout, start: StreamOffset, until: Position) -> Position:
+        """Where a micro-batch begins in a topic that may be shorter than it was.
+
+        If even the batch's end is gone, nothing of it is read: the next one begins anew. Spark asks
+        again for the start of a first batch that failed, which may lie behind its end by then.
+
+        Raises:
+            DataLossError: It is shorter, and that is an error.
+        """
+        since = start.positions.get(layout.topic)
+        begin = layout.start if since is None else since
+        has_lost_batch = layout.ends_before(until)
+        if not has_lost_batch and (begin <= until or start == self._initial):
+            return begin
+        _report(
+            self._options,
+            f"{layout.topic}: {max(begin, until)} was to be read next, and the topic ends at"
+            f" {layout.end}: it was made anew, or has lost its end",
+            "reads it from its beginning",
+        )
+        return until if has_lost_batch else layout.start
 
     async def _gone(self, start: StreamOffset, end: StreamOffset) -> list[str]:
         """Topics that a micro-batch starts with and does not end with.

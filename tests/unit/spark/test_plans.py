@@ -346,6 +346,44 @@ async def test_a_new_partition_is_read_from_its_beginning(broker: Broker, client
     await planner.close()
 
 
+@pytest.mark.parametrize("knows_ledgers", [True, False])
+async def test_a_topic_that_ends_before_what_was_read_is_a_loss(
+    broker: Broker, client: Client, caplog: pytest.LogCaptureFixture, *, knows_ledgers: bool
+) -> None:
+    """Ledgers of a cluster that was made anew are numbered from the beginning again."""
+    positions = await publish(client, TOPIC, range(25))
+    read = StreamOffset({TOPIC: Position(positions[-1].ledger_id + 7, 10)})
+
+    def planner_with(**options: str) -> StreamPlanner:
+        given = {"topic": TOPIC} | options
+        if knows_ledgers:
+            given["admin_url"] = broker.web_service_url
+        return StreamPlanner(client, read_options(broker.service_url, is_streaming=True, **given))
+
+    planner = planner_with()
+    end = await planner.latest_offset(read, max_entries=None, max_bytes=None)
+    with pytest.raises(DataLossError, match=rf"{TOPIC}: {read.positions[TOPIC]} was .* made anew"):
+        await planner.plan(read, end)
+    planner = planner_with(failOnDataLoss="false")
+    assert covered(await planner.plan(read, end), positions) == list(range(25))
+    assert "entries are gone" in caplog.text
+    assert await planner.latest_offset(end, max_entries=None, max_bytes=None) == end
+
+
+async def test_a_micro_batch_whose_entries_are_gone_from_the_end_is_a_loss(
+    broker: Broker, client: Client
+) -> None:
+    positions = await publish(client, TOPIC, range(5))
+    ledger_id = positions[-1].ledger_id
+    start, end = (StreamOffset({TOPIC: Position(ledger_id, each)}) for each in (3, 9))
+    with pytest.raises(DataLossError, match=rf"{ledger_id}:9 was .* ends at {ledger_id}:5"):
+        await planner_of(broker, client).plan(start, end)
+    planner = planner_of(broker, client, failOnDataLoss="false")
+    assert await planner.plan(start, end) == []
+    after = await planner.latest_offset(end, max_entries=None, max_bytes=None)
+    assert covered(await planner.plan(end, after), positions) == list(range(5))
+
+
 async def test_a_topic_that_is_gone_is_a_loss(broker: Broker, client: Client) -> None:
     await publish(client, TOPIC, range(1))
     planner = planner_of(broker, client)
