@@ -164,8 +164,8 @@ WRITES: Final = (
         "idempotencyKey", "text", None, BOTH,
         "exactly once, what a job is known by: run again under it, a batch sends what is missing."
         " A stream"
-        " is known by its checkpoint without it; each write of a `foreachBatch` needs one of its"
-        " own",
+        " is known by its checkpoint, with it or without; each write of a `foreachBatch` needs one"
+        " of its own",
     ),
     Option("keyColumn", "column", "__key", BOTH, "the message's key"),
     Option("orderingKeyColumn", "column", "__orderingKey", BOTH, "its ordering key"),

@@ -9,7 +9,9 @@ partition, the highest sequence id it stored. A unit of work is what one task wr
 
     row = the number of the row within the task      count = the topic's partitions
 
-The key is the query's id, or `idempotencyKey`. An attempt that is repeated asks for the last
+The key of a stream is the query's id, behind `idempotencyKey` if there is one; of a job it is that
+option alone. Batches of another checkpoint have the same numbers and other rows, so that they must
+not be taken for these. An attempt that is repeated asks for the last
 sequence id, leaves out the rows below it, and sends the row *at* it once more, alone: the broker
 answers that as a duplicate exactly if it is stored, so rows that were on their way when an earlier
 attempt died are known to have arrived. If that row does not come, the rows are not those of the
@@ -183,9 +185,8 @@ def unit_of_work(
             "deliveryGuarantee: 'exactly-once' inside foreachBatch needs idempotencyKey, another"
             " one for each write: two writes of one batch would be taken for one and the same"
         )
-    return UnitOfWork(
-        key or origin.query_id, origin.batch_id, origin.output_partition, partitions_count
-    )
+    key = origin.query_id if key is None else f"{key}-{origin.query_id}"
+    return UnitOfWork(key, origin.batch_id, origin.output_partition, partitions_count)
 
 
 class Verdict(Enum):
@@ -215,8 +216,8 @@ class Resumption:
             stored = last_sequence_id // len(ids) - 1
             raise SinkReplayError(
                 f"{topic}: batch {stored} was already written as {unit.producer_name!r}, so"
-                f" {unit.description} would be dropped as old; a query with a new checkpoint needs"
-                " another idempotencyKey"
+                f" {unit.description} would be dropped as old: its checkpoint was put back to an"
+                " older state, or another query runs from a copy of it"
             )
         self._unit = unit
         self._topic = topic

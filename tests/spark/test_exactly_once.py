@@ -296,14 +296,26 @@ def test_tasks_of_a_stream_die(
     assert_each_once(stored(broker, topic), 48_000)
 
 
-def test_a_new_checkpoint_with_an_old_key_is_refused(
+def test_a_query_with_a_new_checkpoint_is_another_one_though_its_key_is_old(
+    session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    options = sink_options(broker, topic, tmp_path, "none", idempotencyKey="fixed")
+    one, other = (files(tmp_path / name, 4, 100) for name in ("one", "other"))
+    run_stream(session, one, options, tmp_path / "checkpoint")
+    run_stream(session, other, options, tmp_path / "new")
+    assert sorted(stored(broker, topic)) == sorted(2 * [*range(400)])
+
+
+def test_a_checkpoint_that_was_put_back_is_refused(
     session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
     path = files(tmp_path / "input", 4, 100)
-    options = sink_options(broker, topic, tmp_path, "none", idempotencyKey="fixed")
+    options = sink_options(broker, topic, tmp_path, "none")
     run_stream(session, path, options, tmp_path / "checkpoint")
-    with pytest.raises(errors.StreamingQueryException, match="another idempotencyKey"):
-        run_stream(session, path, options, tmp_path / "other")
+    for log in ("offsets/1", "commits/1", "commits/0"):
+        (tmp_path / "checkpoint" / log).unlink()
+    with pytest.raises(errors.StreamingQueryException, match="put back to an older state"):
+        run_stream(session, path, options, tmp_path / "checkpoint")
     assert_each_once(stored(broker, topic), 400)
 
 

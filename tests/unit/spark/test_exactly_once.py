@@ -120,7 +120,19 @@ def test_for_each_batch_needs_a_key() -> None:
     with pytest.raises(ConfigurationError, match="idempotencyKey"):
         unit_of_work(here, options(), "job", 1)
     keyed = options(idempotencyKey="key")
-    assert unit_of_work(here, keyed, "job", 1) == UnitOfWork("key", 4, 3, 1)
+    assert unit_of_work(here, keyed, "job", 1) == UnitOfWork("key-query", 4, 3, 1)
+
+
+@pytest.mark.parametrize("is_stream_writer", [True, False])
+def test_batches_of_another_checkpoint_are_others_whatever_the_key(
+    *, is_stream_writer: bool
+) -> None:
+    keyed = options(idempotencyKey="key")
+    one, other = (
+        unit_of_work(origin(query, 4, is_stream_writer=is_stream_writer), keyed, "job", 1)
+        for query in ("one", "other")
+    )
+    assert one.producer_name != other.producer_name
 
 
 def test_a_stream_without_an_identity_is_refused() -> None:
@@ -160,7 +172,7 @@ def test_other_rows_than_before_are_refused() -> None:
 
 
 def test_a_batch_behind_a_later_one_is_refused() -> None:
-    with pytest.raises(SinkReplayError, match=r"batch 8 was already .* another idempotencyKey"):
+    with pytest.raises(SinkReplayError, match=r"batch 8 was already .* put back to an older"):
         Resumption(UNIT, TOPIC, BLOCK + 2**33)
 
 
