@@ -204,6 +204,7 @@ def replay_job(options: Options) -> Job:
 
     from pulsar_py.pipeline.replay import (  # noqa: PLC0415 - late on purpose
         ReplaySettings,
+        check,
         replay,
     )
 
@@ -223,6 +224,7 @@ def replay_job(options: Options) -> Job:
         source=made.source,
         target=settings.target,
         may_feed_itself=True,  # once
+        check_more=lambda: check(settings),
     )
 
 

@@ -4,6 +4,10 @@ With a checkpoint it is a stream that goes on where it stopped, up to what is th
 without one a batch of the range. Exactly once needs deduplication on the target; a batch of the
 same topics, range and selection is the same one again under the same name.
 
+So that this holds while topics grow, such a batch copies each topic partition by a task and a name
+of its own: a row is known by its number among those of its partition, and what comes later stands
+behind them.
+
 A copy has all that a producer may say of a message: key, be it text or bytes, ordering key,
 properties, event time, and that there is no value. Values are decoded by the topic's schema and
 encoded again, so that conditions and expressions can use fields; raw ones are copied as they are,
@@ -13,9 +17,10 @@ as bytes without a schema. A target without a schema gets the source's, unless c
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pulsar_py.pipeline.runner import run_job, run_query
+from pulsar_py.pipeline.runner import in_threads, run_job, run_query
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget
 from pulsar_py.pipeline.topics import (
     COPIED,
@@ -29,6 +34,7 @@ from pulsar_py.pipeline.topics import (
     write_batch,
 )
 from pulsar_py.pipeline.watch import Watch
+from pulsar_py.spark.extents import topic_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,10 +62,26 @@ def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = No
     if settings.select is None:
         target = like(source, target)
     found = select(rows(session, source), where=settings.where, select=settings.select)
-    if settings.streaming is None:
-        # Not of a stream: its batches are told apart by their numbers, whatever is selected.
-        key = source.key(target.idempotency_key, settings.where, settings.select)
-        target = replace(target, idempotency_key=key)
+    if settings.streaming is not None:
+        run_query(start_stream(found, target, settings.streaming), watch)
+    elif target.idempotency_key is None:
         run_job(session, lambda: write_batch(found, target), watch)
-        return
-    run_query(start_stream(found, target, settings.streaming), watch)
+    else:
+        made = replace(settings, source=source, target=target)
+        run_job(session, lambda: _copy_partitions(session, made), watch)
+
+
+def _copy_partitions(session: SparkSession, settings: CopySettings) -> None:
+    """Copy each topic partition by a job of one task, as many at once as there are cores."""
+    partitions = topic_partitions(settings.source.connector_options(is_streaming=False))
+    cores = max(1, session.sparkContext.defaultParallelism)
+    parts = [partial(_copy_partition, session, settings, each) for each in partitions]
+    in_threads(session, parts, cores)
+
+
+def _copy_partition(session: SparkSession, settings: CopySettings, partition: str) -> None:
+    source = settings.source.of_partition(partition)
+    rows = select(read_batch(session, source), where=settings.where, select=settings.select)
+    key = source.key(settings.target.idempotency_key, settings.where, settings.select)
+    # Without a shuffle: the pieces of the partition, one after the other.
+    write_batch(rows.coalesce(1), replace(settings.target, idempotency_key=key))

@@ -18,10 +18,11 @@ import socket
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pulsar_py.common.backoff import Backoff
@@ -185,6 +186,31 @@ def run_job(session: SparkSession, work: Callable[[], T], watch: Watch) -> T:
         if thread.is_alive():
             _report_stages(session, group, watch)
     return outcome[0]()
+
+
+def in_threads(
+    session: SparkSession, parts: Sequence[Callable[[], object]], threads_count: int
+) -> None:
+    """Do parts of a job side by side, in its group; after a failure none is begun.
+
+    Raises:
+        Exception: The first that one of them raised.
+    """
+    from pyspark.util import inheritable_thread_target  # noqa: PLC0415 - late on purpose
+
+    target: Any = inheritable_thread_target(session)  # as in run_job
+
+    def activated(part: Callable[[], object]) -> None:
+        _activate(session)
+        part()
+
+    with ThreadPoolExecutor(threads_count, "pulsar-py part") as pool:
+        begun = [pool.submit(target(partial(activated, each))) for each in parts]
+        done, left = wait(begun, return_when=FIRST_EXCEPTION)
+        for each in left:
+            each.cancel()
+    for each in done:
+        each.result()
 
 
 def _activate(session: SparkSession) -> None:

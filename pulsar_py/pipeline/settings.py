@@ -7,9 +7,10 @@ sizes have one text form for all commands: `2026-01-31T10:00Z`, milliseconds, `-
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from hashlib import sha256
@@ -37,6 +38,12 @@ _BYTES: Final = {
 _NUMBER: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _CALL: Final = re.compile(r"([a-z_]+)\(\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\)")
+
+_PLACES: Final = frozenset(
+    {"startingoffsets", "endingoffsets", "startingtime", "endingtime"}
+    | {"startingtimestamp", "endingtimestamp"}
+)
+"""Options that may name topics, in lower case."""
 
 POSITION_COLUMNS: Final = ("__ledgerId", "__entryId", "__batchIndex")
 """The order of a topic partition's log."""
@@ -116,6 +123,21 @@ class TopicRange:
             return any(each.base == name for each in _named(text))
         return TopicPattern(text, RegexSubscriptionMode.PersistentOnly).matches(name)
 
+    def of_partition(self, partition: str) -> TopicRange:
+        """The same of one of its topic partitions alone."""
+        options = {
+            name: _of_partition(text, partition) if name.lower() in _PLACES else text
+            for name, text in self.cluster.options.items()
+        }
+        kept = {name: text for name, text in options.items() if text is not None}
+        return replace(
+            self,
+            cluster=replace(self.cluster, options=kept),
+            topic=partition,
+            starting_offsets=_of_partition(self.starting_offsets, partition),
+            ending_offsets=_of_partition(self.ending_offsets, partition),
+        )
+
     def key(self, name: str | None, *more: object) -> str | None:
         """What producers of a batch of this range are named by: name, and what is read.
 
@@ -175,6 +197,19 @@ def job_key(name: str, what: str) -> str:
 
 def _named(topics: str) -> list[TopicName]:
     return [TopicName.parse(each.strip()) for each in topics.split(",") if each.strip()]
+
+
+def _of_partition(text: str | None, partition: str) -> str | None:
+    """What a place or time that may be JSON from topics says of one partition; None if nothing."""
+    if text is None or not text.lstrip().startswith("{"):
+        return text
+    try:
+        places = dict(json.loads(text))
+    except ValueError:
+        return text  # refused where it is read
+    own = (TopicName.parse(partition), TopicName.parse(partition).base)
+    kept = {name: place for name, place in places.items() if TopicName.parse(name) in own}
+    return json.dumps(kept) if kept else None
 
 
 def topic_option(text: str) -> tuple[str, str]:

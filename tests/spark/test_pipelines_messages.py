@@ -47,6 +47,13 @@ def publish(cluster: Cluster, topic: str, *messages: dict[str, Any]) -> None:
     asyncio.run(send())
 
 
+def set_partitions(cluster: Cluster, topic: str, count: int, *, method: str) -> None:
+    path = topic.replace("persistent://", f"{cluster.admin_url}/admin/v2/persistent/")
+    request = Request(f"{path}/partitions", str(count).encode(), method=method)
+    request.add_header("Content-Type", "application/json")
+    urlopen(request).close()
+
+
 def stored(cluster: Cluster, topic: str) -> list[Any]:
     """The messages of a topic."""
 
@@ -138,14 +145,26 @@ def test_a_compaction_into_a_topic_has_it_too(
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
 
 
+def test_a_named_copy_is_repeated_while_all_partitions_of_its_topic_grow(
+    spark: SparkSession, cluster: Cluster, topic: str
+) -> None:
+    set_partitions(cluster, topic, 3, method="PUT")
+    publish(cluster, f"{topic}-partition-2", *({"content": b"%d" % each} for each in range(20)))
+    settings = CopySettings(
+        source=TopicRange(cluster=cluster, topic=topic),
+        target=TopicTarget(cluster=cluster, topic=f"{topic}-to", idempotency_key="nightly"),
+    )
+    copy(spark, settings)
+    for partition, later in enumerate((range(20, 50), range(50, 60), range(60, 100))):
+        name = f"{topic}-partition-{partition}"
+        publish(cluster, name, *({"content": b"%d" % each} for each in later))
+    for _ in range(2):
+        copy(spark, settings)
+        numbers = [int(each.data()) for each in stored(cluster, f"{topic}-to")]
+        assert sorted(numbers) == list(range(100))
+
+
 # --- the newest of a key -------------------------------------------------------------------------
-
-
-def set_partitions(cluster: Cluster, topic: str, count: int, *, method: str) -> None:
-    path = topic.replace("persistent://", f"{cluster.admin_url}/admin/v2/persistent/")
-    request = Request(f"{path}/partitions", str(count).encode(), method=method)
-    request.add_header("Content-Type", "application/json")
-    urlopen(request).close()
 
 
 def test_keys_that_moved_to_a_new_partition_are_compacted(

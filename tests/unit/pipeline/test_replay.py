@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.replay import ReplaySettings
+from pulsar_py.pipeline.replay import ReplaySettings, check
 from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
 
 CLUSTER = Cluster(service_url="pulsar://a")
@@ -27,3 +29,12 @@ def test_the_end_is_outside_and_the_name_is_the_key() -> None:
 def test_ranges_that_are_none(start: int | None, end: int | None) -> None:
     with pytest.raises(ConfigurationError, match="no range"):
         settings(start, end).as_copy()
+
+
+def test_a_range_that_is_not_over_is_not_replayed_into_itself() -> None:
+    future = settings(10, 1 << 60)
+    check(future)
+    itself = replace(future, target=TopicTarget(cluster=CLUSTER, topic="public/default/t"))
+    with pytest.raises(ConfigurationError, match="the range has to be over"):
+        check(itself)
+    check(replace(itself, source=replace(itself.source, ending_millis=20)))

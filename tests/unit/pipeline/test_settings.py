@@ -79,6 +79,24 @@ def test_options_of_a_stream() -> None:
     assert options["maxEntriesPerTrigger"] == "7"
 
 
+def test_one_partition_of_a_range() -> None:
+    partition = "persistent://public/default/t-partition-1"
+    cluster = replace(CLUSTER, options={"startingTime": '{"u": 5}', "pollTimeoutMs": "9"})
+    source = TopicRange(
+        cluster=cluster,
+        topic="t,u",
+        starting_offsets='{"t": "3:7", "u-partition-1": "9:0"}',
+        ending_offsets="latest",
+        is_raw=True,
+    )
+    own = source.of_partition(partition)
+    assert (own.topic, own.is_raw) == (partition, True)
+    assert own.starting_offsets == '{"t": "3:7"}'
+    assert own.ending_offsets == "latest"
+    assert own.cluster.options == {"pollTimeoutMs": "9"}
+    assert source.of_partition("v").starting_offsets is None
+
+
 def test_options_of_a_target() -> None:
     target = TopicTarget(cluster=CLUSTER, topic="t", idempotency_key="k", sequence_order="content")
     options = target.connector_options()

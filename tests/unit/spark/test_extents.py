@@ -9,7 +9,7 @@ import pytest
 from pulsar_py.client import Client
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.position import Position
-from pulsar_py.spark.extents import topic_extents
+from pulsar_py.spark.extents import topic_extents, topic_partitions
 from pulsar_py.testing.broker_thread import BrokerThread
 from tests.unit.spark.broker_parts import publish
 
@@ -35,4 +35,5 @@ def test_extents_change_with_what_is_there() -> None:
         assert topic_extents(options) == topic_extents(options) == expected
         other = asyncio.run(send(f"{TOPIC}-b"))
         second = f"{TOPIC}-b {other.ledger_id}:0 {other.ledger_id}:2"
+        assert topic_partitions(options) == [TOPIC, f"{TOPIC}-b"]
         assert topic_extents(options) == f"{expected}\n{second}"
