@@ -2,7 +2,8 @@
 
 A window is written once it is over and the watermark has passed its end, so each comes once; what
 is later than the watermark is dropped. With a checkpoint it goes on where it stopped; the windows
-that are open then are kept in it. Without one it is a batch over all that is there.
+that are open then are kept in it, so all but the watermark has to be as it was. Without one it is a
+batch over all that is there.
 
 To a table go the columns `window_start`, `window_end`, those of the keys and of the aggregates. To
 a topic goes the same as JSON, with the keys, joined by `|`, as the message's key, and the end of
@@ -17,6 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.names import TopicName
+from pulsar_py.pipeline.checkpoints import Setting, check_query
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, start_table_stream
 from pulsar_py.pipeline.runner import run_job, run_query
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted
@@ -64,12 +67,15 @@ def aggregate(
     """Run until all that is there was taken in, or until stopped.
 
     Raises:
-        ConfigurationError: There is no target, or there are two, or an expression makes no sense.
+        ConfigurationError: There is no target, or there are two, or an expression makes no sense,
+            or the checkpoint is of other windows.
         TableConflictError: Another aggregation has replaced the table meanwhile.
     """
     watch = watch or Watch()
     if (settings.lake is None) == (settings.topic is None):
         raise ConfigurationError("aggregate: a table or a topic is needed, one of them")
+    if settings.streaming is not None:
+        check_query(settings.streaming.checkpoint, kept_settings(settings))
     if settings.lake is not None:
         _into_table(session, settings, LakeWriter(settings.lake, watch), watch)
         return
@@ -82,6 +88,20 @@ def aggregate(
         run_job(session, lambda: write_batch(messages, target), watch)
     else:
         run_query(start_stream(messages, target, settings.streaming), watch)
+
+
+def kept_settings(settings: AggregateSettings) -> dict[str, Setting]:
+    """What a query can't change while windows are open; a watermark can be another one."""
+    topic = settings.topic
+    return {
+        "--to": None if topic is None else str(TopicName.parse(topic.topic)),
+        "--key": ", ".join(settings.keys),
+        "--agg": settings.aggregates,
+        "--window": settings.window_seconds,
+        "--slide": settings.slide_seconds,
+        "--time": settings.time_column,
+        "--where": settings.where,
+    }
 
 
 def _rows(session: SparkSession, settings: AggregateSettings) -> DataFrame:

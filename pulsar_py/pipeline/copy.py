@@ -2,7 +2,8 @@
 
 With a checkpoint it is a stream that goes on where it stopped, up to what is there now or for ever;
 without one a batch of the range. Exactly once needs deduplication on the target; a batch of the
-same topics, range and selection is the same one again under the same name.
+same topics, range and selection is the same one again under the same name. A stream may change
+what it selects, but not between two attempts at one micro-batch.
 
 So that this holds while topics grow, such a batch copies each topic partition by a task and a name
 of its own: a row is known by its number among those of its partition, and what comes later stands
@@ -20,8 +21,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pulsar_py.common.names import TopicName
+from pulsar_py.pipeline.checkpoints import Setting, check_query
 from pulsar_py.pipeline.runner import in_threads, run_job, run_query
-from pulsar_py.pipeline.settings import TopicRange, TopicTarget
+from pulsar_py.pipeline.secrets import is_secret_name
+from pulsar_py.pipeline.settings import Guarantee, TopicRange, TopicTarget
 from pulsar_py.pipeline.topics import (
     COPIED,
     Streaming,
@@ -63,12 +67,34 @@ def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = No
         target = like(source, target)
     found = select(rows(session, source), where=settings.where, select=settings.select)
     if settings.streaming is not None:
+        topic = {"--to": str(TopicName.parse(target.topic))}
+        check_query(settings.streaming.checkpoint, topic, numbering_settings(settings))
         run_query(start_stream(found, target, settings.streaming), watch)
     elif target.idempotency_key is None:
         run_job(session, lambda: write_batch(found, target), watch)
     else:
         made = replace(settings, source=source, target=target)
         run_job(session, lambda: _copy_partitions(session, made), watch)
+
+
+def numbering_settings(settings: CopySettings) -> dict[str, Setting]:
+    """What rows of a micro-batch are numbered and spread by, where they are known by numbers."""
+    if settings.target.guarantee is not Guarantee.EXACTLY_ONCE:
+        return {}
+    own: dict[str, Setting] = {
+        "--where": settings.where,
+        "--select": settings.select,
+        "--raw": settings.source.is_raw,
+        "--binary-keys": settings.target.has_binary_keys,
+    }
+    clusters = (settings.source.cluster, settings.target.cluster)
+    options = {
+        name: text
+        for cluster in clusters
+        for name, text in sorted(cluster.options.items())
+        if not name.lower().startswith("pulsar.client.") and not is_secret_name(name)
+    }
+    return own | {"--option": repr(options)}
 
 
 def _copy_partitions(session: SparkSession, settings: CopySettings) -> None:

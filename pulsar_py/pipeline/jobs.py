@@ -12,6 +12,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.checkpoints import check_table
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget
 from pulsar_py.pipeline.tables import Target, local_path
 from pulsar_py.pipeline.watch import Watch
@@ -85,12 +86,19 @@ class Job:
             )
 
     def _check_checkpoint(self, source: TopicRange) -> None:
-        """A checkpoint of other topics would look as if those were gone."""
+        """A checkpoint of other topics would look as if those were gone; so would other tables."""
         from pulsar_py.pipeline.lag import checkpoint_offsets  # noqa: PLC0415 - loads the client
 
-        if self.checkpoint is None or not any(Path(self.checkpoint, "commits").glob("[0-9]*")):
+        directory = None if self.checkpoint is None else local_path(self.checkpoint)
+        if self.checkpoint is None or directory is None:  # others are Hadoop's
             return
-        found = checkpoint_offsets(Path(self.checkpoint))
+        if self.table is not None:
+            from pulsar_py.pipeline.lake import open_table  # noqa: PLC0415 - loads pyarrow
+
+            check_table(self.checkpoint, open_table(self.table))
+        if not any((directory / "commits").glob("[0-9]*")):
+            return
+        found = checkpoint_offsets(directory)
         topics = sorted({topic for each in found for topic in each.positions})
         if topics and not any(map(source.reads, topics)):
             raise ConfigurationError(

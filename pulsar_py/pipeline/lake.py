@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.attempts import attempt, clean
+from pulsar_py.pipeline.checkpoints import check_table
 from pulsar_py.pipeline.manifest import ManifestTable
 from pulsar_py.pipeline.settings import PartitionColumn
 from pulsar_py.pipeline.staging import spark_path, with_partition_columns, write_files
@@ -166,12 +167,17 @@ class LakeWriter:
 
 
 def start_table_stream(rows: DataFrame, writer: LakeWriter, streaming: Streaming) -> StreamingQuery:
-    """Write rows into a table as they come; each micro-batch is one commit."""
+    """Write rows into a table as they come; each micro-batch is one commit.
+
+    Raises:
+        ConfigurationError: The checkpoint is of another table, or a column is not there.
+    """
     from pulsar_py.pipeline.topics import triggered  # noqa: PLC0415 - only with streams
 
     def write(batch: DataFrame, batch_id: int) -> None:
         writer.append(batch, Transaction(query_id_of(batch), batch_id))
 
+    check_table(streaming.checkpoint, open_table(writer.settings.target))
     # Refused here, an error is one sentence; in a batch it ends a traceback of Java's.
     with_partition_columns(rows, writer.settings.partition_by)
     return triggered(rows.writeStream.foreachBatch(write), streaming).start()

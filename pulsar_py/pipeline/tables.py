@@ -99,6 +99,12 @@ def local_path(place: str) -> Path | None:
     return Path(unquote(url.path) if url.scheme else place)
 
 
+def spark_place(place: str) -> str:
+    """A path or URL as Spark takes it: that of a file has nothing in it encoded."""
+    path = local_path(place) if urlsplit(place).scheme == "file" else None
+    return place if path is None else f"file://{path.absolute()}"
+
+
 @dataclass(frozen=True, slots=True)
 class TableFile:
     """One Parquet file of a table."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted, topic_option
+from pulsar_py.pipeline.tables import spark_place
 from pulsar_py.spark.options import METADATA_COLUMNS
 from pulsar_py.spark.pair_columns import KEY as PAIR
 from pulsar_py.spark.pair_columns import says_separate_keys
@@ -114,7 +115,7 @@ def has_separate_keys(rows: DataFrame) -> bool:
 
 def triggered(writer: DataStreamWriter, streaming: Streaming) -> DataStreamWriter:
     """With its checkpoint, and when micro-batches start."""
-    writer = writer.option("checkpointLocation", streaming.checkpoint)
+    writer = writer.option("checkpointLocation", spark_place(streaming.checkpoint))
     if not streaming.is_continuous:
         return writer.trigger(availableNow=True)
     return writer.trigger(processingTime=f"{round(streaming.interval_seconds * 1000)} milliseconds")

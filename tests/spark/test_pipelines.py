@@ -128,6 +128,9 @@ def test_an_export_goes_on_where_it_stopped(
     assert all(each.path.startswith("publishTime_date=20") for each in table.files())
     assert len(table.files()) == 1, "small files are merged"
     assert not list((tmp_path / "table" / "_staging").glob("*"))
+    elsewhere = LakeSettings(target=Target.parse(f"{kind}:{tmp_path / 'elsewhere'}"))
+    with pytest.raises(ConfigurationError, match="elsewhere has none of its batches"):
+        export(spark, replace(settings, lake=elsewhere))
     if kind == "delta":
         deltalake = pytest.importorskip("deltalake")
         read_back = deltalake.DeltaTable(target.path).to_pyarrow_table(columns=["value"])
@@ -449,6 +452,8 @@ def test_windows_are_counted_by_key(
     assert [row.digit for row in rows] == [str(digit) for digit in range(10)]
     assert [row["count"] for row in rows] == [2] * 10
     assert [row.top for row in rows] == list(range(10, 20))
+    with pytest.raises(ConfigurationError, match=r"--window was 3600, and is 60: "):
+        aggregate(spark, replace(settings, window_seconds=60))
 
 
 def test_windows_go_to_a_topic_and_are_copied_as_a_stream(
@@ -469,10 +474,13 @@ def test_windows_go_to_a_topic_and_are_copied_as_a_stream(
     copied = CopySettings(
         source=TopicRange(cluster=cluster, topic=windows),
         target=TopicTarget(cluster=cluster, topic=f"{windows}-to"),
-        streaming=Streaming(checkpoint=str(tmp_path / "checkpoint")),
+        streaming=Streaming(checkpoint=f"file://{tmp_path}/check%20point"),
     )
     copy(spark, copied)
     copy(spark, copied)
+    assert (tmp_path / "check point" / "commits").is_dir()
+    with pytest.raises(ConfigurationError, match="--to was "):
+        copy(spark, replace(copied, target=TopicTarget(cluster=cluster, topic=f"{windows}-else")))
     found = stored(cluster, f"{windows}-to")
     assert sorted(each.partition_key() for each in found) == [str(digit) for digit in range(10)]
     assert json.loads(found[0].data())["count"] == 2

@@ -112,14 +112,15 @@ def test_topics_do_not_feed_themselves(monkeypatch: pytest.MonkeyPatch, source: 
     replace(job, target=elsewhere).check()
 
 
+@pytest.mark.parametrize("prefix", ["", "file:", "file://"])
 def test_a_checkpoint_of_other_topics_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prefix: str
 ) -> None:
     monkeypatch.setattr(checks, "check_read", lambda *_, **__: None)
     job = Job(
         work=lambda *_: None,
         source=TopicRange(cluster=CLUSTER, topic="t"),
-        checkpoint=str(tmp_path),
+        checkpoint=f"{prefix}{tmp_path}",
     )
     job.check()
     for name in ("commits", "offsets"):

@@ -20,6 +20,7 @@ from pulsar_py.pipeline.tables import (
     merged_schema,
     partition_values,
     small_file_groups,
+    spark_place,
     widened_columns,
     with_metadata,
 )
@@ -180,3 +181,17 @@ def test_small_files_of_one_partition_make_a_group() -> None:
     ]
     groups = small_file_groups(files, 100)
     assert [[file.path for file in group] for group in groups] == [["a/1", "a/2"], ["b/1", "b/2"]]
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("/a%20b/", "/a%20b/"),
+        ("a", "a"),
+        ("file:/a%20b", "file:///a b"),
+        ("file:///a/b", "file:///a/b"),
+        ("hdfs://host/a%20b", "hdfs://host/a%20b"),
+    ],
+)
+def test_places_as_spark_takes_them(place: str, expected: str) -> None:
+    assert spark_place(place) == expected
