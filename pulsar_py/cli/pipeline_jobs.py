@@ -31,7 +31,7 @@ from pulsar_py.cli.pipeline_options import (
     without_variables,
 )
 from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.pipeline.jobs import Job
 from pulsar_py.pipeline.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells, lag_line
 from pulsar_py.pipeline.log_steps import logs_as_steps
@@ -41,8 +41,11 @@ from pulsar_py.pipeline.runner import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_USAGE,
+    JavaEndedError,
     RestartPolicy,
     SessionSettings,
+    check_java,
+    close_session,
     is_final,
     open_session,
     reason_of,
@@ -62,6 +65,8 @@ from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.watch import StoppedError, Watch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 
@@ -121,7 +126,11 @@ def _run_spark(
                 session.append(open_session(settings))
             if watch.stop.is_set():
                 raise StoppedError
-            job.work(session[0], watch)
+            try:
+                job.work(session[0], watch)
+            except Exception:
+                _drop_if_dead(session)
+                raise
 
         try:
             return run_with_restarts(
@@ -134,7 +143,20 @@ def _run_spark(
         finally:
             watch.reporter.close()
             for each in session:
-                each.stop()
+                close_session(each)
+
+
+def _drop_if_dead(session: list[SparkSession]) -> None:
+    """Let the next attempt open another session, if Java has ended.
+
+    Raises:
+        JavaEndedError: It has, which is the reason of whatever else went wrong.
+    """
+    try:
+        check_java(session[0])
+    except JavaEndedError:
+        close_session(session.pop())
+        raise
 
 
 def is_batch_repeatable(target: TopicTarget | None) -> bool:
@@ -351,8 +373,7 @@ def _run_lag(options: Options) -> int:
     lags = measure_lag(settings)
     lines = [lag_line(each) for each in lags]
     if options["append_to"] is not None:
-        with options["append_to"].open("a") as file:
-            file.writelines(f"{line}\n" for line in lines)
+        _append(options["append_to"], lines)
     if not lags:
         print(f"pulsar-py: {NO_LAGS}", file=sys.stderr)  # noqa: T201 - beside no result
         return EXIT_DONE
@@ -361,6 +382,14 @@ def _run_lag(options: Options) -> int:
         return EXIT_DONE
     _show_lags(lags)
     return EXIT_DONE
+
+
+def _append(path: Path, lines: Sequence[str]) -> None:
+    try:
+        with path.open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    except OSError as error:
+        raise ConfigurationError(f"--to: {path}: {error.strerror}") from None
 
 
 def _show_lags(lags: Sequence[Lag]) -> None:

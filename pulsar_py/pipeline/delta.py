@@ -59,7 +59,16 @@ class DeltaLakeTable:
     """A Delta table in a directory."""
 
     def __init__(self, path: Path) -> None:
-        """The directory need not be there yet."""
+        """The directory need not be there yet.
+
+        Raises:
+            ConfigurationError: The package would look for it elsewhere.
+        """
+        if (other := unquote(str(path))) != str(path):
+            raise ConfigurationError(
+                f"delta:{path}: the deltalake package takes the % in it for an encoded character"
+                f" and looks for {other}; the table needs another place"
+            )
         self.path = path
 
     def _table(self) -> deltalake.DeltaTable | None:

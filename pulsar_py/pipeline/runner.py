@@ -15,12 +15,13 @@ import random
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -46,6 +47,8 @@ DEFAULT_MASTER: Final = "local[*]"
 POLL_SECONDS: Final = 1
 STOP_SECONDS: Final = 30.0
 """How long a micro-batch may go on after the wish to stop."""
+_REAPING_SECONDS: Final = 0.5
+"""From when nobody answers until the system says that Java has ended."""
 HEALTHY_SECONDS: Final = 300.0
 """An attempt that lived so long begins the count of restarts anew."""
 
@@ -131,6 +134,45 @@ def _start_java(conf: Mapping[str, str], on_line: Callable[[str], None] | None) 
     with nullcontext() if on_line is None else lines_handed_on(on_line) as stderr:
         gateway = start(prepared, {"start_new_session": True, "stderr": stderr})
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - no public call takes one
+
+
+class JavaEndedError(PulsarError):
+    """Java, which runs Spark, was killed or ran out of memory; it takes a new session to go on."""
+
+
+def check_java(session: SparkSession) -> None:
+    """Whether Java runs; spark-submit's is not ours to look at, and ends with this process.
+
+    Raises:
+        JavaEndedError: It does not.
+    """
+    process = getattr(session.sparkContext._gateway, "proc", None)  # noqa: SLF001 - no public name
+    if process is None:
+        return
+    with suppress(subprocess.TimeoutExpired):
+        code = process.wait(_REAPING_SECONDS)
+        how = f"by signal {-code}" if code < 0 else f"with code {code}"
+        raise JavaEndedError(
+            f"Java, which runs Spark, has ended {how}; it may have been killed for its memory, see"
+            " --conf spark.driver.memory"
+        )
+
+
+def close_session(session: SparkSession) -> None:
+    """Stop a session; where Java has ended it is forgotten, so that another can be opened."""
+    from pyspark import SparkContext  # noqa: PLC0415 - late on purpose
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - the same
+
+    try:
+        check_java(session)
+    except JavaEndedError:
+        with suppress(Exception):  # nobody answers
+            session.stop()
+        # No public call does it.
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+        SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
+    else:
+        session.stop()
 
 
 def prepare_environment(environ: MutableMapping[str, str], *, resolves: bool) -> None:

@@ -131,6 +131,15 @@ def test_the_line_for_spark_submit_shows_no_secret(
     assert "set PULSAR_TOKEN and PULSAR_CLIENT_AUTHPARAMS in the environment" in told.err
 
 
+def test_a_file_of_lags_that_can_not_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pulsar_py.pipeline.lag.measure_lag", lambda _: [])
+    path = tmp_path / "none" / "lags"
+    assert run("lag", options("lag", "--to", str(path)), []) == 2
+    assert f"--to: {path}: No such file or directory" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", [*NEEDED, "lag"])
 def test_errors_before_spark_show_no_secret(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = [] if name == "lag" else ["--conf", MARKER, "--print-submit"]

@@ -12,6 +12,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 deltalake = pytest.importorskip("deltalake")
 
+from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.attempts import exclusively
 from pulsar_py.pipeline.delta import DeltaLakeTable
 from pulsar_py.pipeline.tables import (
@@ -30,6 +31,12 @@ PARTITIONED = schema(a="long", d="string")
 @pytest.fixture
 def table(tmp_path: Path) -> DeltaLakeTable:
     return DeltaLakeTable(tmp_path / "table")
+
+
+def test_a_path_that_the_package_would_decode_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=f"looks for {tmp_path}/a b; "):
+        DeltaLakeTable(tmp_path / "a%20b")
+    DeltaLakeTable(tmp_path / "100% a b")
 
 
 def write(table: DeltaLakeTable, path: str, **columns: Sequence[object]) -> TableFile:

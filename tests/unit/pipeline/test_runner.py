@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +19,10 @@ from pulsar_py.pipeline.runner import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_USAGE,
+    JavaEndedError,
     RestartPolicy,
+    check_java,
+    close_session,
     is_final,
     prepare_environment,
     reason_of,
@@ -162,3 +168,43 @@ def test_the_environment_of_a_session() -> None:
     environ = {}
     prepare_environment(environ, resolves=False)
     assert environ == {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+class Session:
+    """What is asked of a session, with a process in Java's place."""
+
+    def __init__(self, program: str | None) -> None:
+        started = None if program is None else subprocess.Popen([sys.executable, "-c", program])
+        self.sparkContext = SimpleNamespace(_gateway=SimpleNamespace(proc=started))
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        if self.sparkContext._gateway.proc.poll() is not None:
+            raise ConnectionRefusedError
+
+
+def test_a_session_whose_java_has_ended_makes_room_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pyspark = pytest.importorskip("pyspark")
+    for name in ("_gateway", "_jvm", "_active_spark_context"):
+        monkeypatch.setattr(pyspark.SparkContext, name, name)
+    session: Any = Session("import os; os.kill(os.getpid(), 9)")
+    session.sparkContext._gateway.proc.wait()
+    with pytest.raises(JavaEndedError, match="Java, which runs Spark, has ended by signal 9"):
+        check_java(session)
+    close_session(session)
+    assert session.is_stopped
+    assert pyspark.SparkContext._gateway is None
+    assert pyspark.SparkContext._active_spark_context is None
+
+
+def test_a_session_whose_java_runs_is_stopped() -> None:
+    pytest.importorskip("pyspark")
+    session: Any = Session("import time; time.sleep(60)")
+    close_session(session)
+    assert session.is_stopped
+    session.sparkContext._gateway.proc.kill()
+    session.sparkContext._gateway.proc.wait()
+    check_java(cast("Any", Session(None)))
