@@ -44,6 +44,9 @@ APPLICATION: Final = "compact"
 PUBLISH_TIME: Final = "__publishTime"
 TOPIC: Final = "__topic"
 """Of a partition: its own name."""
+TASKS: Final = 32
+"""Among which the keys of a job that may be repeated are spread: Spark's own number depends on the
+machine and on how much there is, and rows are known by their number in a task."""
 DECIDING: Final = (PUBLISH_TIME, TOPIC, *POSITION_COLUMNS, TOMBSTONE, BINARY_KEY)
 """The columns that tell which message is kept."""
 
@@ -84,6 +87,7 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
         extent = topic_extents(settings.source.connector_options(is_streaming=False))
         key = settings.source.key(target.idempotency_key, extent)
         target = replace(target, idempotency_key=key)
+        rows = rows.repartition(TASKS, KEY)
     run_job(session, lambda: write_batch(rows, target), watch)
 
 

@@ -96,7 +96,7 @@ def _count(rows: DataFrame, settings: ReportSettings) -> Traffic:
     )
     seconds = bucket_seconds(total["first"], total["last"])
     buckets = _grouped(
-        rows,
+        rows.where("millis is not null"),  # of a clock beyond the year 9999
         f"floor(millis / 1000 / {seconds}) * {seconds} as start",
         "count(1) as messages",
         "sum(`__size`) as size",
