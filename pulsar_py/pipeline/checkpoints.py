@@ -135,8 +135,8 @@ def check_query(
         if found.is_midway and (changed := _difference(before["batch"], now["batch"])):
             raise ConfigurationError(
                 f"checkpoint {checkpoint}: {changed}, and batch {found.planned} was begun: rows of"
-                " it would be left out or sent twice. Let it end as it was begun, or take another"
-                " --checkpoint"
+                " it would be left out or sent twice. Let it end as it was begun, or, if its rows"
+                " may come twice, with --guarantee at-least-once"
             )
     if now != before:
         _write(directory / NOTE, now)

@@ -216,21 +216,13 @@ class ManifestTable:
         """Whether this was the next commit, and nobody else's was.
 
         Raises:
+            OSError: It can't be written; the error has its path.
             TableConflictError: That can't be told, because commits of that age are deleted.
         """
         number = record["commit"]
         self._log.mkdir(parents=True, exist_ok=True)
-        temporary = self._log / f"{number:08}-{uuid.uuid4().hex}.tmp"
-        temporary.write_text(json.dumps(record))
-        try:
-            sync_file(temporary)
-            self._path_of(number).hardlink_to(temporary)
-        except FileExistsError:
+        if not self._linked(number, json.dumps(record)):
             return False
-        except FileNotFoundError:
-            return False  # forgotten, as commits of that age are
-        finally:
-            temporary.unlink(missing_ok=True)
         for each in (self._log, self.path):
             sync_directory(each)
         newest = self._numbers()[-1]
@@ -242,6 +234,23 @@ class ManifestTable:
             )
         if "files" in record:
             self._forget(range(number - WHOLE_EVERY))
+        return True
+
+    def _linked(self, number: int, text: str) -> bool:
+        """Write a commit aside, then link it: whole, or not at all. False if it is there."""
+        temporary = self._log / f"{number:08}-{uuid.uuid4().hex}.tmp"
+        try:
+            temporary.write_text(text)
+            sync_file(temporary)
+            self._path_of(number).hardlink_to(temporary)
+        except FileExistsError:
+            return False
+        except FileNotFoundError:
+            return False  # forgotten, as commits of that age are
+        except OSError as error:  # a full disk has no name
+            raise OSError(error.errno, error.strerror, str(self._path_of(number))) from error
+        finally:
+            temporary.unlink(missing_ok=True)
         return True
 
     def _forget(self, old: range) -> None:

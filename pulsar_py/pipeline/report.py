@@ -65,11 +65,20 @@ def check(settings: ReportSettings) -> None:
 
 
 def report(session: SparkSession, settings: ReportSettings, watch: Watch | None = None) -> Traffic:
-    """Write the page; returns what is on it."""
+    """Write the page; returns what is on it.
+
+    Raises:
+        OSError: The page can't be written; the error has its path.
+    """
     traffic = run_job(session, lambda: measure_traffic(session, settings), watch or Watch())
     temporary = settings.page.with_name(f"{settings.page.name}.{os.getpid()}.tmp")
-    temporary.write_text(page(traffic))
-    temporary.replace(settings.page)
+    try:
+        temporary.write_text(page(traffic), encoding="utf-8")
+        temporary.replace(settings.page)
+    except OSError as error:  # a full disk has no name
+        raise OSError(error.errno, error.strerror, str(settings.page)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
     return traffic
 
 

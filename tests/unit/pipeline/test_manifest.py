@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,23 @@ def test_another_writer_came_first(table: ManifestTable) -> None:
     commit(table, batch=1)
     assert not table._append(record)
     assert table.last_batch("q") == 1
+
+
+def test_a_full_disk_is_told_with_its_path_and_leaves_nothing(
+    table: ManifestTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(table, batch=0)
+
+    def write_a_part(path: Path, text: str) -> None:
+        path.write_bytes(text[:9].encode())
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write_a_part)
+    with pytest.raises(
+        OSError, match=r"No space left on device: '.*table/_manifest/00000001.json'"
+    ):
+        commit(table, batch=1)
+    assert [each.name for each in (table.path / "_manifest").iterdir()] == ["00000000.json"]
 
 
 def test_a_log_of_another_version(table: ManifestTable) -> None:
