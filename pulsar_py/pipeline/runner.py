@@ -319,12 +319,23 @@ def _report_batch(watch: Watch, progress: Mapping[str, Any], rows: int) -> None:
 
 
 def _stop(query: StreamingQuery) -> None:
-    """Stop a query between two micro-batches, or in one that takes too long."""
+    """Stop a query when its micro-batch is through, or in one that takes too long.
+
+    Where batches follow one another the next one has begun then, and is repeated.
+    """
+    newest = _newest_batch(query)
     polls = round(STOP_SECONDS / POLL_SECONDS)
     for _ in range(polls):
-        if not query.status["isTriggerActive"] or query.awaitTermination(POLL_SECONDS):
+        is_idle = not query.status["isTriggerActive"] or query.awaitTermination(POLL_SECONDS)
+        if is_idle or _newest_batch(query) != newest:
             break
     query.stop()
+
+
+def _newest_batch(query: StreamingQuery) -> int | None:
+    """The newest one that is through."""
+    progress = query.lastProgress
+    return None if progress is None else int(progress["batchId"])
 
 
 # --- signals and restarts ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -21,6 +21,7 @@ from pulsar_py.pipeline.runner import (
     EXIT_USAGE,
     JavaEndedError,
     RestartPolicy,
+    _stop,
     check_java,
     close_session,
     is_final,
@@ -208,3 +209,33 @@ def test_a_session_whose_java_runs_is_stopped() -> None:
     session.sparkContext._gateway.proc.kill()
     session.sparkContext._gateway.proc.wait()
     check_java(cast("Any", Session(None)))
+
+
+class Query:
+    """One whose micro-batches follow one another without a pause, three polls each."""
+
+    status: ClassVar = {"isTriggerActive": True}
+
+    def __init__(self) -> None:
+        self.polls_count = 0
+        self.is_stopped = False
+
+    @property
+    def lastProgress(self) -> dict[str, int] | None:  # noqa: N802 - Spark's
+        return {"batchId": self.polls_count // 3} if self.polls_count >= 3 else None
+
+    def awaitTermination(self, seconds: int) -> bool:  # noqa: N802 - Spark's
+        assert seconds == 1
+        self.polls_count += 1
+        return False
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+
+def test_a_query_that_never_rests_is_stopped_after_its_batch() -> None:
+    query = Query()
+    for expected in (3, 6):
+        _stop(cast("Any", query))
+        assert query.is_stopped
+        assert query.polls_count == expected
