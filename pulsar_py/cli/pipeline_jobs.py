@@ -283,11 +283,10 @@ def aggregate_job(options: Options) -> Job:
     from pulsar_py.pipeline.aggregate import (  # noqa: PLC0415 - loads pyarrow
         AggregateSettings,
         aggregate,
-        aliased,
+        check,
     )
 
     streaming = streaming_or_batch(options)
-    aliased(options["keys"])
     slide = options["slide"]
     settings = AggregateSettings(
         source=range_of(options, options["topic"]),
@@ -301,6 +300,7 @@ def aggregate_job(options: Options) -> Job:
         streaming=streaming,
         **table_or_topic(options),
     )
+    check(settings)
     return Job(
         work=lambda session, watch: aggregate(session, settings, watch),
         source=settings.source,

@@ -16,7 +16,14 @@ from pulsar_py.admin_client import AdminSettings
 from pulsar_py.cli import pipeline as commands
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.secrets import ENVIRONMENT, FILE, Redactor, is_secret_name, resolved
+from pulsar_py.pipeline.secrets import (
+    ENVIRONMENT,
+    FILE,
+    Redactor,
+    is_secret_name,
+    resolved,
+    users_in,
+)
 from pulsar_py.pipeline.settings import (
     Cluster,
     Guarantee,
@@ -104,6 +111,8 @@ def redactor_of(options: Options) -> Redactor:
     for text in (*options.get("connector_options", ()), *options.get("conf", ())):
         name, _, value = text.partition("=")
         given += [value] if is_secret_name(name) else []
+    for name in ("service_url", "admin_url", "to_service_url", "to_admin_url"):
+        given += users_in(options.get(name) or "")
     in_variables = [
         os.environ.get(each.removeprefix(ENVIRONMENT))
         for each in given

@@ -74,6 +74,7 @@ def aggregate(
     watch = watch or Watch()
     if (settings.lake is None) == (settings.topic is None):
         raise ConfigurationError("aggregate: a table or a topic is needed, one of them")
+    check(settings)
     if settings.streaming is not None:
         check_query(settings.streaming.checkpoint, kept_settings(settings))
     if settings.lake is not None:
@@ -88,6 +89,23 @@ def aggregate(
         run_job(session, lambda: write_batch(messages, target), watch)
     else:
         run_query(start_stream(messages, target, settings.streaming), watch)
+
+
+def check(settings: AggregateSettings) -> None:
+    """Refuse windows that are none, and columns of one name.
+
+    Raises:
+        ConfigurationError: It names the option.
+    """
+    aliased(settings.keys)
+    window, slide = round(settings.window_seconds * 1000), settings.slide_seconds
+    if window < 1:
+        raise ConfigurationError(f"--window: {settings.window_seconds:g} s is no length of windows")
+    if slide is not None and not 1 <= round(slide * 1000) <= window:
+        raise ConfigurationError(
+            f"--slide: {slide:g} s: windows of {settings.window_seconds:g} s begin at least one"
+            " millisecond, and at most their length, after one another"
+        )
 
 
 def kept_settings(settings: AggregateSettings) -> dict[str, Setting]:
@@ -128,7 +146,7 @@ def windows_of(rows: DataFrame, settings: AggregateSettings) -> DataFrame:
         rows = rows.where(settings.where)
     keys = aliased(settings.keys)
     made = aliased([counted(each) for each in split_expressions(settings.aggregates)])
-    slide = settings.slide_seconds or settings.window_seconds
+    slide = settings.window_seconds if settings.slide_seconds is None else settings.slide_seconds
     window = functions.window(
         settings.time_column, interval(settings.window_seconds), interval(slide)
     )

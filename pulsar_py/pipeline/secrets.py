@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
+from urllib.parse import unquote
 
 from pulsar_py.common.errors import ConfigurationError
 
@@ -100,6 +101,13 @@ def masked_settings(conf: Mapping[str, str]) -> dict[str, str]:
 def without_users(text: str) -> str:
     """A text whose URLs have no users and passwords."""
     return _USER_IN_URL.sub(MASK, text)
+
+
+def users_in(text: str) -> list[str]:
+    """Users and passwords in a text's URLs, as they stand and decoded: they may come up alone."""
+    found = _USER_IN_URL.findall(text)
+    passwords = [each.partition(":")[2] for each in found]
+    return [*found, *passwords, *map(unquote, passwords)]
 
 
 class Redactor:

@@ -33,6 +33,9 @@ def test_settings_are_made_without_spark(name: str) -> None:
         ("copy", ["--continuous"], "--continuous needs --checkpoint"),
         ("replay", ["--from", "now", "--to", "-2h"], "no range"),
         ("aggregate", ["--key", "k"], "name them"),
+        ("aggregate", ["--window", "0"], "--window: 0 s is no length of windows"),
+        ("aggregate", ["--slide", "0"], "--slide: 0 s: windows of 60 s begin at least one"),
+        ("aggregate", ["--slide", "61s"], "--slide: 61 s: windows of 60 s begin"),
     ],
 )
 def test_what_is_refused_before_spark_is_started(
@@ -138,6 +141,13 @@ def test_a_file_of_lags_that_can_not_be_written(
     path = tmp_path / "none" / "lags"
     assert run("lag", options("lag", "--to", str(path)), []) == 2
     assert f"--to: {path}: No such file or directory" in capsys.readouterr().err
+
+
+def test_errors_of_the_administration_show_no_password(capsys: pytest.CaptureFixture[str]) -> None:
+    run("lag", options("lag", "--admin-url", "http://somebody:pa%73%73word@127.0.0.1:1"), [])
+    told = capsys.readouterr().err
+    assert "pulsar-py: ConnectError: admin URL" in told
+    assert not any(each in told for each in ("somebody", "pa%73%73word", "password"))
 
 
 @pytest.mark.parametrize("name", [*NEEDED, "lag"])
