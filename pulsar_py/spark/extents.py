@@ -14,14 +14,20 @@ T = TypeVar("T")
 
 
 def topic_partitions(options: Mapping[str, str]) -> list[str]:
-    """The full names of the topic partitions of a batch.
+    """The full names of the topic partitions of a batch; with `failOnDataLoss=false` of those left.
 
     Raises:
         ConfigurationError: An option is wrong.
         TopicNotFoundError: There is no such topic.
         ServiceError, ClientError: The cluster can't be asked.
     """
-    return _asked(options, TopicCatalog.partitions)
+    needs_all = ReadOptions.parse({**options}, is_streaming=False).fail_on_data_loss
+
+    async def partitions(catalog: TopicCatalog) -> list[str]:
+        found = await catalog.partitions()
+        return found if needs_all else list(await catalog.layouts(found)) or found
+
+    return _asked(options, partitions)
 
 
 def topic_extents(options: Mapping[str, str]) -> str:

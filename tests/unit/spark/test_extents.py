@@ -36,4 +36,10 @@ def test_extents_change_with_what_is_there() -> None:
         other = asyncio.run(send(f"{TOPIC}-b"))
         second = f"{TOPIC}-b {other.ledger_id}:0 {other.ledger_id}:2"
         assert topic_partitions(options) == [TOPIC, f"{TOPIC}-b"]
+        del options["topicsPattern"]
+        options["topics"] = f"{TOPIC},no-such-topic"
+        missing = "persistent://public/default/no-such-topic"
+        assert topic_partitions(options) == [TOPIC, missing]
+        assert topic_partitions(options | {"failOnDataLoss": "false"}) == [TOPIC]
+        options["topics"] = f"{TOPIC},{TOPIC}-b"
         assert topic_extents(options) == f"{expected}\n{second}"
