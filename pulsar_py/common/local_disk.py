@@ -353,11 +353,13 @@ def sync_file(path: Path | str) -> None:
     """Make what a file has durable, whoever has written it; blocks.
 
     Raises:
-        OSError: It is not there, or can't be stored.
+        OSError: It is not there, or can't be stored; the error has its path.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fdatasync(descriptor)
+    except OSError as error:  # of a descriptor, without its path
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         os.close(descriptor)
 
