@@ -145,7 +145,8 @@ class ConsumerConfig:
     auto_update_partitions_interval_seconds: float = 60.0
     """How often it looks for new partitions."""
     max_uncompressed_message_bytes: int | None = None
-    """What a compressed entry may inflate to; None: the broker's largest message."""
+    """What a compressed entry may claim to inflate to; None: 1 GiB. One that claims more is taken
+    for damaged. Brokers bound what they store, which is compressed."""
     chunk_listener: ChunkListener | None = None
     """For readers of ranges, which may begin within a chunked message; no option of `Client`."""
     problem_listener: ProblemListener | None = None

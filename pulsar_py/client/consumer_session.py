@@ -27,6 +27,7 @@ from pulsar_py.client.chunk_assembly import ChunkAssembly
 from pulsar_py.client.consumer_config import ConsumerConfig
 from pulsar_py.client.consumer_interceptor import ConsumerInterceptors
 from pulsar_py.client.consumer_schema import ConsumerSchema
+from pulsar_py.client.entry_decoder import MAX_INFLATED_BYTES
 from pulsar_py.client.enums import ConsumerType
 from pulsar_py.client.flow_permits import FlowPermits
 from pulsar_py.client.incoming_queue import IncomingQueue, Needs
@@ -154,6 +155,7 @@ class ConsumerSession:
             is_version_missing=self._schema.is_version_missing,
             keeps_batches=config.keeps_batches,
             problem_listener=config.problem_listener,
+            max_inflated_bytes=config.max_uncompressed_message_bytes or MAX_INFLATED_BYTES,
         )
         self.receiver = Receiver(
             queue,

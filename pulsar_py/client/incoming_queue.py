@@ -104,11 +104,12 @@ class IncomingQueue:
         is_version_missing: Callable[[bytes], bool] | None = None,
         keeps_batches: bool = False,
         problem_listener: ProblemListener | None = None,
+        max_inflated_bytes: int = MAX_INFLATED_BYTES,
     ) -> None:
         """`is_version_missing` tells whether a schema version has to be fetched before.
 
         With `keeps_batches` a whole batch that can be one goes to `batches`. `problem_listener` is
-        told of each entry that can't be used.
+        told of each entry that can't be used. `max_inflated_bytes` bounds an entry.
         """
         self.topic: Final = topic
         self._tracker = tracker
@@ -121,6 +122,7 @@ class IncomingQueue:
         self._is_version_missing = is_version_missing
         self._keeps_batches = keeps_batches
         self._problem_listener = problem_listener
+        self._max_inflated_bytes = max_inflated_bytes
         # Messages to hand out next; hot paths take from it by themselves.
         self.ready: deque[Message] = deque()
         # The same for whole batches; one of the two is empty.
@@ -383,7 +385,7 @@ class IncomingQueue:
                 parsed,
                 parsed.payload_view if payload is None else payload,
                 self.topic,
-                None if chunk_ids else MAX_INFLATED_BYTES,
+                None if chunk_ids else self._max_inflated_bytes,
             )
             if isinstance(body, Problem):
                 self._report(parsed.key, body)

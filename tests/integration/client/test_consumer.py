@@ -75,6 +75,21 @@ async def test_batches_of_every_compression(client: Client, compression: Compres
     assert [each.sequence_id() for each in messages] == list(range(50))
 
 
+async def test_large_messages_that_compress_well_come_unless_the_consumer_says_no(
+    client: Client,
+) -> None:
+    anybody = await client.subscribe(TOPIC, "anybody")
+    modest = await client.subscribe(TOPIC, "modest", max_uncompressed_message_bytes=1 << 20)
+    large = b"x" * (6 << 20)
+    async with await client.create_producer(
+        TOPIC, compression_type=CompressionType.ZSTD
+    ) as producer:
+        await producer.send(large)
+        await producer.send(b"small")
+    assert (await anybody.receive(5000)).data() == large
+    assert (await modest.receive(5000)).data() == b"small"
+
+
 async def test_what_is_acknowledged_does_not_come_again(client: Client) -> None:
     consumer = await client.subscribe(TOPIC, "s", **EARLIEST)
     await publish(client, numbered(3))

@@ -195,6 +195,17 @@ def test_a_message_may_inflate_to_more_than_brokers_store() -> None:
     assert drain(queue) == [text]
 
 
+def test_what_inflates_to_more_than_was_allowed_is_damaged() -> None:
+    queue = make(max_inflated_bytes=99)
+    for entry_id, size in enumerate((99, 100)):
+        queue.push(command((1, entry_id)), single(b"x" * size, compression=2))
+    assert drain(queue) == [b"x" * 99]
+    effects = queue.take_effects()
+    assert effects is not None
+    ((key, problem),) = effects.problems
+    assert (key, problem.validation_error) == ((1, 1), CommandAck.UncompressedSizeCorruption)
+
+
 def test_chunks_make_one_message_and_give_their_permits_back() -> None:
     queue = make()
     for chunk_id, piece in enumerate((b"aa", b"bb", b"c")):
