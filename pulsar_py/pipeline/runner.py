@@ -235,6 +235,8 @@ def in_threads(
 ) -> None:
     """Do parts of a job side by side, in its group; after a failure none is begun.
 
+    So do those end that are cancelled: jobs that came later would not be cancelled with them.
+
     Raises:
         Exception: The first that one of them raised.
     """
@@ -242,15 +244,21 @@ def in_threads(
 
     target: Any = inheritable_thread_target(session)  # as in run_job
 
+    has_failed = threading.Event()
+
     def activated(part: Callable[[], object]) -> None:
-        _activate(session)
-        part()
+        if has_failed.is_set():
+            return
+        try:
+            _activate(session)
+            part()
+        except BaseException:
+            has_failed.set()  # here, as this thread goes on with the next part at once
+            raise
 
     with ThreadPoolExecutor(threads_count, "pulsar-py part") as pool:
         begun = [pool.submit(target(partial(activated, each))) for each in parts]
-        done, left = wait(begun, return_when=FIRST_EXCEPTION)
-        for each in left:
-            each.cancel()
+        done, _ = wait(begun, return_when=FIRST_EXCEPTION)
     for each in done:
         each.result()
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
@@ -24,6 +25,7 @@ from pulsar_py.pipeline.runner import (
     _stop,
     check_java,
     close_session,
+    in_threads,
     is_final,
     prepare_environment,
     reason_of,
@@ -239,3 +241,24 @@ def test_a_query_that_never_rests_is_stopped_after_its_batch() -> None:
         _stop(cast("Any", query))
         assert query.is_stopped
         assert query.polls_count == expected
+
+
+def test_no_part_begins_after_one_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancelled jobs fail, and jobs of parts that began then would not be cancelled."""
+    util = pytest.importorskip("pyspark.util")
+    monkeypatch.setattr(util, "inheritable_thread_target", lambda _: lambda part: part)
+    monkeypatch.setattr("pulsar_py.pipeline.runner._activate", lambda _: None)
+    begun: list[int] = []
+    are_there = threading.Event()
+
+    def part(number: int) -> None:
+        begun.append(number)
+        assert are_there.wait(5)
+        if number == 1:
+            raise ConnectError("cancelled")
+
+    parts = [partial(part, number) for number in range(20)]
+    parts[0] = are_there.set
+    with pytest.raises(ConnectError):
+        in_threads(cast("Any", None), parts, 1)
+    assert begun == [1]
