@@ -25,7 +25,13 @@ class LogSteps(logging.Handler):
         self._watch = watch
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Report a step `warning`, or `error`."""
+        """Report a step `warning`, or `error`; whoever warns goes on, even if nobody reads it."""
+        try:
+            self._report(record)
+        except Exception:  # noqa: BLE001 - as each handler of `logging` does
+            self.handleError(record)
+
+    def _report(self, record: logging.LogRecord) -> None:
         fields: dict[str, Any] = {
             "message": record.getMessage()
         }  # Any: the checker takes them for others

@@ -66,3 +66,16 @@ def test_logs_are_as_before_afterwards(elsewhere: io.StringIO) -> None:
     LOGGER.warning("files are left")
     assert stream.getvalue() == ""
     assert elsewhere.getvalue() == "files are left\n"
+
+
+class Broken(io.StringIO):
+    """A stream whose reader is gone."""
+
+    def write(self, text: str, /) -> int:
+        raise BrokenPipeError(f"{len(text)} characters")
+
+
+def test_who_warns_goes_on_though_nobody_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with logs_as_steps(Watch(reporter("export", Broken()))):
+        LOGGER.warning("files are left")
+    assert "BrokenPipeError" in capsys.readouterr().err
