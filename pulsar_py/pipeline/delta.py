@@ -17,14 +17,16 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.common.local_disk import sync_directory, sync_file
+from pulsar_py.common.local_disk import sync_file
 from pulsar_py.pipeline.attempts import exclusively
+from pulsar_py.pipeline.directories import sync_directory
 from pulsar_py.pipeline.tables import (
     Commit,
     CompactionResult,
@@ -164,10 +166,14 @@ class DeltaLakeTable:
         return True
 
     def _sync_log(self, since: int) -> None:
-        """Make what was committed after a version durable, by whomever: the package does not."""
+        """Make what was committed after a version durable, by whomever: the package does not.
+
+        Old commits may go meanwhile, which others have put together in a checkpoint.
+        """
         log = self.path / "_delta_log"
-        for version in range(since + 1, deltalake.DeltaTable(self.path).version() + 1):
-            sync_file(log / f"{version:020}.json")
+        with suppress(FileNotFoundError):
+            for version in count(since + 1):
+                sync_file(log / f"{version:020}.json")
         for directory in (log, self.path):
             sync_directory(directory)
 

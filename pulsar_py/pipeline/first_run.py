@@ -33,7 +33,8 @@ from typing import Any, Final
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.common.local_disk import sync_directory, sync_file
+from pulsar_py.common.local_disk import sync_file
+from pulsar_py.pipeline.directories import sync_directory
 from pulsar_py.pipeline.settings import job_key
 from pulsar_py.pipeline.tables import TableFile
 

@@ -29,8 +29,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.common.local_disk import sync_directory, sync_file
+from pulsar_py.common.local_disk import sync_file
 from pulsar_py.pipeline.attempts import Attempt, attempt
+from pulsar_py.pipeline.directories import sync_directory
 from pulsar_py.pipeline.staging import put_in_place
 from pulsar_py.pipeline.tables import (
     SUFFIX,

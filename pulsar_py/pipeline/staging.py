@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.common.local_disk import sync_directory, sync_file
+from pulsar_py.common.local_disk import sync_file
 from pulsar_py.pipeline.attempts import Attempt
+from pulsar_py.pipeline.directories import sync_directory
 from pulsar_py.pipeline.settings import PartitionColumn, quoted
 from pulsar_py.pipeline.tables import NULL_PARTITION, SUFFIX, TableFile
 

@@ -3,6 +3,7 @@
 # ruff: noqa: E402 - imports stand after what may skip them
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,43 @@ def test_the_log_of_delta_is_durable_from_its_beginning(tmp_path: Path, synced: 
         f"_delta_log/{version:020}.json" for version in range(2)
     ]
     assert synced[-2:] == ["_delta_log", "."]
+
+
+@pytest.mark.parametrize("kind", [ManifestTable, DeltaLakeTable])
+def test_directories_that_can_not_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[ManifestTable | DeltaLakeTable]
+) -> None:
+    """As those of some file systems of other machines."""
+
+    def refuse(_descriptor: int) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr("os.fsync", refuse)
+    table = kind(tmp_path / "table")
+    commit(table, place(table, 1), 0)
+    assert table.last_batch("q") == 0
+
+
+def test_a_directory_that_fails_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        place(ManifestTable(tmp_path / "table"), 1)
+
+
+def test_a_commit_of_delta_may_go_before_it_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where others put the log together and take old commits away."""
+    table = DeltaLakeTable(tmp_path / "table")
+    file = place(table, 1)
+
+    def gone(path: Path) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
+
+    monkeypatch.setattr("pulsar_py.pipeline.delta.sync_file", gone)
+    commit(table, file, 0)
