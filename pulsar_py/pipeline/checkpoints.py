@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.local_disk import sync_file
+from pulsar_py.pipeline.directories import sync_directory
 from pulsar_py.pipeline.tables import local_path
 
 NOTE: Final = "_pulsar_py.json"
@@ -138,6 +140,9 @@ def check_query(
                 " it would be left out or sent twice. Let it end as it was begun, or, if its rows"
                 " may come twice, with --guarantee at-least-once"
             )
+        if found.is_midway:
+            # Rows that were sent under numbers are there, also if this attempt goes without.
+            now["batch"] = before["batch"] | now["batch"]
     if now != before:
         _write(directory / NOTE, now)
 
@@ -151,13 +156,23 @@ def _difference(before: Mapping[str, Setting], now: Mapping[str, Setting]) -> st
 
 def _read(note: Path) -> dict[str, dict[str, Any]]:  # Any: JSON
     try:
-        return dict(json.loads(note.read_text()))
+        text = note.read_text()
     except FileNotFoundError:
         return {"query": {}, "batch": {}}  # the query is new, or was begun by an older version
+    try:
+        stored = json.loads(text)
+        return {name: dict(stored[name]) for name in ("query", "batch")}
+    except (ValueError, KeyError, TypeError):
+        raise ConfigurationError(
+            f"checkpoint: {note} does not tell what its query does: it is damaged. It can be"
+            " deleted if the options are those that the query began with"
+        ) from None
 
 
 def _write(note: Path, record: Mapping[str, Mapping[str, Setting]]) -> None:
     note.parent.mkdir(parents=True, exist_ok=True)
     temporary = note.with_name(f"{uuid.uuid4().hex}.tmp")
     temporary.write_text(json.dumps(record))
+    sync_file(temporary)
     temporary.replace(note)
+    sync_directory(note.parent)

@@ -114,3 +114,30 @@ def test_settings_of_a_batch_stay_until_it_ends(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"--where was 'b', and is None, and batch 4 was"):
         check_query(place, {}, {"--where": None})
     check_query(place, {}, {})  # at least once: numbers do not matter
+
+
+def test_a_batch_that_goes_on_without_numbers_keeps_what_it_began_with(tmp_path: Path) -> None:
+    place = checkpoint(tmp_path, planned=4, done=3)
+    check_query(place, {}, {"--where": "a"})
+    check_query(place, {}, {})  # at least once, and it fails, too
+    with pytest.raises(ConfigurationError, match=r"--where was 'a', and is 'b', and batch 4 was"):
+        check_query(place, {}, {"--where": "b"})
+    (tmp_path / "commits" / "4").touch()
+    check_query(place, {}, {"--where": "b"})
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"query": 5, "batch": {}}'])
+def test_a_damaged_note_is_told_with_its_path(tmp_path: Path, text: str) -> None:
+    (tmp_path / NOTE).write_text(text)
+    with pytest.raises(ConfigurationError, match=f"^checkpoint: {tmp_path / NOTE} does not tell"):
+        check_query(str(tmp_path), {"--window": 5})
+
+
+def test_a_note_is_durable_before_the_query_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(f"os.{name}", lambda each: synced.append(f"/proc/self/fd/{each}"))
+    check_query(str(tmp_path), {"--window": 5})
+    assert len(synced) == 2
