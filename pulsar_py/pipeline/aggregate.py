@@ -111,12 +111,13 @@ def check(settings: AggregateSettings) -> None:
 def kept_settings(settings: AggregateSettings) -> dict[str, Setting]:
     """What a query can't change while windows are open; a watermark can be another one."""
     topic = settings.topic
+    has_slide = settings.slide_seconds not in (None, settings.window_seconds)
     return {
         "--to": None if topic is None else str(TopicName.parse(topic.topic)),
         "--key": ", ".join(settings.keys),
         "--agg": settings.aggregates,
         "--window": settings.window_seconds,
-        "--slide": settings.slide_seconds,
+        "--slide": settings.slide_seconds if has_slide else None,
         "--time": settings.time_column,
         "--where": settings.where,
     }

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.names import TopicName
 from pulsar_py.pipeline.checkpoints import Setting, check_query
@@ -42,6 +42,19 @@ from pulsar_py.spark.extents import topic_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_FREE: Final = frozenset(
+    {
+        *("arrowbatchbytes", "polltimeoutms", "waitingfornonexistedtopic"),
+        *("maxbytespertrigger", "maxentriespertrigger", "maxoffsetspertrigger"),
+        *("predefinedsubscription", "subscriptionprefix"),
+        *("pulsar.reader.receiverqueuesize", "pulsar.reader.readername"),
+        "pulsar.reader.subscriptionroleprefix",
+    }
+)
+"""Options of the connector that change no row of a micro-batch that was begun; in lower case."""
+_FREE_PREFIXES: Final = ("pulsar.client.", "pulsar.admin.", "pulsar.producer.")
+_SPREADING: Final = "pulsar.producer.hashingscheme"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +102,17 @@ def numbering_settings(settings: CopySettings) -> dict[str, Setting]:
     }
     clusters = (settings.source.cluster, settings.target.cluster)
     options = {
-        name: text
+        name.lower(): text
         for cluster in clusters
-        for name, text in sorted(cluster.options.items())
-        if not name.lower().startswith("pulsar.client.") and not is_secret_name(name)
+        for name, text in cluster.options.items()
+        if not _is_free(name.lower()) and not is_secret_name(name)
     }
-    return own | {"--option": repr(options)}
+    return own | {"--option": repr(dict(sorted(options.items())))}
+
+
+def _is_free(option: str) -> bool:
+    """Whether it may change so that a micro-batch can end: times, sizes, limits, connections."""
+    return option in _FREE or (option.startswith(_FREE_PREFIXES) and option != _SPREADING)
 
 
 def _copy_partitions(session: SparkSession, settings: CopySettings) -> None:

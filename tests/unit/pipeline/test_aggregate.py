@@ -16,6 +16,7 @@ from pulsar_py.pipeline.aggregate import (
     counted,
     interval,
     json_message,
+    kept_settings,
 )
 from pulsar_py.pipeline.settings import Cluster, TopicRange
 
@@ -63,3 +64,17 @@ def test_a_target_is_needed() -> None:
     session: Any = None  # never touched
     with pytest.raises(ConfigurationError, match="one of them"):
         aggregate(session, settings)
+
+
+def test_a_slide_of_a_window_is_none() -> None:
+    def slide(seconds: float | None) -> object:
+        settings = AggregateSettings(
+            source=TopicRange(cluster=Cluster(service_url="pulsar://a"), topic="t"),
+            keys=["a"],
+            aggregates="count",
+            window_seconds=60,
+            slide_seconds=seconds,
+        )
+        return kept_settings(settings)["--slide"]
+
+    assert (slide(None), slide(60.0), slide(30)) == (None, None, 30)

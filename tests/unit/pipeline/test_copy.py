@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_py.pipeline.copy import CopySettings
+from pulsar_py.pipeline.copy import CopySettings, numbering_settings
 from pulsar_py.pipeline.settings import Cluster, Guarantee, TopicRange, TopicTarget
 
 
@@ -14,3 +14,34 @@ def test_a_copy_is_a_batch_that_arrives_once_unless_told_otherwise() -> None:
     )
     assert settings.streaming is None
     assert settings.target.guarantee is Guarantee.EXACTLY_ONCE
+
+
+def numbering(*, guarantee: Guarantee = Guarantee.EXACTLY_ONCE, **options: str) -> object:
+    cluster = Cluster(service_url="pulsar://a", options=options)
+    settings = CopySettings(
+        source=TopicRange(cluster=cluster, topic="t"),
+        target=TopicTarget(cluster=cluster, topic="u", guarantee=guarantee),
+    )
+    return numbering_settings(settings)
+
+
+def test_options_that_number_rows_are_known_by_their_meaning() -> None:
+    assert numbering(minPartitions="2", undecodable="drop") == numbering(
+        undecodable="drop", minpartitions="2"
+    )
+    assert numbering(minPartitions="2") != numbering(minPartitions="3")
+    hashed = {"pulsar.producer.hashingScheme": "Murmur3_32Hash"}
+    assert numbering(**hashed) != numbering()
+    assert numbering(guarantee=Guarantee.AT_LEAST_ONCE, minPartitions="2") == {}
+
+
+def test_options_that_let_a_micro_batch_end_may_change() -> None:
+    helping = {
+        "pollTimeoutMs": "600000",
+        "arrowBatchBytes": "1000",
+        "maxEntriesPerTrigger": "5",
+        "pulsar.client.operationTimeoutMs": "60000",
+        "pulsar.producer.sendTimeoutMs": "90000",
+        "pulsar.reader.receiverQueueSize": "10",
+    }
+    assert numbering(**helping) == numbering()
