@@ -129,9 +129,14 @@ class TopicLayout:
         """Whether an entry that was there, the one before `position`, is behind the topic's end.
 
         That is another topic of this name, or one that lost its end. Of a ledger without entries
-        nobody can tell, nor of a topic without any.
+        nobody can tell, nor of a topic without any; nor within a ledger where only the last message
+        is known, as markers of brokers and of transactions may follow, which ledgers count.
         """
-        return position.entry_id > 0 and self.end.entry_id > 0 and position > self.end
+        if position.entry_id <= 0 or self.end.entry_id <= 0:
+            return False
+        if self.known_end is not None:
+            return position.ledger_id > self.known_end.ledger_id
+        return position > self.end
 
     def normalize(self, position: Position) -> Position:
         """Where reading goes on from `position`: an entry that exists, or the end.

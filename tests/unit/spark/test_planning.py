@@ -183,3 +183,11 @@ def test_a_subscription_tells_whether_a_ledger_was_read_to_its_end(
 ) -> None:
     loss = DataLoss("t", Position(5, 7), Position(8, 0))
     assert loss.is_behind(acknowledged) is is_behind
+
+
+def test_a_last_message_may_stand_before_markers() -> None:
+    """Ledgers count them; who has planned by ledgers, and now knows the last message alone."""
+    topic = TopicLayout("t", [], known_end=Position(5, 4))
+    assert not topic.ends_before(Position(5, 6))
+    assert topic.ends_before(Position(6, 1))
+    assert TopicLayout("t", [LedgerExtent(5, 4, 40)]).ends_before(Position(5, 6))

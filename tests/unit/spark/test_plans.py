@@ -18,9 +18,12 @@ from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.spark.offsets import StreamOffset
 from pulsar_py.spark.plans import DataLossError, PlannedPiece, StreamPlanner, plan_batch
 from pulsar_py.spark.pruning import Pruning
+from pulsar_py.wire.payload import encode_entry
 from tests.unit.spark.broker_parts import BROKER_CONFIG, publish, read_options
 
 TOPIC = "persistent://public/default/plans"
@@ -368,6 +371,27 @@ async def test_a_topic_that_ends_before_what_was_read_is_a_loss(
     assert covered(await planner.plan(read, end), positions) == list(range(25))
     assert "entries are gone" in caplog.text
     assert await planner.latest_offset(end, max_entries=None, max_bytes=None) == end
+
+
+async def test_markers_behind_the_last_message_are_no_loss_where_ledgers_are_not_known(
+    broker: Broker, client: Client
+) -> None:
+    """A stream was planned with `admin.url`, and goes on without."""
+    positions = await publish(client, TOPIC, range(5))
+    topic = await broker.service.topics.get_or_load(TopicName.parse(TOPIC), create_if_missing=False)
+    assert isinstance(topic, PersistentTopic)
+    marker = MessageMetadata(producer_name="b", sequence_id=0, publish_time=1, marker_type=10)
+    await topic.ledger.append_and_wait(encode_entry(marker, b""))
+    read = await planner_of(broker, client).ends()
+    assert read.positions[TOPIC].entry_id == positions[-1].entry_id + 2
+    planner = StreamPlanner(
+        client, read_options(broker.service_url, is_streaming=True, topic=TOPIC)
+    )
+    assert await planner.latest_offset(read, max_entries=None, max_bytes=None) == read
+    positions += await publish(client, TOPIC, [5])
+    end = await planner.latest_offset(read, max_entries=None, max_bytes=None)
+    assert covered(await planner.plan(read, end), positions) == [5]
+    await planner.close()
 
 
 async def test_a_micro_batch_whose_entries_are_gone_from_the_end_is_a_loss(
