@@ -5,9 +5,9 @@ without one a batch of the range. Exactly once needs deduplication on the target
 same topics, range and selection is the same one again under the same name. A stream may change
 what it selects, but not between two attempts at one micro-batch.
 
-So that this holds while topics grow, such a batch copies each topic partition by a task and a name
-of its own: a row is known by its number among those of its partition, and what comes later stands
-behind them.
+So that this holds while topics grow, a batch with a name that is sent exactly once copies each
+topic partition by a task and a name of its own: a row is known by its number among those of its
+partition, and what comes later stands behind them.
 
 A copy has all that a producer may say of a message: key, be it text or bytes, ordering key,
 properties, event time, and that there is no value. Values are decoded by the topic's schema and
@@ -83,7 +83,7 @@ def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = No
         topic = {"--to": str(TopicName.parse(target.topic))}
         check_query(settings.streaming.checkpoint, topic, numbering_settings(settings))
         run_query(start_stream(found, target, settings.streaming), watch)
-    elif target.idempotency_key is None:
+    elif target.idempotency_key is None or target.guarantee is not Guarantee.EXACTLY_ONCE:
         run_job(session, lambda: write_batch(found, target), watch)
     else:
         made = replace(settings, source=source, target=target)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pulsar_py.pipeline.copy import CopySettings, numbering_settings
+from typing import Any, cast
+
+import pytest
+
+from pulsar_py.pipeline.copy import CopySettings, copy, numbering_settings
 from pulsar_py.pipeline.settings import Cluster, Guarantee, TopicRange, TopicTarget
 
 
@@ -45,3 +49,31 @@ def test_options_that_let_a_micro_batch_end_may_change() -> None:
         "pulsar.reader.receiverQueueSize": "10",
     }
     assert numbering(**helping) == numbering()
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "name", "expected"),
+    [
+        (Guarantee.EXACTLY_ONCE, "n", "partitions"),
+        (Guarantee.EXACTLY_ONCE, None, "rows"),
+        (Guarantee.AT_LEAST_ONCE, "n", "rows"),
+    ],
+)
+def test_rows_that_have_no_numbers_are_copied_by_as_many_tasks_as_there_can_be(
+    monkeypatch: pytest.MonkeyPatch, guarantee: Guarantee, name: str | None, expected: str
+) -> None:
+    done: list[str] = []
+    module = "pulsar_py.pipeline.copy"
+    monkeypatch.setattr(f"{module}.like", lambda _source, target: target)
+    monkeypatch.setattr(f"{module}.read_batch", lambda *_: None)
+    monkeypatch.setattr(f"{module}.select", lambda rows, **_: rows)
+    monkeypatch.setattr(f"{module}.run_job", lambda _session, work, _watch: work())
+    monkeypatch.setattr(f"{module}.write_batch", lambda *_: done.append("rows"))
+    monkeypatch.setattr(f"{module}._copy_partitions", lambda *_: done.append("partitions"))
+    cluster = Cluster(service_url="pulsar://a")
+    settings = CopySettings(
+        source=TopicRange(cluster=cluster, topic="t"),
+        target=TopicTarget(cluster=cluster, topic="u", guarantee=guarantee, idempotency_key=name),
+    )
+    copy(cast("Any", None), settings)
+    assert done == [expected]
