@@ -18,7 +18,6 @@ import json
 import logging
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from itertools import count
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -168,11 +167,12 @@ class DeltaLakeTable:
     def _sync_log(self, since: int) -> None:
         """Make what was committed after a version durable, by whomever: the package does not.
 
-        Old commits may go meanwhile, which others have put together in a checkpoint.
+        Old commits may go meanwhile, by the package itself, once a checkpoint has them.
         """
         log = self.path / "_delta_log"
-        with suppress(FileNotFoundError):
-            for version in count(since + 1):
+        newest = deltalake.DeltaTable(self.path).version()
+        for version in range(since + 1, newest + 1):
+            with suppress(FileNotFoundError):
                 sync_file(log / f"{version:020}.json")
         for directory in (log, self.path):
             sync_directory(directory)

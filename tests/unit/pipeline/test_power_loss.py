@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import errno
+import json
 from pathlib import Path
 
 import pytest
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-pytest.importorskip("deltalake")
+deltalake = pytest.importorskip("deltalake")
 
 from pulsar_py.pipeline.attempts import attempt
 from pulsar_py.pipeline.delta import DeltaLakeTable
@@ -121,15 +122,22 @@ def test_a_directory_that_fails_is_an_error(
         place(ManifestTable(tmp_path / "table"), 1)
 
 
-def test_a_commit_of_delta_may_go_before_it_is_synced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where others put the log together and take old commits away."""
+def test_commits_of_delta_may_go_before_they_are_synced(tmp_path: Path, synced: list[str]) -> None:
+    """The package takes them away when it has put them together, as a table may ask for."""
+    place(DeltaLakeTable(tmp_path / "table"), 0)
+    deltalake.DeltaTable.create(
+        tmp_path / "table",
+        deltalake.Schema.from_json(json.dumps(schema(a="long"))),
+        configuration={
+            "delta.logRetentionDuration": "interval 0 seconds",
+            "delta.checkpointInterval": "1",
+            "delta.enableExpiredLogCleanup": "true",
+        },
+    )
     table = DeltaLakeTable(tmp_path / "table")
-    file = place(table, 1)
-
-    def gone(path: Path) -> None:
-        raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
-
-    monkeypatch.setattr("pulsar_py.pipeline.delta.sync_file", gone)
-    commit(table, file, 0)
+    commit(table, place(table, 1), 0)
+    file = place(table, 2)
+    synced.clear()
+    wider = schema(a="long", b="long")  # a commit of its own, that goes with the next
+    assert table.commit(Commit(added=[file], schema=wider, transaction=Transaction("q", 1)))
+    assert synced == ["_delta_log/00000000000000000003.json", "_delta_log", "."]
