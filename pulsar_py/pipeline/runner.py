@@ -34,6 +34,7 @@ from pulsar_py.pipeline.secrets import SENSITIVE_NAMES
 from pulsar_py.pipeline.watch import StoppedError, Watch
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -222,12 +223,20 @@ def run_job(session: SparkSession, work: Callable[[], T], watch: Watch) -> T:
     while thread.is_alive():
         thread.join(POLL_SECONDS)
         if watch.stop.is_set() and thread.is_alive():
-            context.cancelJobGroup(group)
-            thread.join(STOP_SECONDS)
+            _cancel(context, group, thread)
             raise StoppedError
         if thread.is_alive():
             _report_stages(session, group, watch)
     return outcome[0]()
+
+
+def _cancel(context: SparkContext, group: str, thread: threading.Thread) -> None:
+    """Cancel jobs until the work ends, or takes too long: only those that run can be."""
+    for _ in range(round(STOP_SECONDS / POLL_SECONDS)):
+        context.cancelJobGroup(group)
+        thread.join(POLL_SECONDS)
+        if not thread.is_alive():
+            return
 
 
 def in_threads(

@@ -29,6 +29,7 @@ from pulsar_py.pipeline.runner import (
     is_final,
     prepare_environment,
     reason_of,
+    run_job,
     run_with_restarts,
     stop_on_signals,
 )
@@ -262,3 +263,29 @@ def test_no_part_begins_after_one_has_failed(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ConnectError):
         in_threads(cast("Any", None), parts, 1)
     assert begun == [1]
+
+
+def test_jobs_that_begin_after_the_wish_to_stop_are_cancelled_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While the first is planned there is nothing to cancel."""
+    util = pytest.importorskip("pyspark.util")
+    monkeypatch.setattr(util, "inheritable_thread_target", lambda _: lambda run: run)
+    monkeypatch.setattr("pulsar_py.pipeline.runner._activate", lambda _: None)
+    monkeypatch.setattr("pulsar_py.pipeline.runner.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("pulsar_py.pipeline.runner.STOP_SECONDS", 2)
+    is_planned, is_cancelled = threading.Event(), threading.Event()
+
+    def cancel(_group: str) -> None:
+        (is_cancelled if is_planned.is_set() else is_planned).set()
+
+    def work() -> None:
+        assert is_planned.wait(5)
+        assert is_cancelled.wait(5)
+
+    context = SimpleNamespace(cancelJobGroup=cancel, setJobGroup=lambda *_, **__: None)
+    watch = Watch()
+    watch.stop.set()
+    with pytest.raises(StoppedError):
+        run_job(cast("Any", SimpleNamespace(sparkContext=context)), work, watch)
+    assert is_cancelled.is_set()
