@@ -232,7 +232,7 @@ def _decimal(precision: Any, scale: Any, shape: Shape) -> Shape:
     def of_json(value: Any) -> decimal.Decimal:
         # Arrow ends the process where an exponent is far from the scale.
         try:
-            return decimal.Decimal(str(value)).quantize(unit, context=exact)
+            return exact.quantize(decimal.Decimal(str(value)), unit)
         except decimal.DecimalException:
             raise ValueError(f"{value!r:.100} is {kind}") from None
 

@@ -33,6 +33,9 @@ _OF_WHOLE: Final = (pa.int32(), pa.int64(), None, pa.float64(), pa.float32())
 _OF_FRACTIONS: Final = (pa.float64(), pa.float32())
 
 
+_new_float: Final = float.__new__
+
+
 class WrittenFloat(float):
     """A fraction whose text is the one that it was read from: decimals have more digits."""
 
@@ -41,8 +44,9 @@ class WrittenFloat(float):
 
     def __new__(cls, text: str) -> Self:
         """Raises ValueError if it is no number."""
-        value = super().__new__(cls, text)
-        value._text = text
+        # Hot path: each fraction of JSON whose schema has decimals.
+        value = _new_float(cls, text)
+        value._text = text  # noqa: SLF001 - its own
         return value
 
     def __str__(self) -> str:
