@@ -111,17 +111,6 @@ def test_directories_that_can_not_be_synced(
     assert table.last_batch("q") == 0
 
 
-def test_a_directory_that_fails_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_descriptor: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(OSError, match="Input/output error"):
-        place(ManifestTable(tmp_path / "table"), 1)
-
-
 def test_commits_of_delta_may_go_before_they_are_synced(tmp_path: Path, synced: list[str]) -> None:
     """The package takes them away when it has put them together, as a table may ask for."""
     place(DeltaLakeTable(tmp_path / "table"), 0)
