@@ -54,7 +54,9 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def broker(tmp_path: Path, log: Path, files_count: int) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path / "data", log=log) as process:
+    # The crowd neither says CONNECT nor answers PING, and a busy machine takes its time to open it.
+    patience = "keepAliveIntervalSeconds=3600"
+    with BrokerProcess(tmp_path / "data", "--set", patience, log=log) as process:
         yield process
 
 
