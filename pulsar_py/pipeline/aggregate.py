@@ -155,8 +155,9 @@ def windows_of(rows: DataFrame, settings: AggregateSettings) -> DataFrame:
         settings.time_column, interval(settings.watermark_seconds)
     ).groupBy(window.alias("window"), *(functions.expr(sql).alias(name) for sql, name in keys))
     return grouped.agg(*(functions.expr(sql).alias(name) for sql, name in made)).selectExpr(
-        "window.start as window_start",
-        "window.end as window_end",
+        # Quoted: `end` is a reserved word of ANSI SQL, which sessions may enforce.
+        "window.`start` as window_start",
+        "window.`end` as window_end",
         *(quoted(name) for _, name in (*keys, *made)),
     )
 

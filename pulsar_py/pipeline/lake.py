@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 DEFAULT_FILE_BYTES: Final = 128 << 20
 COMPACT_EVERY: Final = 20
 """Batches of a stream between two compactions."""
+READING: Final = {"datetimeRebaseMode": "CORRECTED", "ignoreMissingFiles": "false"}
+"""Options of a read of files that a log names, whatever the session has: days and times are those
+that were written, and rows of a file that was merged meanwhile are not left out without a word."""
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 
@@ -252,7 +255,7 @@ def read_snapshot(session: SparkSession, snapshot: Snapshot) -> DataFrame:
         reader = reader.option("mergeSchema", "true")
     else:
         schema = with_metadata(snapshot.schema, _written_schema(snapshot))
-        reader = reader.schema(StructType.fromJson(schema))
+        reader = reader.options(**READING).schema(StructType.fromJson(schema))
     return reader.parquet(*(spark_path(table / each.path) for each in snapshot.files))
 
 

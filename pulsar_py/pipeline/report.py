@@ -18,7 +18,7 @@ from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, ServiceError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.pipeline.runner import run_job
+from pulsar_py.pipeline.runner import check_session, run_job
 from pulsar_py.pipeline.settings import TopicRange
 from pulsar_py.pipeline.traffic import (
     LATENESS_EDGES,
@@ -37,7 +37,7 @@ Row = Mapping[str, Any]  # Any: one of Spark's rows
 
 TOP_KEYS: Final = 20
 _SCHEMA: Final = (
-    "`__key` binary, `__topic` string, `__publishTime` timestamp, `__eventTime` timestamp,"
+    "`__key` binary, `__topic` string, `__publishTime` timestamp_ltz, `__eventTime` timestamp_ltz,"
     " `__ledgerId` bigint, `__entryId` bigint, `__size` int"
 )
 _COLUMNS: Final = "__key,__topic,__publishTime,__eventTime,__ledgerId,__entryId,__size"
@@ -68,8 +68,10 @@ def report(session: SparkSession, settings: ReportSettings, watch: Watch | None 
     """Write the page; returns what is on it.
 
     Raises:
+        ConfigurationError: The session can't be used.
         OSError: The page can't be written; the error has its path.
     """
+    check_session(session)
     traffic = run_job(session, lambda: measure_traffic(session, settings), watch or Watch())
     temporary = settings.page.with_name(f"{settings.page.name}.{os.getpid()}.tmp")
     try:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pulsar_py.common.backoff import Backoff
 from pulsar_py.common.clock import Clock
-from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.pipeline.java_output import lines_handed_on
 from pulsar_py.pipeline.secrets import SENSITIVE_NAMES
 from pulsar_py.pipeline.watch import StoppedError, Watch
@@ -135,6 +135,22 @@ def _start_java(conf: Mapping[str, str], on_line: Callable[[str], None] | None) 
     with nullcontext() if on_line is None else lines_handed_on(on_line) as stderr:
         gateway = start(prepared, {"start_new_session": True, "stderr": stderr})
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - no public call takes one
+
+
+def check_session(session: SparkSession) -> None:
+    """Refuse sessions that can't run pipelines; what Spark says of them is about something else.
+
+    Raises:
+        ConfigurationError: It was stopped, or is one of Spark Connect.
+    """
+    context = getattr(session, "_sc", None)  # Connect has none, and raises for the public name
+    if context is None:
+        raise ConfigurationError(
+            "session: this one is of Spark Connect; pipelines need one of the process that runs"
+            " Spark's driver"
+        )
+    if context._jsc is None:  # noqa: SLF001 - no public name
+        raise ConfigurationError("session: it was stopped; pipelines need one that runs")
 
 
 class JavaEndedError(PulsarError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 
@@ -24,7 +24,14 @@ from pulsar_py.pipeline.tables import NULL_PARTITION, SUFFIX, TableFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
+WRITING: Final = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+"""Settings of a session that files are written by, whatever it had: with others there are days and
+times of Julius Caesar's calendar in them, and lists that can't be merged with those of other files;
+Spark has no options of a write for them."""
 
 
 def spark_path(path: Path) -> str:
@@ -86,8 +93,8 @@ def write_files(
         partition_by: Columns that become directories.
         max_rows: Most rows a file, 0 for no limit.
     """
-    # Java would write the timestamps of Julius Caesar's calendar, which others do not read.
-    rows.sparkSession.conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
+    for name, value in WRITING.items():
+        rows.sparkSession.conf.set(name, value)
     writer = rows.write.mode("overwrite").option("maxRecordsPerFile", max_rows)
     if partition_by:
         writer = writer.partitionBy(*partition_by)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.runner import check_session
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted, topic_option
 from pulsar_py.pipeline.tables import spark_place
 from pulsar_py.spark.options import METADATA_COLUMNS
@@ -45,7 +46,12 @@ class Streaming:
 
 
 def read_batch(session: SparkSession, source: TopicRange) -> DataFrame:
-    """The rows of a range of topics."""
+    """The rows of a range of topics.
+
+    Raises:
+        ConfigurationError: The session can't be used.
+    """
+    check_session(session)
     options = source.connector_options(is_streaming=False)
     return session.read.format(FORMAT).options(**options).load()
 
@@ -54,8 +60,9 @@ def read_stream(session: SparkSession, source: TopicRange) -> DataFrame:
     """The rows of topics as they come.
 
     Raises:
-        ConfigurationError: The range has an end.
+        ConfigurationError: The range has an end, or the session can't be used.
     """
+    check_session(session)
     if source.ending_millis is not None or source.ending_offsets is not None:
         raise ConfigurationError("a stream has no end; leave the checkpoint out for a batch")
     options = source.connector_options(is_streaming=True)

@@ -281,11 +281,11 @@ COLUMNS: Final[Mapping[str, MetadataColumn]] = {
         ),
         MetadataColumn(
             "__publishTime",
-            "TIMESTAMP",
+            "TIMESTAMP_LTZ",
             TIMESTAMP,
             _of_entry(TIMESTAMP, lambda message: _micros(message.publish_timestamp())),
         ),
-        MetadataColumn("__eventTime", "TIMESTAMP", TIMESTAMP, _build_event_times),
+        MetadataColumn("__eventTime", "TIMESTAMP_LTZ", TIMESTAMP, _build_event_times),
         MetadataColumn("__messageProperties", "MAP<STRING, STRING>", PROPERTIES, _build_properties),
         MetadataColumn("__partition", "INT", pa.int32(), _of_entry(pa.int32(), _partition)),
         MetadataColumn(
@@ -323,7 +323,7 @@ COLUMNS: Final[Mapping[str, MetadataColumn]] = {
         MetadataColumn("__index", "BIGINT", pa.int64(), _of_each(pa.int64(), _index)),
         MetadataColumn(
             "__brokerPublishTime",
-            "TIMESTAMP",
+            "TIMESTAMP_LTZ",
             TIMESTAMP,
             _of_entry(TIMESTAMP, lambda message: _micros(message.broker_publish_time())),
         ),

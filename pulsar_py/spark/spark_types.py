@@ -22,7 +22,8 @@ _SIMPLE: Final = {
     pa.string(): "STRING",
     pa.binary(): "BINARY",
     pa.date32(): "DATE",
-    pa.timestamp("us", "UTC"): "TIMESTAMP",
+    # `TIMESTAMP` is what a session says that it is (`spark.sql.timestampType`).
+    pa.timestamp("us", "UTC"): "TIMESTAMP_LTZ",
     pa.timestamp("us"): "TIMESTAMP_NTZ",
 }
 

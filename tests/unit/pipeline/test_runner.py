@@ -24,6 +24,7 @@ from pulsar_py.pipeline.runner import (
     RestartPolicy,
     _stop,
     check_java,
+    check_session,
     close_session,
     in_threads,
     is_final,
@@ -289,3 +290,16 @@ def test_jobs_that_begin_after_the_wish_to_stop_are_cancelled_too(
     with pytest.raises(StoppedError):
         run_job(cast("Any", SimpleNamespace(sparkContext=context)), work, watch)
     assert is_cancelled.is_set()
+
+
+@pytest.mark.parametrize(
+    ("session", "told"),
+    [
+        (SimpleNamespace(_sc=SimpleNamespace(_jsc=None)), "it was stopped"),
+        (SimpleNamespace(), "Spark Connect"),
+    ],
+)
+def test_sessions_that_cannot_run_pipelines_are_refused(session: Any, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        check_session(session)
+    check_session(cast("Any", SimpleNamespace(_sc=SimpleNamespace(_jsc=object()))))

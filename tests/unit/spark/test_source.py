@@ -92,7 +92,7 @@ TYPES = {
     "INT": IntegerType(),
     "BIGINT": LongType(),
     "STRING": StringType(),
-    "TIMESTAMP": TimestampType(),
+    "TIMESTAMP_LTZ": TimestampType(),
     "MAP<STRING, STRING>": MapType(StringType(), StringType()),
 }
 

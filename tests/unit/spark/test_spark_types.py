@@ -25,6 +25,10 @@ def test_nested_types_are_spelt_out() -> None:
     assert ddl_of(nested) == "STRUCT<`a b`: ARRAY<DECIMAL(10,2)>, `m`: MAP<STRING, DATE>>"
 
 
+def test_instants_do_not_depend_on_what_a_session_takes_timestamps_for() -> None:
+    assert ddl_of(pa.timestamp("us", "UTC")) == "TIMESTAMP_LTZ"
+
+
 def test_what_spark_does_not_have_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no type of Spark for uint64"):
         ddl_of(pa.uint64())
