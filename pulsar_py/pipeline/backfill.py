@@ -33,7 +33,7 @@ from pulsar_py.pipeline.first_run import (
     remember_or_refuse,
 )
 from pulsar_py.pipeline.lake import Snapshot, read_snapshot, snapshot_of
-from pulsar_py.pipeline.runner import check_session, run_job
+from pulsar_py.pipeline.runner import run_job, use_session
 from pulsar_py.pipeline.settings import Guarantee, TopicTarget, quoted
 from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.topics import select, write_batch
@@ -97,7 +97,7 @@ def backfill(session: SparkSession, settings: BackfillSettings, watch: Watch | N
         ConfigurationError: What went to the topic under this name was something else, or the
             session can't be used.
     """
-    check_session(session)
+    use_session(session)
     # The number of files' pieces must not depend on the number of cores.
     session.conf.set("spark.sql.files.minPartitionNum", str(settings.tasks))
     snapshot = snapshot_of(settings.source)

@@ -18,7 +18,7 @@ from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, ServiceError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.pipeline.runner import check_session, run_job
+from pulsar_py.pipeline.runner import run_job, use_session
 from pulsar_py.pipeline.settings import TopicRange
 from pulsar_py.pipeline.traffic import (
     LATENESS_EDGES,
@@ -71,7 +71,7 @@ def report(session: SparkSession, settings: ReportSettings, watch: Watch | None 
         ConfigurationError: The session can't be used.
         OSError: The page can't be written; the error has its path.
     """
-    check_session(session)
+    use_session(session)
     traffic = run_job(session, lambda: measure_traffic(session, settings), watch or Watch())
     temporary = settings.page.with_name(f"{settings.page.name}.{os.getpid()}.tmp")
     try:

@@ -137,8 +137,10 @@ def _start_java(conf: Mapping[str, str], on_line: Callable[[str], None] | None) 
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - no public call takes one
 
 
-def check_session(session: SparkSession) -> None:
-    """Refuse sessions that can't run pipelines; what Spark says of them is about something else.
+def use_session(session: SparkSession) -> None:
+    """Make a user's session that of this thread, where streams look for their sink.
+
+    Sessions that can't run pipelines are refused: what Spark says of them is about something else.
 
     Raises:
         ConfigurationError: It was stopped, or is one of Spark Connect.
@@ -151,6 +153,7 @@ def check_session(session: SparkSession) -> None:
         )
     if context._jsc is None:  # noqa: SLF001 - no public name
         raise ConfigurationError("session: it was stopped; pipelines need one that runs")
+    _activate(session)
 
 
 class JavaEndedError(PulsarError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.runner import check_session
+from pulsar_py.pipeline.runner import use_session
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted, topic_option
 from pulsar_py.pipeline.tables import spark_place
 from pulsar_py.spark.options import METADATA_COLUMNS
@@ -51,7 +51,7 @@ def read_batch(session: SparkSession, source: TopicRange) -> DataFrame:
     Raises:
         ConfigurationError: The session can't be used.
     """
-    check_session(session)
+    use_session(session)
     options = source.connector_options(is_streaming=False)
     return session.read.format(FORMAT).options(**options).load()
 
@@ -62,7 +62,7 @@ def read_stream(session: SparkSession, source: TopicRange) -> DataFrame:
     Raises:
         ConfigurationError: The range has an end, or the session can't be used.
     """
-    check_session(session)
+    use_session(session)
     if source.ending_millis is not None or source.ending_offsets is not None:
         raise ConfigurationError("a stream has no end; leave the checkpoint out for a batch")
     options = source.connector_options(is_streaming=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
@@ -16,13 +17,16 @@ import pytest
 pq = pytest.importorskip("pyarrow.parquet")
 
 from pulsar_py.pipeline.aggregate import AggregateSettings, aggregate
+from pulsar_py.pipeline.copy import CopySettings, copy
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, open_table, read_table
 from pulsar_py.pipeline.report import ReportSettings, report
-from pulsar_py.pipeline.settings import Cluster, TopicRange
+from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
 from pulsar_py.pipeline.staging import WRITING
 from pulsar_py.pipeline.tables import Target, Transaction
+from pulsar_py.pipeline.topics import Streaming
 from pulsar_py.pipeline.watch import Watch
-from tests.spark.test_pipelines import publish
+from pulsar_py.spark.source import PulsarDataSource
+from tests.spark.test_pipelines import numbers, publish, stored
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,3 +104,20 @@ def test_times_are_instants_whatever_a_session_takes_timestamps_for(
     assert {json.loads(found.schema["window_start"].json())["type"]} == {"timestamp"}
     rows = found.selectExpr("unix_seconds(window_end) as ending", "count").collect()
     assert [(row.ending, row["count"]) for row in rows] == [(120, 3)] * 10
+
+
+def test_a_stream_is_copied_from_a_thread_that_has_not_opened_the_session(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    topic = f"persistent://public/default/sessions-{uuid.uuid4().hex}"
+    publish(cluster, topic, range(10))
+    own = spark.newSession()  # Spark would look for the sink in another one
+    own.dataSource.register(PulsarDataSource)
+    settings = CopySettings(
+        source=TopicRange(cluster=cluster, topic=topic),
+        target=TopicTarget(cluster=cluster, topic=f"{topic}-to"),
+        streaming=Streaming(checkpoint=str(tmp_path / "checkpoint")),
+    )
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(copy, own, settings).result()
+    assert numbers(stored(cluster, f"{topic}-to")) == list(range(10))

@@ -24,7 +24,6 @@ from pulsar_py.pipeline.runner import (
     RestartPolicy,
     _stop,
     check_java,
-    check_session,
     close_session,
     in_threads,
     is_final,
@@ -33,6 +32,7 @@ from pulsar_py.pipeline.runner import (
     run_job,
     run_with_restarts,
     stop_on_signals,
+    use_session,
 )
 from pulsar_py.pipeline.watch import StoppedError, Watch
 from tests.unit.pipeline.test_watch import Steps
@@ -301,5 +301,4 @@ def test_jobs_that_begin_after_the_wish_to_stop_are_cancelled_too(
 )
 def test_sessions_that_cannot_run_pipelines_are_refused(session: Any, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
-        check_session(session)
-    check_session(cast("Any", SimpleNamespace(_sc=SimpleNamespace(_jsc=object()))))
+        use_session(session)
