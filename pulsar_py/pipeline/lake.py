@@ -7,7 +7,9 @@ whole table; of two that overlap one fails, as its rows may be older than the ot
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,12 +44,15 @@ if TYPE_CHECKING:
 
     from pulsar_py.pipeline.topics import Streaming
 
+logger = logging.getLogger(__name__)
+
 DEFAULT_FILE_BYTES: Final = 128 << 20
 COMPACT_EVERY: Final = 20
 """Batches of a stream between two compactions."""
 READING: Final = {"datetimeRebaseMode": "CORRECTED", "ignoreMissingFiles": "false"}
 """Options of a read of files that a log names, whatever the session has: days and times are those
 that were written, and rows of a file that was merged meanwhile are not left out without a word."""
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 
@@ -163,10 +168,22 @@ class LakeWriter:
         return written
 
     def compact(self) -> None:
-        """Merge small files."""
-        result = open_table(self.settings.target).compact(self.settings.file_bytes)
+        """Merge small files; where there is no room for it they stay, and rows can still come."""
+        try:
+            result = open_table(self.settings.target).compact(self.settings.file_bytes)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            about = {"table": str(self.settings.target.path), "reason": str(error)}
+            logger.warning("small files are not merged", extra=about)
+            return
         if result.files_before:
             self.watch.report("compacted", files=result.files_before, into=result.files_after)
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a disk or a quota is; the package of Delta tables tells it in the text alone."""
+    return error.errno in _FULL or any(f"(os error {each})" in str(error) for each in _FULL)
 
 
 def start_table_stream(rows: DataFrame, writer: LakeWriter, streaming: Streaming) -> StreamingQuery:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ pytest.importorskip("pyarrow")
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.lake import (
+    LakeSettings,
+    LakeWriter,
     Snapshot,
     _written_schema,
     open_table,
@@ -18,6 +21,7 @@ from pulsar_py.pipeline.lake import (
 )
 from pulsar_py.pipeline.manifest import ManifestTable
 from pulsar_py.pipeline.tables import TableConflictError, TableFile, Target
+from pulsar_py.pipeline.watch import Watch
 
 
 def test_tables_of_each_format(tmp_path: Path) -> None:
@@ -58,3 +62,29 @@ def test_a_file_that_is_merged_while_the_table_is_read(tmp_path: Path) -> None:
     snapshot = Snapshot(target, [TableFile("a.parquet", 1, 1)], {"type": "struct", "fields": []})
     with pytest.raises(TableConflictError, match=f"{target}: a.parquet was merged or replaced"):
         _written_schema(snapshot)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "Error writing bytes to file"),
+        OSError("Generic LocalFileSystem error: No space left on device (os error 28)"),
+    ],
+)
+def test_small_files_stay_where_there_is_no_room_to_merge_them(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: OSError,
+) -> None:
+    writer = LakeWriter(LakeSettings(target=Target.parse(f"parquet:{tmp_path}")), Watch())
+
+    def fail(_table: ManifestTable, _target_bytes: int) -> None:
+        raise error
+
+    monkeypatch.setattr(ManifestTable, "compact", fail)
+    writer.compact()
+    assert [each.message for each in caplog.records] == ["small files are not merged"]
+    error = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(OSError, match="Input/output"):
+        writer.compact()
