@@ -37,22 +37,24 @@ from pulsar_py.pipeline.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells,
 from pulsar_py.pipeline.log_steps import logs_as_steps
 from pulsar_py.pipeline.progress import SPARK, reporter
 from pulsar_py.pipeline.runner import (
-    DEFAULT_MASTER,
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_USAGE,
-    JavaEndedError,
     RestartPolicy,
-    SessionSettings,
-    check_java,
-    close_session,
     is_final,
-    open_session,
     reason_of,
     run_with_restarts,
     stop_on_signals,
 )
 from pulsar_py.pipeline.secrets import Redactor
+from pulsar_py.pipeline.sessions import (
+    DEFAULT_MASTER,
+    JavaEndedError,
+    SessionSettings,
+    check_java,
+    close_session,
+    open_session,
+)
 from pulsar_py.pipeline.settings import (
     Guarantee,
     TopicTarget,

@@ -33,7 +33,8 @@ from pulsar_py.pipeline.first_run import (
     remember_or_refuse,
 )
 from pulsar_py.pipeline.lake import Snapshot, read_snapshot, snapshot_of
-from pulsar_py.pipeline.runner import run_job, use_session
+from pulsar_py.pipeline.runner import run_job
+from pulsar_py.pipeline.sessions import use_session
 from pulsar_py.pipeline.settings import Guarantee, TopicTarget, quoted
 from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.topics import select, write_batch

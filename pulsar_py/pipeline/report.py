@@ -18,7 +18,8 @@ from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, ServiceError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.pipeline.runner import run_job, use_session
+from pulsar_py.pipeline.runner import run_job
+from pulsar_py.pipeline.sessions import use_session
 from pulsar_py.pipeline.settings import TopicRange
 from pulsar_py.pipeline.traffic import (
     LATENESS_EDGES,

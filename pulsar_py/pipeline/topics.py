@@ -1,6 +1,6 @@
 """Topics as data frames: the connector's read and write, batch and streaming (edge).
 
-Needs a session in which `format("pulsar")` is known: one of `runner.open_session`, or any where
+Needs a session in which `format("pulsar")` is known: one of `sessions.open_session`, or any where
 Spark discovers it.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.runner import use_session
+from pulsar_py.pipeline.sessions import use_session
 from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted, topic_option
 from pulsar_py.pipeline.tables import spark_place
 from pulsar_py.spark.options import METADATA_COLUMNS

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 from functools import partial
 from types import SimpleNamespace
@@ -20,19 +18,14 @@ from pulsar_py.pipeline.runner import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_USAGE,
-    JavaEndedError,
     RestartPolicy,
     _stop,
-    check_java,
-    close_session,
     in_threads,
     is_final,
-    prepare_environment,
     reason_of,
     run_job,
     run_with_restarts,
     stop_on_signals,
-    use_session,
 )
 from pulsar_py.pipeline.watch import StoppedError, Watch
 from tests.unit.pipeline.test_watch import Steps
@@ -166,55 +159,6 @@ def test_a_reason_of_ours_comes_before_what_it_led_to() -> None:
     assert reason_of(RuntimeError(text)) == "SchemaSerializationError: t 12:3: no JSON"
 
 
-def test_the_environment_of_a_session() -> None:
-    environ = {"PYSPARK_PYTHON": "mine"}
-    prepare_environment(environ, resolves=True)
-    assert environ == {"PYSPARK_PYTHON": "mine"}
-    environ = {}
-    prepare_environment(environ, resolves=False)
-    assert environ == {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-
-
-class Session:
-    """What is asked of a session, with a process in Java's place."""
-
-    def __init__(self, program: str | None) -> None:
-        started = None if program is None else subprocess.Popen([sys.executable, "-c", program])
-        self.sparkContext = SimpleNamespace(_gateway=SimpleNamespace(proc=started))
-        self.is_stopped = False
-
-    def stop(self) -> None:
-        self.is_stopped = True
-        if self.sparkContext._gateway.proc.poll() is not None:
-            raise ConnectionRefusedError
-
-
-def test_a_session_whose_java_has_ended_makes_room_for_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pyspark = pytest.importorskip("pyspark")
-    for name in ("_gateway", "_jvm", "_active_spark_context"):
-        monkeypatch.setattr(pyspark.SparkContext, name, name)
-    session: Any = Session("import os; os.kill(os.getpid(), 9)")
-    session.sparkContext._gateway.proc.wait()
-    with pytest.raises(JavaEndedError, match="Java, which runs Spark, has ended by signal 9"):
-        check_java(session)
-    close_session(session)
-    assert session.is_stopped
-    assert pyspark.SparkContext._gateway is None
-    assert pyspark.SparkContext._active_spark_context is None
-
-
-def test_a_session_whose_java_runs_is_stopped() -> None:
-    pytest.importorskip("pyspark")
-    session: Any = Session("import time; time.sleep(60)")
-    close_session(session)
-    assert session.is_stopped
-    session.sparkContext._gateway.proc.kill()
-    session.sparkContext._gateway.proc.wait()
-    check_java(cast("Any", Session(None)))
-
-
 class Query:
     """One whose micro-batches follow one another without a pause, three polls each."""
 
@@ -249,7 +193,7 @@ def test_no_part_begins_after_one_has_failed(monkeypatch: pytest.MonkeyPatch) ->
     """Cancelled jobs fail, and jobs of parts that began then would not be cancelled."""
     util = pytest.importorskip("pyspark.util")
     monkeypatch.setattr(util, "inheritable_thread_target", lambda _: lambda part: part)
-    monkeypatch.setattr("pulsar_py.pipeline.runner._activate", lambda _: None)
+    monkeypatch.setattr("pulsar_py.pipeline.runner.activate", lambda _: None)
     begun: list[int] = []
     are_there = threading.Event()
 
@@ -272,7 +216,7 @@ def test_jobs_that_begin_after_the_wish_to_stop_are_cancelled_too(
     """While the first is planned there is nothing to cancel."""
     util = pytest.importorskip("pyspark.util")
     monkeypatch.setattr(util, "inheritable_thread_target", lambda _: lambda run: run)
-    monkeypatch.setattr("pulsar_py.pipeline.runner._activate", lambda _: None)
+    monkeypatch.setattr("pulsar_py.pipeline.runner.activate", lambda _: None)
     monkeypatch.setattr("pulsar_py.pipeline.runner.POLL_SECONDS", 0.01)
     monkeypatch.setattr("pulsar_py.pipeline.runner.STOP_SECONDS", 2)
     is_planned, is_cancelled = threading.Event(), threading.Event()
@@ -290,15 +234,3 @@ def test_jobs_that_begin_after_the_wish_to_stop_are_cancelled_too(
     with pytest.raises(StoppedError):
         run_job(cast("Any", SimpleNamespace(sparkContext=context)), work, watch)
     assert is_cancelled.is_set()
-
-
-@pytest.mark.parametrize(
-    ("session", "told"),
-    [
-        (SimpleNamespace(_sc=SimpleNamespace(_jsc=None)), "it was stopped"),
-        (SimpleNamespace(), "Spark Connect"),
-    ],
-)
-def test_sessions_that_cannot_run_pipelines_are_refused(session: Any, told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
-        use_session(session)
