@@ -30,7 +30,7 @@ Value = str | int | float | bool | None
 
 SPARK: Final = "spark"
 """The event that is a line of Java's."""
-_SHOWN_FIELDS: Final = ("rows", "rows_per_second", "behind_entries")
+_SHOWN_FIELDS: Final = ("rows", "rows_per_second", "dropped_as_late")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

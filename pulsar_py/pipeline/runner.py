@@ -179,7 +179,16 @@ def _report_batch(watch: Watch, progress: Mapping[str, Any], rows: int) -> None:
         batch_id=progress["batchId"],
         rows=progress["numInputRows"],
         rows_per_second=round(progress.get("processedRowsPerSecond") or 0.0, 1),
+        dropped_as_late=_dropped_as_late(progress) or None,
     )
+
+
+def _dropped_as_late(progress: Mapping[str, Any]) -> int:  # Any: JSON
+    """What came behind the watermark, as Spark counts it: rows that a task has put together.
+
+    So of one window and key there is one for each task, however many rows it had.
+    """
+    return sum(each["numRowsDroppedByWatermark"] for each in progress.get("stateOperators", ()))
 
 
 def _stop(query: StreamingQuery) -> None:

@@ -23,6 +23,8 @@ from pulsar_py.pipeline.replay import ReplaySettings, replay
 from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
 from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.topics import Streaming
+from pulsar_py.pipeline.watch import Watch
+from tests.unit.pipeline.test_watch import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -250,3 +252,26 @@ def test_a_batch_of_windows_replaces_the_last_one(
         publish(cluster, topic, {"content": b"x", "partition_key": "k", "event_timestamp": 1})
         aggregate(spark, settings)
         assert [row["count"] for row in read_table(spark, target).collect()] == [count]
+
+
+def test_what_came_behind_the_watermark_is_counted(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    settings = AggregateSettings(
+        source=TopicRange(cluster=cluster, topic=topic),
+        keys=["string(__key) as name"],
+        aggregates="count",
+        window_seconds=60,
+        watermark_seconds=60,
+        time_column="__eventTime",
+        lake=LakeSettings(target=Target.parse(f"parquet:{tmp_path / 'windows'}")),
+        streaming=Streaming(checkpoint=str(tmp_path / "checkpoint")),
+    )
+    dropped = []
+    for millis in (3_600_000, 1):
+        publish(cluster, topic, {"content": b"x", "partition_key": "k", "event_timestamp": millis})
+        steps = Steps()
+        aggregate(spark, settings, Watch(steps))
+        found = [each.fields["dropped_as_late"] for each in steps.steps if each.event == "batch"]
+        dropped.append(sum(each or 0 for each in found))
+    assert dropped == [0, 1]
