@@ -4,6 +4,7 @@
     checkpoint/offsets/12        what batch 12 reads          Spark's, before the batch begins
     checkpoint/commits/12        batch 12 is through          Spark's
     checkpoint/_pulsar_py.json   what the query does          ours
+    {"version": 1, "query": {"--window": 60.0, ...}, "batch": {"--where": null, ...}}
 
 A table's log has the query and its newest batch, too. Where the two do not agree, one of them is
 another one, or was put back to an older state: rows would be missing that are thought to be there.
@@ -28,6 +29,7 @@ from pulsar_py.pipeline.directories import sync_directory
 from pulsar_py.pipeline.tables import local_path
 
 NOTE: Final = "_pulsar_py.json"
+VERSION: Final = 1
 NONE: Final = -1
 
 Setting = str | float | bool | None
@@ -161,18 +163,24 @@ def _read(note: Path) -> dict[str, dict[str, Any]]:  # Any: JSON
         return {"query": {}, "batch": {}}  # the query is new, or was begun by an older version
     try:
         stored = json.loads(text)
-        return {name: dict(stored[name]) for name in ("query", "batch")}
+        version = stored["version"]
+        record = {name: dict(stored[name]) for name in ("query", "batch")}
     except (ValueError, KeyError, TypeError):
         raise ConfigurationError(
             f"checkpoint: {note} does not tell what its query does: it is damaged. It can be"
             " deleted if the options are those that the query began with"
         ) from None
+    if version != VERSION:
+        raise ConfigurationError(
+            f"checkpoint: {note}: version {version!r}, this pulsar_py reads {VERSION}"
+        )
+    return record
 
 
 def _write(note: Path, record: Mapping[str, Mapping[str, Setting]]) -> None:
     note.parent.mkdir(parents=True, exist_ok=True)
     temporary = note.with_name(f"{uuid.uuid4().hex}.tmp")
-    temporary.write_text(json.dumps(record))
+    temporary.write_text(json.dumps({"version": VERSION, **record}))
     sync_file(temporary)
     temporary.replace(note)
     sync_directory(note.parent)

@@ -141,3 +141,9 @@ def test_a_note_is_durable_before_the_query_begins(
         monkeypatch.setattr(f"os.{name}", lambda each: synced.append(f"/proc/self/fd/{each}"))
     check_query(str(tmp_path), {"--window": 5})
     assert len(synced) == 2
+
+
+def test_a_note_of_another_version_is_told_with_both(tmp_path: Path) -> None:
+    (tmp_path / NOTE).write_text('{"version": 2, "query": {}, "batch": {}}')
+    with pytest.raises(ConfigurationError, match=f"{NOTE}: version 2, this pulsar_py reads 1"):
+        check_query(str(tmp_path), {})
