@@ -18,7 +18,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import calls_per_send, loads, machine
+from benchmarks import calls_per_send, loads, longest_turn, machine
 from benchmarks.loads import Figures
 from benchmarks.targets import Target, running, start_ours
 
@@ -231,6 +231,9 @@ def main() -> None:
         )
         for name, count in counts.most_called:
             print(f"    {count:8.0f} {name}")
+    if not arguments.only or arguments.only == "turns":
+        print("longest turn of the loop, one command of the largest form, CPU of its thread:")
+        result["longest_turns"] = [asdict(turn) for turn in longest_turn.longest_turns()]
     path = RESULTS / time.strftime("bench-%Y%m%d-%H%M%S.json")
     path.write_text(json.dumps(result, indent=2))
     print(f"written to {path}")

@@ -6,7 +6,6 @@ Run by `benchmarks.storage`; prints one JSON object. Each ledger gets one small 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import random
 import resource
@@ -20,8 +19,9 @@ from pulsar_py.cli.standalone import spare_the_loop
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.local_disk import LocalDisk
+from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.storage.bookie import Bookie
-from pulsar_py.storage.ledger_store import LedgerOptions
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
 
 AT_ONCE = 200
 LOOKUPS_COUNT = 2000
@@ -70,15 +70,11 @@ async def _make_one(bookie: Bookie) -> None:
 
 async def measure(directory: Path, count: int) -> dict[str, float]:
     """Fill an engine, start it anew, look ledgers up, list them, delete nine of ten."""
-    ids = itertools.count(1)
-
-    async def next_id() -> int:
-        return next(ids)
-
+    ids = CountedLedgerIds()
     turn = LongestTurn()
     figures = {"before_megabytes": resident_megabytes()}
     clock = SystemClock()
-    bookie = await Bookie.start(LocalDisk(directory), clock=clock, ledger_ids=next_id)
+    bookie = await Bookie.start(LocalDisk(directory), clock=clock, ledger_ids=ids)
     started, cpu = time.perf_counter(), time.process_time()
     for _ in range(0, count, AT_ONCE):
         await asyncio.gather(*(_make_one(bookie) for _ in range(AT_ONCE)))
@@ -92,7 +88,7 @@ async def measure(directory: Path, count: int) -> dict[str, float]:
 
     started = time.perf_counter()
     turn.take()
-    bookie = await Bookie.start(LocalDisk(directory), clock=clock, ledger_ids=next_id)
+    bookie = await Bookie.start(LocalDisk(directory), clock=clock, ledger_ids=ids)
     figures["start_seconds"] = time.perf_counter() - started
     figures["start_longest_turn_millis"] = turn.take()
     chance = random.Random(1)
@@ -102,7 +98,7 @@ async def measure(directory: Path, count: int) -> dict[str, float]:
     figures["lookup_micros"] = (time.perf_counter() - started) / LOOKUPS_COUNT * 1e6
     turn.take()
     started = time.perf_counter()
-    assert len(await bookie.list_ledgers()) == count
+    assert sum([len(page) async for page in bookie.list_ledgers()]) == count
     figures["list_seconds"] = time.perf_counter() - started
     figures["list_longest_turn_millis"] = turn.take()
     await _delete(bookie, count, figures, turn)

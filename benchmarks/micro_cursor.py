@@ -24,6 +24,7 @@ from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursor_memory import CursorMemory
@@ -35,11 +36,15 @@ from pulsar_py.managed_ledger.ledger_state import LedgerState
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.storage.bookie import Bookie, BookieSettings
-from pulsar_py.storage.ledger_store import LedgerStore
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
 
 ENTRIES_COUNT = 10_000_000
 BATCHES_COUNT = 1_000_000
 PATH = "/managed-ledgers/t/n/persistent/a/sub"
+
+
+async def nobody_asks() -> None:
+    """Ownership is not in question here."""
 
 
 class Owner:
@@ -123,13 +128,13 @@ async def measure(name: str, state: CursorState, memory_bytes: int) -> None:
     owner = Owner()
     metadata = MemoryMetadataStore(owner.clock)
 
-    async def ledger_ids() -> int:
-        return await metadata.next_in_sequence("/ids") + 1000
-
     bookie = await Bookie.start(
-        MemoryDisk(), clock=owner.clock, ledger_ids=ledger_ids, settings=BookieSettings()
+        MemoryDisk(),
+        clock=owner.clock,
+        ledger_ids=CountedLedgerIds(1001),
+        settings=BookieSettings(),
     )
-    store = CursorStore(PATH, metadata, bookie, owner.clock)
+    store = CursorStore(PATH, metadata, bookie, owner.clock, prove_ownership=nobody_asks)
     await store.create(state)
     persister = CursorPersister("sub", owner, state, store)
     first = Stepped(persister.flush())
@@ -165,7 +170,7 @@ async def restore(
 ) -> float:
     """Read it back, and compare; returns how long reading took."""
     began = time.perf_counter()
-    store = CursorStore(PATH, metadata, bookie, owner.clock)
+    store = CursorStore(PATH, metadata, bookie, owner.clock, prove_ownership=nobody_asks)
     snapshot = await store.recover(owner.config)
     again = CursorState(state.ledgers, snapshot.mark_delete_position)
     again.restore(snapshot)

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from pulsar_py import schema as schemas
-from pulsar_py.client.message import Message, ReceivedEntry
-from pulsar_py.client.received_batch import batch_of
+from pulsar_py.client.messages.message import Message, ReceivedEntry
+from pulsar_py.client.receiving.received_batch import batch_of
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsar_py.schema import Schema, SchemaInfo, SchemaType
 from pulsar_py.spark.options import METADATA_COLUMNS

@@ -10,7 +10,6 @@ catch-up  the same entries read back from the page cache, past all caches of the
 from __future__ import annotations
 
 import asyncio
-import itertools
 import resource
 import shutil
 import sys
@@ -25,8 +24,9 @@ from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.ledgers.store import LedgerOptions, LedgerWriter
 from pulsar_py.storage.bookie import Bookie, BookieSettings
-from pulsar_py.storage.ledger_store import LedgerOptions, LedgerWriter
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
 
 ENTRIES_COUNT = 200_000
 ENTRY_BYTES = 1024
@@ -107,14 +107,11 @@ async def catch_up(writer: LedgerWriter) -> None:
 
 async def measure(name: str, disk: Disk, settings: BookieSettings) -> None:
     """Print all rows for one engine."""
-    ids = itertools.count(1)
-
-    async def next_id() -> int:
-        return next(ids)
-
     print(name)
     started = time.perf_counter()
-    bookie = await Bookie.start(disk, clock=SystemClock(), ledger_ids=next_id, settings=settings)
+    bookie = await Bookie.start(
+        disk, clock=SystemClock(), ledger_ids=CountedLedgerIds(), settings=settings
+    )
     print(f"{'start':<28}{(time.perf_counter() - started) * 1e3:>12.1f} ms")
     writer = await append(bookie)
     await catch_up(writer)

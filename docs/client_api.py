@@ -58,10 +58,10 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 """Where a name stands; schemas, enumerations and errors find their place by themselves."""
 
 UNEXPORTED = {
-    "ClientConfig": "pulsar_py.client.client_config",
-    "ProducerConfig": "pulsar_py.client.producer_config",
-    "ConsumerConfig": "pulsar_py.client.consumer_config",
-    "ReaderConfig": "pulsar_py.client.reader_config",
+    "ClientConfig": "pulsar_py.client.brokers.client_config",
+    "ProducerConfig": "pulsar_py.client.producing.producer_config",
+    "ConsumerConfig": "pulsar_py.client.consuming.consumer_config",
+    "ReaderConfig": "pulsar_py.client.reading.reader_config",
 }
 """Documented because options stand there, though nobody has to import them."""
 

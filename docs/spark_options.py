@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pulsar_py.client.enums import CompressionType, HashingScheme
+from pulsar_py.client.shared.enums import CompressionType, HashingScheme
 from pulsar_py.spark.client_settings import (
     CLIENT_WITHOUT_EFFECT,
     PRODUCER_WITHOUT_EFFECT,

@@ -13,26 +13,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pulsar_py.client.authentication import (
+    from pulsar_py.client.acknowledging.redelivery_backoff import (
+        MultiplierRedeliveryBackoff,
+        RedeliveryBackoff,
+    )
+    from pulsar_py.client.brokers.cluster_failover import (
+        AutoClusterFailover,
+        ControlledClusterFailover,
+        ServiceInfo,
+    )
+    from pulsar_py.client.brokers.service_url import ServiceUrlProvider
+    from pulsar_py.client.client import Client
+    from pulsar_py.client.consuming.consumer import Consumer
+    from pulsar_py.client.consuming.consumer_events import ConsumerEventListener
+    from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
+    from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
+    from pulsar_py.client.consuming.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
+    from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
+    from pulsar_py.client.many_topics.pattern_consumer import PatternConsumer
+    from pulsar_py.client.messages.message import Message
+    from pulsar_py.client.messages.topic_message_id import MultiMessageId, TopicMessageId
+    from pulsar_py.client.options import (
+        ClientOptions,
+        ConsumerOptions,
+        ProducerOptions,
+        ReaderOptions,
+    )
+    from pulsar_py.client.producing.partitioned_producer import PartitionedProducer
+    from pulsar_py.client.producing.producer import Producer
+    from pulsar_py.client.producing.producer_interceptor import ProducerInterceptor
+    from pulsar_py.client.producing.send_result import SendResult
+    from pulsar_py.client.reading.reader import Reader
+    from pulsar_py.client.reading.table_view import TableView
+    from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
+    from pulsar_py.client.security.authentication import (
         Authentication,
         AuthenticationBasic,
         AuthenticationTLS,
         AuthenticationToken,
     )
-    from pulsar_py.client.authentication_oauth2 import AuthenticationOauth2
-    from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
-    from pulsar_py.client.client import Client
-    from pulsar_py.client.cluster_failover import (
-        AutoClusterFailover,
-        ControlledClusterFailover,
-        ServiceInfo,
-    )
-    from pulsar_py.client.consumer import Consumer
-    from pulsar_py.client.consumer_events import ConsumerEventListener
-    from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
-    from pulsar_py.client.crypto_keys import CryptoKeyReader, EncryptionKeyInfo
-    from pulsar_py.client.dead_letter import ConsumerDeadLetterPolicy
-    from pulsar_py.client.enums import (
+    from pulsar_py.client.security.authentication_oauth2 import AuthenticationOauth2
+    from pulsar_py.client.security.crypto_keys import CryptoKeyReader, EncryptionKeyInfo
+    from pulsar_py.client.security.message_crypto import EncryptionContext, EncryptionKey
+    from pulsar_py.client.shared.enums import (
         BatchingType,
         CompressionType,
         ConsumerCryptoFailureAction,
@@ -46,28 +69,8 @@ if TYPE_CHECKING:
         RegexSubscriptionMode,
         SubscriptionMode,
     )
-    from pulsar_py.client.interceptors import ProducerInterceptor
-    from pulsar_py.client.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
-    from pulsar_py.client.message import Message
-    from pulsar_py.client.message_crypto import EncryptionContext, EncryptionKey
-    from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
-    from pulsar_py.client.options import (
-        ClientOptions,
-        ConsumerOptions,
-        ProducerOptions,
-        ReaderOptions,
-    )
-    from pulsar_py.client.partitioned_producer import PartitionedProducer
-    from pulsar_py.client.pattern_consumer import PatternConsumer
-    from pulsar_py.client.producer import Producer
-    from pulsar_py.client.reader import Reader
-    from pulsar_py.client.redelivery_backoff import MultiplierRedeliveryBackoff, RedeliveryBackoff
-    from pulsar_py.client.send_result import SendResult
-    from pulsar_py.client.service_url import ServiceUrlProvider
-    from pulsar_py.client.statistics import ConsumerStatistics, ProducerStatistics
+    from pulsar_py.client.shared.statistics import ConsumerStatistics, ProducerStatistics
     from pulsar_py.client.subscribe import AnyConsumer
-    from pulsar_py.client.table_view import TableView
-    from pulsar_py.client.topic_message_id import MultiMessageId, TopicMessageId
     from pulsar_py.common.errors import (
         AlreadyClosedError,
         AuthenticationDataError,
@@ -239,104 +242,104 @@ __all__ = [
 _HOMES = {
     "AlreadyClosedError": "pulsar_py.common.errors",
     "AnyConsumer": "pulsar_py.client.subscribe",
-    "Authentication": "pulsar_py.client.authentication",
-    "AuthenticationBasic": "pulsar_py.client.authentication",
+    "Authentication": "pulsar_py.client.security.authentication",
+    "AuthenticationBasic": "pulsar_py.client.security.authentication",
     "AuthenticationDataError": "pulsar_py.common.errors",
     "AuthenticationError": "pulsar_py.common.errors",
-    "AuthenticationOauth2": "pulsar_py.client.authentication_oauth2",
-    "AuthenticationTLS": "pulsar_py.client.authentication",
-    "AuthenticationToken": "pulsar_py.client.authentication",
+    "AuthenticationOauth2": "pulsar_py.client.security.authentication_oauth2",
+    "AuthenticationTLS": "pulsar_py.client.security.authentication",
+    "AuthenticationToken": "pulsar_py.client.security.authentication",
     "AuthorizationError": "pulsar_py.common.errors",
-    "AutoClusterFailover": "pulsar_py.client.cluster_failover",
-    "BatchingType": "pulsar_py.client.enums",
+    "AutoClusterFailover": "pulsar_py.client.brokers.cluster_failover",
+    "BatchingType": "pulsar_py.client.shared.enums",
     "Broker": "pulsar_py.standalone",
     "ChecksumError": "pulsar_py.common.errors",
     "Client": "pulsar_py.client.client",
     "ClientError": "pulsar_py.common.errors",
     "ClientOptions": "pulsar_py.client.options",
     "ClientTimeoutError": "pulsar_py.common.errors",
-    "CompressionType": "pulsar_py.client.enums",
+    "CompressionType": "pulsar_py.client.shared.enums",
     "ConfigurationError": "pulsar_py.common.errors",
     "ConnectError": "pulsar_py.common.errors",
     "ConnectionClosedError": "pulsar_py.common.errors",
-    "Consumer": "pulsar_py.client.consumer",
+    "Consumer": "pulsar_py.client.consuming.consumer",
     "ConsumerAssignError": "pulsar_py.common.errors",
-    "ConsumerBatchReceivePolicy": "pulsar_py.client.batch_receive",
+    "ConsumerBatchReceivePolicy": "pulsar_py.client.receiving.batch_receive",
     "ConsumerBusyError": "pulsar_py.common.errors",
-    "ConsumerCryptoFailureAction": "pulsar_py.client.enums",
-    "ConsumerDeadLetterPolicy": "pulsar_py.client.dead_letter",
-    "ConsumerEventListener": "pulsar_py.client.consumer_events",
-    "ConsumerInterceptor": "pulsar_py.client.consumer_interceptor",
-    "ConsumerKeySharedPolicy": "pulsar_py.client.key_shared_policy",
+    "ConsumerCryptoFailureAction": "pulsar_py.client.shared.enums",
+    "ConsumerDeadLetterPolicy": "pulsar_py.client.consuming.dead_letter",
+    "ConsumerEventListener": "pulsar_py.client.consuming.consumer_events",
+    "ConsumerInterceptor": "pulsar_py.client.consuming.consumer_interceptor",
+    "ConsumerKeySharedPolicy": "pulsar_py.client.consuming.key_shared_policy",
     "ConsumerNotFoundError": "pulsar_py.common.errors",
     "ConsumerOptions": "pulsar_py.client.options",
-    "ConsumerStatistics": "pulsar_py.client.statistics",
-    "ConsumerType": "pulsar_py.client.enums",
-    "ControlledClusterFailover": "pulsar_py.client.cluster_failover",
+    "ConsumerStatistics": "pulsar_py.client.shared.statistics",
+    "ConsumerType": "pulsar_py.client.shared.enums",
+    "ControlledClusterFailover": "pulsar_py.client.brokers.cluster_failover",
     "CryptoError": "pulsar_py.common.errors",
-    "CryptoKeyReader": "pulsar_py.client.crypto_keys",
+    "CryptoKeyReader": "pulsar_py.client.security.crypto_keys",
     "CumulativeAcknowledgementNotAllowedError": "pulsar_py.common.errors",
-    "EncryptionContext": "pulsar_py.client.message_crypto",
-    "EncryptionKey": "pulsar_py.client.message_crypto",
-    "EncryptionKeyInfo": "pulsar_py.client.crypto_keys",
+    "EncryptionContext": "pulsar_py.client.security.message_crypto",
+    "EncryptionKey": "pulsar_py.client.security.message_crypto",
+    "EncryptionKeyInfo": "pulsar_py.client.security.crypto_keys",
     "ForkedProcessError": "pulsar_py.common.errors",
-    "HashingScheme": "pulsar_py.client.enums",
+    "HashingScheme": "pulsar_py.client.shared.enums",
     "IncompatibleSchemaError": "pulsar_py.common.errors",
-    "InitialPosition": "pulsar_py.client.enums",
+    "InitialPosition": "pulsar_py.client.shared.enums",
     "InvalidConfigurationError": "pulsar_py.common.errors",
     "InvalidMessageError": "pulsar_py.common.errors",
     "InvalidServiceUrlError": "pulsar_py.common.errors",
     "InvalidTopicNameError": "pulsar_py.common.errors",
     "InvalidTxnStatusError": "pulsar_py.common.errors",
-    "KeyHashRange": "pulsar_py.client.key_shared_policy",
-    "KeySharedMode": "pulsar_py.client.enums",
+    "KeyHashRange": "pulsar_py.client.consuming.key_shared_policy",
+    "KeySharedMode": "pulsar_py.client.shared.enums",
     "LookupFailedError": "pulsar_py.common.errors",
     "MemoryBufferFullError": "pulsar_py.common.errors",
-    "Message": "pulsar_py.client.message",
+    "Message": "pulsar_py.client.messages.message",
     "MessageId": "pulsar_py.common.message_id",
     "MessageTooBigError": "pulsar_py.common.errors",
-    "MultiMessageId": "pulsar_py.client.topic_message_id",
-    "MultiTopicsConsumer": "pulsar_py.client.multi_topics_consumer",
-    "MultiplierRedeliveryBackoff": "pulsar_py.client.redelivery_backoff",
+    "MultiMessageId": "pulsar_py.client.messages.topic_message_id",
+    "MultiTopicsConsumer": "pulsar_py.client.many_topics.multi_topics_consumer",
+    "MultiplierRedeliveryBackoff": "pulsar_py.client.acknowledging.redelivery_backoff",
     "NotAllowedError": "pulsar_py.common.errors",
     "OperationNotSupportedError": "pulsar_py.common.errors",
-    "PartitionedProducer": "pulsar_py.client.partitioned_producer",
-    "PartitionsRoutingMode": "pulsar_py.client.enums",
-    "PatternConsumer": "pulsar_py.client.pattern_consumer",
+    "PartitionedProducer": "pulsar_py.client.producing.partitioned_producer",
+    "PartitionsRoutingMode": "pulsar_py.client.shared.enums",
+    "PatternConsumer": "pulsar_py.client.many_topics.pattern_consumer",
     "PersistenceError": "pulsar_py.common.errors",
-    "Producer": "pulsar_py.client.producer",
-    "ProducerAccessMode": "pulsar_py.client.enums",
+    "Producer": "pulsar_py.client.producing.producer",
+    "ProducerAccessMode": "pulsar_py.client.shared.enums",
     "ProducerBlockedQuotaExceededError": "pulsar_py.common.errors",
     "ProducerBlockedQuotaExceededExceptionError": "pulsar_py.common.errors",
     "ProducerBusyError": "pulsar_py.common.errors",
-    "ProducerCryptoFailureAction": "pulsar_py.client.enums",
+    "ProducerCryptoFailureAction": "pulsar_py.client.shared.enums",
     "ProducerFencedError": "pulsar_py.common.errors",
-    "ProducerInterceptor": "pulsar_py.client.interceptors",
+    "ProducerInterceptor": "pulsar_py.client.producing.producer_interceptor",
     "ProducerOptions": "pulsar_py.client.options",
     "ProducerQueueFullError": "pulsar_py.common.errors",
-    "ProducerStatistics": "pulsar_py.client.statistics",
+    "ProducerStatistics": "pulsar_py.client.shared.statistics",
     "ProtocolError": "pulsar_py.common.errors",
     "PulsarError": "pulsar_py.common.errors",
-    "Reader": "pulsar_py.client.reader",
+    "Reader": "pulsar_py.client.reading.reader",
     "ReaderOptions": "pulsar_py.client.options",
-    "RedeliveryBackoff": "pulsar_py.client.redelivery_backoff",
-    "RegexSubscriptionMode": "pulsar_py.client.enums",
+    "RedeliveryBackoff": "pulsar_py.client.acknowledging.redelivery_backoff",
+    "RegexSubscriptionMode": "pulsar_py.client.shared.enums",
     "RemoteProtocolError": "pulsar_py.common.errors",
     "Schema": "pulsar_py.schema.schema",
     "SchemaInfo": "pulsar_py.schema.schema_info",
     "SchemaSerializationError": "pulsar_py.common.errors",
     "SchemaType": "pulsar_py.schema.schema_info",
-    "SendResult": "pulsar_py.client.send_result",
+    "SendResult": "pulsar_py.client.producing.send_result",
     "ServiceError": "pulsar_py.common.errors",
-    "ServiceInfo": "pulsar_py.client.cluster_failover",
+    "ServiceInfo": "pulsar_py.client.brokers.cluster_failover",
     "ServiceMetadataError": "pulsar_py.common.errors",
     "ServiceNotReadyError": "pulsar_py.common.errors",
-    "ServiceUrlProvider": "pulsar_py.client.service_url",
-    "SubscriptionMode": "pulsar_py.client.enums",
+    "ServiceUrlProvider": "pulsar_py.client.brokers.service_url",
+    "SubscriptionMode": "pulsar_py.client.shared.enums",
     "SubscriptionNotFoundError": "pulsar_py.common.errors",
-    "TableView": "pulsar_py.client.table_view",
+    "TableView": "pulsar_py.client.reading.table_view",
     "TooManyRequestsError": "pulsar_py.common.errors",
-    "TopicMessageId": "pulsar_py.client.topic_message_id",
+    "TopicMessageId": "pulsar_py.client.messages.topic_message_id",
     "TopicNotFoundError": "pulsar_py.common.errors",
     "TopicTerminatedError": "pulsar_py.common.errors",
     "TransactionConflictError": "pulsar_py.common.errors",

@@ -15,39 +15,27 @@ On disk a data directory holds `metadata.sqlite` and `ledgers/`; one process own
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import random
-import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from uuid import uuid4
 
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.http_server import HttpLimits, HttpServer
 from pulsar_py.admin.resources.all_routes import all_routes
 from pulsar_py.common.clock import Clock, SystemClock
-from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import (
     ConfigurationError,
-    CorruptDataError,
-    FormatVersionError,
-    InstanceMismatchError,
-    StorageError,
 )
-from pulsar_py.common.local_disk import LocalDisk
-from pulsar_py.common.memory_disk import MemoryDisk
-from pulsar_py.metadata import paths
+from pulsar_py.embedded_ledgers import EmbeddedLedgers, LedgerStoreFactory
+from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
 from pulsar_py.metadata.initialization import initialize_cluster
-from pulsar_py.metadata.instance_id import check_instance_id
-from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
-from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.listeners import Listener
@@ -56,44 +44,20 @@ from pulsar_py.server.namespaces.lookup import (
     LocalAddresses,
     parse_advertised_listeners,
 )
-from pulsar_py.storage.bookie import Bookie, BookieSettings
-from pulsar_py.storage.disk_reserve import DiskReserve
-from pulsar_py.storage.settings import MIB
+from pulsar_py.server.security.authentication import Authenticators
+from pulsar_py.storage.settings import MIB, BookieSettings
 
 logger = logging.getLogger(__name__)
 
-LEDGER_IDS_BLOCK = 100
-LEDGERS = "ledgers"
+ENTRY_ROOM_BYTES = MIB
+"""What an entry may be larger than the largest message: metadata of broker and batch, and the
+states of cursors and definitions of schemas, which come through requests of about that size."""
+
 RESERVE_BYTES = 16 * MIB
 """Kept back on the disk: ten times what a start with open topics writes to metadata and journal."""
 
 _WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
 _LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
-class LedgerIds:
-    """Ledger ids that were never given before, leased from the metadata store in blocks.
-
-    What is left of a block when the process ends is lost. Id 0 is never given: non-persistent
-    messages carry it.
-    """
-
-    def __init__(self, metadata: MetadataStore) -> None:
-        self._metadata = metadata
-        self._next = 0
-        self._end = 0  # exclusive
-        self._lock = asyncio.Lock()
-
-    async def next(self) -> int:
-        """A new id."""
-        async with self._lock:
-            if self._next == self._end:
-                first = await self._metadata.next_in_sequence(
-                    paths.LEDGER_ID_COUNTER, LEDGER_IDS_BLOCK
-                )
-                self._next, self._end = first + 1, first + 1 + LEDGER_IDS_BLOCK
-            self._next += 1
-            return self._next - 1
 
 
 class Broker:
@@ -112,6 +76,9 @@ class Broker:
         web_port: int = 0,
         clock: Clock | None = None,
         chance: random.Random | None = None,
+        metadata_store_factory: MetadataStoreFactory | None = None,
+        ledger_store_factory: LedgerStoreFactory | None = None,
+        authenticators: Authenticators | None = None,
     ) -> None:
         """Take in what is wanted; nothing is opened yet.
 
@@ -125,6 +92,10 @@ class Broker:
             web_port: Of HTTP; 0 takes a free one.
             clock: What everything reads the time from; None for the machine's.
             chance: What everything random is drawn from; None for a generator of its own.
+            metadata_store_factory: Opens the metadata stores; None for the embedded one.
+            ledger_store_factory: Opens the ledger store; None for the embedded one.
+            authenticators: The methods by which clients of the binary protocol prove who they
+                are; None lets everybody in.
 
         Raises:
             ConfigurationError: A setting is unknown or out of bounds.
@@ -138,6 +109,11 @@ class Broker:
         self._web_port = web_port
         self._clock = clock or SystemClock()
         self._chance = chance
+        self._open_metadata = metadata_store_factory or EmbeddedMetadata(self._data_dir)
+        self._ledger_store_factory = ledger_store_factory or EmbeddedLedgers(
+            self._data_dir, bookie_settings(self._config, is_volatile=self._data_dir is None)
+        )
+        self._authenticators = authenticators
         self._stack = AsyncExitStack()  # What was started, to be stopped in opposite order.
         self._is_used = False
         self._is_running = False
@@ -209,22 +185,22 @@ class Broker:
 
     async def _start(self) -> None:
         clock = self._clock
-        if self._data_dir is not None:
-            await make_emergency_room(self._data_dir)
-        metadata = await self._open_metadata(clock)
-        self._stack.push_async_callback(metadata.close)
-        disk = self._disk()
-        if self._data_dir is not None:
-            await self._check_instance(metadata, disk)
-        ledger_store = await self._open_ledgers(disk, metadata, clock)
+        await self._ledger_store_factory.prepare()
+        stores = await self._open_metadata(clock)
+        self._stack.push_async_callback(stores.close)
+        metadata = stores.local
+        ledger_ids = MetadataLedgerIds(metadata)
+        self._stack.push_async_callback(ledger_ids.close)
+        ledger_store = await self._ledger_store_factory(metadata, ledger_ids, clock)
         self._stack.push_async_callback(ledger_store.close)
         service = BrokerService(
             self._config,
             ledger_store=ledger_store,
             metadata=metadata,
-            configuration_metadata=metadata,
+            configuration_metadata=stores.configuration,
             clock=clock,
             chance=self._chance,
+            authenticators=self._authenticators,
         )
         self._service = service
         self._stack.push_async_callback(service.close)
@@ -234,50 +210,6 @@ class Broker:
             "broker started",
             extra={"service_url": self._service_url, "web_service_url": self._web_service_url},
         )
-
-    async def _open_ledgers(self, disk: Disk, metadata: MetadataStore, clock: Clock) -> Bookie:
-        try:
-            return await Bookie.start(
-                disk,
-                clock=clock,
-                ledger_ids=LedgerIds(metadata).next,
-                settings=bookie_settings(self._config, is_volatile=self._data_dir is None),
-            )
-        except CorruptDataError as error:
-            if self._data_dir is None:
-                raise
-            text = f"{self._data_dir.absolute() / LEDGERS}: {error}"
-            if not isinstance(error, FormatVersionError):
-                text += f"; `pulsar-py storage verify {self._data_dir}` looks at everything"
-            error.args = (text,)
-            raise
-
-    async def _check_instance(self, metadata: MetadataStore, disk: Disk) -> None:
-        try:
-            await disk.make_directory("")
-            await check_instance_id(metadata, disk, new_id=str(uuid4()))
-        except InstanceMismatchError as error:
-            await disk.close()
-            raise InstanceMismatchError(f"{self._data_dir}: {error}") from None
-        except BaseException:
-            await disk.close()
-            raise
-
-    async def _open_metadata(self, clock: Clock) -> MetadataStore:
-        if self._data_dir is None:
-            return MemoryMetadataStore(clock)
-        try:
-            self._data_dir.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"data directory {self._data_dir.absolute()} can't be made: {_reason(error)}; "
-                "choose another one (data_dir, --data-dir)",
-            ) from error
-        return await SqliteMetadataStore.open(self._data_dir / "metadata.sqlite", clock)
-
-    def _disk(self) -> Disk:
-        return MemoryDisk() if self._data_dir is None else LocalDisk(self._data_dir / LEDGERS)
 
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take both ports, write down what a new cluster holds, and only then let anybody in."""
@@ -328,18 +260,6 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).rpartition(": ")[2].lower()
 
 
-async def make_emergency_room(data_dir: Path) -> None:
-    """Where the disk is full, give up the reserve: the metadata needs some space to be opened."""
-    disk = LocalDisk(data_dir / LEDGERS)
-    try:
-        free_bytes = await disk.free_bytes()
-        await DiskReserve(disk, RESERVE_BYTES).adapt(free_bytes, enough_bytes=sys.maxsize)
-    except (FileNotFoundError, StorageError):
-        pass  # There is no data yet, or whoever comes next tells what is wrong.
-    finally:
-        await disk.close()
-
-
 def local_addresses(
     config: BrokerConfig, bound: BrokerAddresses, *, is_loopback: bool
 ) -> LocalAddresses:
@@ -374,11 +294,13 @@ def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSetting
     write_cache_bytes = config.dbStorage_writeCacheMaxSizeMb * MIB
     # Both generations, and what connections may have unanswered, with each entry's overhead.
     unanswered_bytes = max(config.maxMessagePublishBufferSizeInMB, 64) * MIB
-    append_limit_bytes = 2 * write_cache_bytes + 2 * unanswered_bytes
+    max_entry_bytes = config.maxMessageSize + ENTRY_ROOM_BYTES
+    append_limit_bytes = 2 * write_cache_bytes + max(2 * unanswered_bytes, max_entry_bytes)
     return BookieSettings(
         is_volatile=is_volatile,
         write_cache_bytes=write_cache_bytes,
         append_limit_bytes=append_limit_bytes,
+        max_entry_bytes=max_entry_bytes,
         read_cache_bytes=config.dbStorage_readAheadCacheMaxSizeMb * MIB,
         journal_file_bytes=config.journalMaxSizeMB * MIB,
         flush_interval_seconds=config.flushInterval / 1000,

@@ -66,7 +66,7 @@ async def publish(
     client.on_receipt = on_receipt
     for number in numbers:
         client.writer.write(send_frame(producer_id, number, body(topic, number)))
-    await asyncio.wait_for(done.wait(), 10)
+    await asyncio.wait_for(done.wait(), 60)
     return ids
 
 
@@ -75,7 +75,7 @@ async def acknowledged(client: WireClient, ids: list[Id], consumer_id: int) -> N
     done = asyncio.Event()
     client.on_ack_response = lambda _: done.set()
     client.acknowledge(ids, consumer_id)
-    await asyncio.wait_for(done.wait(), 10)
+    await asyncio.wait_for(done.wait(), 60)
 
 
 async def received(broker: Broker, topic: str, subscription: str) -> list[bytes]:
@@ -95,6 +95,6 @@ async def received(broker: Broker, topic: str, subscription: str) -> list[bytes]
     await client.create_producer(topic)
     client.flow(1000)
     client.writer.write(send_frame(1, 0, END))
-    await asyncio.wait_for(done.wait(), 10)
+    await asyncio.wait_for(done.wait(), 60)
     await client.close()
     return bodies[: bodies.index(END)]

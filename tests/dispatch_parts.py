@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from pulsar_py.common.clock import Clock
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import LATEST, Position
+from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
@@ -32,8 +32,8 @@ from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, Subscr
 from pulsar_py.server.topics.consumer import Consumer
 from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
 from pulsar_py.storage.bookie import Bookie
-from pulsar_py.storage.ledger_store import LedgerStore
 from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 from pulsar_py.wire.framing import FrameDecoder
 from pulsar_py.wire.payload import encode_entry
@@ -158,6 +158,26 @@ class FakeConnection:
         ]
 
 
+@dataclass(eq=False)
+class TimedConnection(FakeConnection):
+    """A connection that notes when each message came."""
+
+    clock: Clock = field(kw_only=True)
+    times_millis: list[int] = field(default_factory=list)  # of each of `messages`
+
+    def _take(self, data: bytes) -> None:
+        super()._take(data)
+        now_millis = self.clock.wall_time_millis()
+        self.times_millis += [now_millis] * (len(self.messages) - len(self.times_millis))
+
+    def arrivals(self) -> dict[int, int]:
+        """When each entry came first, by entry id."""
+        first: dict[int, int] = {}
+        for each, time_millis in zip(self.messages, self.times_millis, strict=True):
+            first.setdefault(each.entry_id, time_millis)
+        return first
+
+
 def message(
     body: bytes = b"m", *, batch: int | None = None, sequence_id: int = 0, **fields: Any
 ) -> bytes:
@@ -173,7 +193,7 @@ class Ledgers:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self._ids = itertools.count(1)
+        self._ids = CountedLedgerIds()
 
     async def start(self, *, is_cold: bool = False) -> None:
         """`is_cold`: nothing is ever cached, each read awaits the store."""
@@ -185,7 +205,7 @@ class Ledgers:
             self.store = await Bookie.start(
                 MemoryDisk(),
                 clock=self.clock,
-                ledger_ids=self._next_id,
+                ledger_ids=self._ids,
                 settings=BookieSettings(is_volatile=True),
             )
         self.opener = ManagedLedgerOpener(
@@ -195,9 +215,6 @@ class Ledgers:
             chance=random.Random(1),
             cache_size_bytes=0 if is_cold else 64 * 1024 * 1024,
         )
-
-    async def _next_id(self) -> int:
-        return next(self._ids)
 
     async def close(self) -> None:
         await self.opener.close()
@@ -225,6 +242,11 @@ class Topic:
             for each in self.subscriptions.values()
             for consumer in each.consumers
         )
+
+    @property
+    def store(self) -> LedgerStore:
+        """Where the ledgers are."""
+        return self._ledgers.store
 
     def max_read_position(self) -> Position:
         return self.max_position

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pulsar_py.client.client import Client
-from pulsar_py.client.producer import Producer
+from pulsar_py.client.producing.producer import Producer
 from pulsar_py.common.names import TopicName
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.standalone import Broker

@@ -11,9 +11,11 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import Counter
 
 import pytest
 
+from tests.import_circles import circles, import_graph, room_graph
 from tests.package_source import PACKAGE, Import, Module, imports, modules
 
 MODULES = modules()
@@ -23,13 +25,26 @@ MAY_IMPORT: dict[str, set[str]] = {
     "common": {"proto"},
     "wire": {"common", "proto"},
     "schema": {"common", "proto"},
-    "storage": {"common", "proto"},
+    "ledgers": {"common"},
+    "storage": {"ledgers", "common", "proto"},
     "metadata": {"common", "proto"},
-    "managed_ledger": {"storage", "metadata", "common", "proto"},
-    "server": {"managed_ledger", "storage", "metadata", "wire", "schema", "common", "proto"},
+    "bookkeeper": {"ledgers", "metadata", "common", "proto"},
+    "zookeeper": {"metadata", "common"},
+    "managed_ledger": {"ledgers", "metadata", "common", "proto"},
+    "server": {
+        "managed_ledger",
+        "ledgers",
+        "storage",
+        "metadata",
+        "wire",
+        "schema",
+        "common",
+        "proto",
+    },
     "admin": {
         "server",
         "managed_ledger",
+        "ledgers",
         "storage",
         "metadata",
         "schema",
@@ -37,14 +52,23 @@ MAY_IMPORT: dict[str, set[str]] = {
         "common",
         "proto",
     },
+    "console": {"admin", "common"},
+    "websocket": {"admin", "client", "wire", "common"},
     "admin_client": {"common"},
     "client": {"wire", "schema", "common", "proto"},
     "spark": {"client", "schema", "common"},
     "pipeline": {"spark", "client", "admin_client", "common"},
+    "embedded_ledgers": {"storage", "ledgers", "metadata", "common", "proto"},
     "standalone": {
+        "console",
+        "websocket",
+        "embedded_ledgers",
         "admin",
         "server",
         "managed_ledger",
+        "bookkeeper",
+        "zookeeper",
+        "ledgers",
         "storage",
         "metadata",
         "wire",
@@ -53,17 +77,53 @@ MAY_IMPORT: dict[str, set[str]] = {
         "proto",
     },
 }
-"""`cli` and `testing` may import anything; nothing but tests and the pytest plugin imports them."""
+"""`cli` and `testing` may import anything; nothing but tests and the pytest plugin imports them.
+
+`ledgers`, `bookkeeper`, `zookeeper`, `console` and `websocket` have their place and need not be there
+yet; so have the parts of `server` below.
+"""
+
+CLIENT_ORDER = (
+    "shared",
+    "security",
+    "messages",
+    "brokers",
+    "acknowledging",
+    "producing",
+    "receiving",
+    "consuming",
+    "many_topics",
+    "reading",
+)
+"""The rooms of `client`: each may import those before it, `client`'s own modules may import all."""
+CLIENT_APART = {
+    "producing": {"acknowledging"},
+    "receiving": {"producing"},
+    "consuming": {"producing"},
+    "reading": {"producing"},
+}
+"""Rooms before it that a room of `client` does without."""
 
 SERVER_ORDER = ("dispatch", "topics", "namespaces", "connection")
 """Inside `server`: each may import those before it, `server`'s own modules may import all."""
 SERVER_ASIDE = {
     "schema_registry": {"topics", "namespaces", "connection"},
-    "security": {"connection"},
+    "security": {"connection"},  # and `admin`, which is above all of `server`
+    "compaction": {"topics", "namespaces", "connection"},
+    "load": {"namespaces", "connection"},
     "transactions": {"topics", "connection"},
     "replication": {"topics", "connection"},
 }
 """Sub-packages off that line, and which of the others may use them."""
+SERVER_ASIDE_MAY_IMPORT = {
+    "compaction": {"dispatch"},
+    "load": {"dispatch", "topics"},
+    "replication": set(SERVER_ORDER),
+}
+"""What of that line they may import; those that don't stand here import no other part."""
+
+SECURITY_MAY_IMPORT = {"common", "metadata"}
+"""Of the other packages: who may do what is decided without topics, wire or storage."""
 
 SETTINGS_READERS = {"pulsar_py.server.broker", "pulsar_py.standalone", "pulsar_py.cli.standalone"}
 """Who knows the class BrokerConfig; everybody else is handed plain values."""
@@ -125,6 +185,18 @@ def test_the_parts_of_the_server_import_in_order() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_security_stands_on_metadata_alone() -> None:
+    wrong = [
+        str(each)
+        for module in MODULES
+        if module.name.startswith("pulsar_py.server.security.")
+        for each in ours(module)
+        if package_of(each.target) not in SECURITY_MAY_IMPORT
+        and not each.target.startswith("pulsar_py.server.security.")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def _may_use(part: str, target: str) -> bool:
     if part in {"", target}:
         return True
@@ -133,8 +205,109 @@ def _may_use(part: str, target: str) -> bool:
     if target not in SERVER_ORDER:
         return False  # a module of the parent
     if part in SERVER_ASIDE:
-        return part == "replication"
+        return target in SERVER_ASIDE_MAY_IMPORT.get(part, set())
     return SERVER_ORDER.index(target) < SERVER_ORDER.index(part)
+
+
+def test_the_rooms_of_the_client_import_in_order() -> None:
+    wrong = []
+    for module in MODULES:
+        parts = module.name.split(".")
+        if parts[:2] != ["pulsar_py", "client"] or not (len(parts) > 3 or module.is_package):
+            continue
+        room = parts[2] if len(parts) > 2 else ""
+        for each in ours(module):
+            target = each.target.split(".")
+            if target[:2] == ["pulsar_py", "client"] and not _may_enter(room, target[2]):
+                wrong.append(str(each))
+    assert not wrong, "\n".join(wrong)
+
+
+def _may_enter(room: str, target: str) -> bool:
+    if room in {"", target}:
+        return True
+    if target not in CLIENT_ORDER or target in CLIENT_APART.get(room, set()):
+        return False  # a module of the parent, or a room apart
+    return CLIENT_ORDER.index(target) < CLIENT_ORDER.index(room)
+
+
+def test_the_rooms_of_the_client_are_those_of_the_table_and_have_few_modules() -> None:
+    counts = Counter(
+        module.name.split(".")[2]
+        for module in MODULES
+        if module.name.startswith("pulsar_py.client.") and module.name.count(".") == 3
+    )
+    assert counts.keys() == set(CLIENT_ORDER)
+    assert max(counts.values()) <= 25, counts
+
+
+# --- circles -----------------------------------------------------------------------------------
+
+GRAPH = import_graph(MODULES)
+
+CIRCLES: dict[str, tuple[str, ...]] = {
+    "cli": ("pipeline pipeline_jobs pipeline_options",),
+    "client.brokers": ("client_context connection_handler connection_pool http_lookup lookup",),
+    "client.consuming": (
+        (
+            "consumer consumer_config consumer_events consumer_interceptor consumer_session "
+            "subscribe_command"
+        ),
+    ),
+    "client.producing": (
+        (
+            "batcher message_router outbox partitioned_producer producer producer_config "
+            "producer_interceptor producer_session topic_producer"
+        ),
+    ),
+    "client.reading": ("reader reader_config",),
+    "server.connection": (
+        (
+            "command_table connections handle_connect handle_consume handle_lookup handle_produce "
+            "handle_schema handle_send handle_transaction large_commands server_cnx "
+            "topic_list_watcher"
+        ),
+    ),
+    "server.topics": (
+        "base_subscription consumer",
+        "context producer producers requests topic",
+    ),
+    "testing": ("hostile_ledger_client hostile_ledgers",),
+}
+"""Modules of one room that know each other, late imports and those for the type checker included."""
+
+
+def test_rooms_do_not_import_each_other_in_a_circle() -> None:
+    packages = {module.name for module in MODULES if module.is_package}
+    found = circles(room_graph(GRAPH, packages))
+    assert not found, "\n".join(" <-> ".join(sorted(each)) for each in found)
+
+
+def test_circles_within_a_room_are_those_of_the_table() -> None:
+    listed = {
+        frozenset(f"pulsar_py.{room}.{name}" for name in names.split())
+        for room, lines in CIRCLES.items()
+        for names in lines
+    }
+    found = {frozenset(each) for each in circles(GRAPH)}
+    new = [" ".join(sorted(each)) for each in found - listed]
+    gone = [" ".join(sorted(each)) for each in listed - found]
+    assert not new, "\n".join(["not listed:", *new])
+    assert not gone, "\n".join(["listed, and open now:", *gone])
+
+
+def test_imports_for_the_checker_and_late_ones_count_in_a_circle() -> None:
+    first = Module(
+        PACKAGE / "a.py",
+        "pulsar_py.a",
+        ast.parse("if TYPE_CHECKING:\n    from pulsar_py.b import B"),
+    )
+    second = Module(
+        PACKAGE / "b.py", "pulsar_py.b", ast.parse("def f():\n    from pulsar_py.a import A")
+    )
+    third = Module(PACKAGE / "c.py", "pulsar_py.c", ast.parse("import pulsar_py.a"))
+    found = circles(import_graph([first, second, third]))
+    assert found == [{"pulsar_py.a", "pulsar_py.b"}]
 
 
 def test_settings_are_read_by_the_composition_alone() -> None:
@@ -185,11 +358,24 @@ FILES = {
     "pulsar_py.cli.standalone": "the settings file",
     "pulsar_py.standalone": "makes the data directory",
 }
+FOREIGN_JSON = {
+    "pulsar_py.common.foreign_json": "reads what others wrote, within limits",
+    "pulsar_py.schema.json_schema": "payloads, in which Python's clients write NaN; all is caught",
+    "pulsar_py.spark.payload_codecs": "the same, by the batch",
+    "pulsar_py.storage.manifest": "its own file, behind a checksum",
+    "pulsar_py.pipeline.checkpoints": "files that Spark and it wrote",
+    "pulsar_py.pipeline.delta": "Delta's description of a table",
+    "pulsar_py.pipeline.first_run": "its own file",
+    "pulsar_py.pipeline.lag": "files that Spark wrote",
+    "pulsar_py.pipeline.lake": "its own files",
+    "pulsar_py.pipeline.manifest": "its own files",
+}
 TASKS = {"pulsar_py.common.tasks": "the one way to start a task"}
 CLOCKS = {"pulsar_py.common.clock": "the real clock"}
 
 BANNED: tuple[tuple[re.Pattern[str], dict[str, str]], ...] = (
     (re.compile(r"open|aiofiles\..*|os\.(open|fsync|fdatasync|pwrite|writev|unlink)"), FILES),
+    (re.compile(r"json\.loads?"), FOREIGN_JSON),
     (re.compile(r"(asyncio|loop)\.(create_task|ensure_future)"), TASKS),
     (re.compile(r"time\.(time|time_ns|monotonic|monotonic_ns|perf_counter|sleep)"), CLOCKS),
     (re.compile(r"random\.(random|randint|choice|shuffle|seed|uniform|randrange)"), {}),
@@ -217,9 +403,80 @@ def test_clock_chance_files_and_tasks_belong_to_the_edges() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("edges", [FILES, TASKS, CLOCKS])
+SET_ELEMENTS = {
+    *(
+        "str",
+        "bytes",
+        "int",
+        "Any",
+        "tuple[int, int, int]",
+        "EntryKey",
+        "MoveKey",
+        "BrokerAddress",
+        "Address",
+    ),
+    *("State", "SubscriptionType", "BaseCommand.Type.ValueType"),
+    "ForkAware",  # walked in a forked child, where order is no matter
+}
+"""What a set may hold: values, and not objects, which hash by where they are in memory."""
+
+
+def test_sets_hold_values() -> None:
+    """Whoever walks a set of objects does it in another order in each process: a dict keeps one."""
+    wrong = [
+        f"{module.name}:{node.lineno} set of {ast.unparse(node.slice)}: take a dict"
+        for module in MODULES
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Subscript)
+        and ast.unparse(node.value).rpartition(".")[2] in {"set", "frozenset", "WeakSet"}
+        and ast.unparse(node.slice) not in SET_ELEMENTS
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("edges", [FILES, FOREIGN_JSON, TASKS, CLOCKS])
 def test_the_lists_of_edges_name_modules_that_exist(edges: dict[str, str]) -> None:
     assert not edges.keys() - {module.name for module in MODULES}
+
+
+# --- names -------------------------------------------------------------------------------------
+
+SAME_NAMES: dict[str, str] = {
+    "Backlog": "entries of a topic held against a quota, of a query, and of traffic that is watched",
+    "Block": "a block of the journal, and one of a playbook's text",
+    "ClientOptions": "the arguments of `Client`, which is public, and how Spark reaches a cluster",
+    "Consumer": "Pulsar's name on both sides: the application's, and what the broker has of it",
+    "InitialPosition": "public in the client; managed_ledger may not import that, and stores the same choice",
+    "LedgerInfo": "what a store knows of a ledger, and what the REST API shows of one",
+    "LedgerRecord": "a ledger in a topic's list, and a ledger in the store's index",
+    "Policy": "one row of the table of REST policies, of namespaces and of topics",
+    "Producer": "Pulsar's name on both sides: the application's, and what the broker has of it",
+    "ReadAhead": "fetches what a cursor will want next, and what a Spark task will",
+    "Run": "neighbouring entries of an entry log, and what one run of a pipeline decides",
+    "State": "of a managed ledger, and of a connection's protocol; each inside its table of transitions",
+    "SubscriptionStats": "Pulsar's name: what the broker counts, and what the REST client reads",
+    "Topic": "the broker's, and what an inspection of stored ledgers finds of one",
+    "TopicListWatcher": "Pulsar's name on both sides of WATCH_TOPIC_LIST",
+    "TopicPattern": "the client's look at a pattern, and the broker's with re2 and a limit",
+    "TopicSettings": "settings of all topics, one topic's values of them, and the REST API's of a topic",
+    "TopicStats": "Pulsar's name: what the broker counts, and what the REST client reads",
+    "Topics": "REST resources, what an inspection finds, and the topics that a Spark option names",
+    "Verdict": "of a filter on an entry, and of Spark's exactly-once writer on a row",
+}
+"""Public classes that share a name, and why. What has a name of its own leaves the list."""
+
+
+def test_public_class_names_are_unique_or_have_a_reason() -> None:
+    homes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module.name)
+    shared = {name: found for name, found in homes.items() if len(found) > 1}
+    new = [f"{name}: {', '.join(shared[name])}" for name in shared.keys() - SAME_NAMES.keys()]
+    gone = sorted(SAME_NAMES.keys() - shared.keys())
+    assert not new, "\n".join(["not listed:", *new])
+    assert not gone, "\n".join(["listed, and unique now:", *gone])
 
 
 # --- form --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 from pulsar_py.server.config import BrokerConfig
 from tests.package_source import PACKAGE, ROOT, modules
 
-GENERATED = {"SETTINGS.md", "API.md"}
+GENERATED = {"SETTINGS.md", "WITHOUT_EFFECT.md", "API.md"}
 """Made from the code, so what they name is there."""
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -12,7 +12,7 @@ import pytest
 
 from docs import spark_options
 from docs.spark_options import BATCH, READS, WRITES, Option
-from pulsar_py.client.client_config import ClientConfig
+from pulsar_py.client.brokers.client_config import ClientConfig
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.schema import KeyValueEncodingType, SchemaInfo, SchemaType
 from pulsar_py.spark import client_settings, options, sink_rows

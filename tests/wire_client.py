@@ -144,7 +144,7 @@ class WireClient:
         future = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         self.writer.write(encode(command))
-        return await asyncio.wait_for(future, 20)
+        return await asyncio.wait_for(future, 120)
 
     async def lookup(self, topic: str) -> None:
         """Settle the topic's owner."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
+from typing import Final
 from urllib.parse import parse_qsl
 
 from pulsar_py.admin.http_messages import (
+    MAX_JSON_BODY_BYTES,
     TEXT,
     HttpError,
     PathValueError,
@@ -25,8 +27,12 @@ from pulsar_py.admin.http_messages import (
 from pulsar_py.admin.router import BadPathError, MethodNotAllowed, Route, Router
 from pulsar_py.admin.service_errors import status_of
 from pulsar_py.common.errors import PulsarError
+from pulsar_py.server.security.peer import Peer
 
 logger = logging.getLogger(__name__)
+
+NOBODY: Final = Peer()
+"""Who calls in the same process, without a socket."""
 
 
 class AdminApp:
@@ -36,7 +42,12 @@ class AdminApp:
         self._router = Router(routes)
 
     async def handle(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        peer: Peer = NOBODY,
     ) -> Response:
         """Answer one request; never raises. Header names are in lower case."""
         raw_path, _, raw_query = target.partition("?")
@@ -57,6 +68,7 @@ class AdminApp:
             query=_first_values(raw_query),
             headers=headers,
             body=body,
+            peer=peer,
         )
         return await _call(found.route, request)
 
@@ -98,13 +110,15 @@ def _method_not_allowed(method: str, found: MethodNotAllowed) -> Response:
 
 
 def _negotiate(route: Route, headers: Mapping[str, str], body: bytes) -> Response | None:
-    """What `Accept` or `Content-Type` make impossible."""
+    """What `Accept`, `Content-Type` or the body's length make impossible."""
     if not _accepts(headers.get("accept", ""), route.produces):
         return Response(HTTPStatus.NOT_ACCEPTABLE, b"HTTP ERROR 406 Not Acceptable", TEXT)
     if body and route.consumes:
         content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if content_type not in route.consumes:
             return page_response(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        if len(body) > MAX_JSON_BODY_BYTES:
+            return page_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     return None
 
 

@@ -16,11 +16,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
+
+from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.server.security.peer import Peer
 
 JSON = "application/json"
 HTML = "text/html;charset=iso-8859-1"
 TEXT = "text/plain"
+
+MAX_JSON_BODY_BYTES: Final = 256 * 1024
+"""Most a body may have that is read as JSON: it is parsed in one turn of the loop, which takes up
+to a quarter of a second for each megabyte."""
 
 
 class HttpError(Exception):
@@ -52,6 +59,7 @@ class Request:
     """One request, with its body read whole.
 
     `path` are the parameters of the route's template, decoded; header names are in lower case.
+    `peer` is who sent it, `role` who that is known to be: None where nobody has to prove it.
     """
 
     method: str
@@ -60,6 +68,8 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    peer: Peer = field(default_factory=Peer)
+    role: str | None = None
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """A boolean query parameter; anything but `true` in any case is False, as in Java."""
@@ -70,12 +80,13 @@ class Request:
         """The body as JSON, None when it is empty.
 
         Raises:
-            UnreadableBodyError: It is no JSON.
+            UnreadableBodyError: It is no JSON, or nested too deeply; a whole number in it has
+                more than 64 bits, which is more than any field takes.
         """
         if not self.body.strip():
             return None
         try:
-            return json.loads(self.body)
+            return parse_json(self.body, is_java=True)
         except ValueError as error:
             raise UnreadableBodyError(str(error)) from None
 

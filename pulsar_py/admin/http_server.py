@@ -24,11 +24,12 @@ import h11
 from pulsar_py.admin.http_messages import Response, page_response
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.server.security.peer import Peer, peer_of
 
 logger = logging.getLogger(__name__)
 
-Application = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Response]]
-"""Takes method, target, headers in lower case and body; never raises."""
+Application = Callable[[str, str, Mapping[str, str], bytes, Peer], Awaitable[Response]]
+"""Takes method, target, headers in lower case, body, and who sent them; never raises."""
 
 _SWEEP_SECONDS: Final = 5.0
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
@@ -55,7 +56,7 @@ class HttpServer:
         self._application = application
         self._clock = clock
         self._limits = limits or HttpLimits()
-        self._connections: set[HttpConnection] = set()
+        self._connections: dict[HttpConnection, None] = {}  # in order of their coming
         self._tasks = TaskOwner("http")
         self._server: asyncio.Server | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None  # only while there are connections
@@ -102,7 +103,7 @@ class HttpServer:
         if len(self._connections) >= self._limits.connections_count:
             logger.warning("too many http connections", extra={"limit": len(self._connections)})
             return False
-        self._connections.add(connection)
+        self._connections[connection] = None
         if self._sweep_timer is None:
             self._sweep_timer = self._clock.call_later(_SWEEP_SECONDS, self._sweep)
         return True
@@ -126,6 +127,7 @@ class HttpConnection(asyncio.Protocol):
         self._clock = server._clock  # noqa: SLF001
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.header_bytes)
         self._transport: asyncio.Transport | None = None  # None before and after
+        self._peer = Peer()
         self._request: h11.Request | None = None  # the one being read or served
         self._body = bytearray()
         self._is_serving = False
@@ -140,12 +142,13 @@ class HttpConnection(asyncio.Protocol):
             stream.abort()
             return
         self._transport = stream
+        self._peer = peer_of(stream)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - either way it ends
         """Leave the server; an answer under way goes nowhere."""
         self._transport = None
         self._is_ending = True
-        self._server._connections.discard(self)  # noqa: SLF001
+        self._server._connections.pop(self, None)  # noqa: SLF001
 
     def drop(self) -> None:
         """End the connection now."""
@@ -220,7 +223,11 @@ class HttpConnection(asyncio.Protocol):
             name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers
         }
         response = await self._server._application(  # noqa: SLF001
-            request.method.decode("ascii"), request.target.decode("latin-1"), headers, body
+            request.method.decode("ascii"),
+            request.target.decode("latin-1"),
+            headers,
+            body,
+            self._peer,
         )
         self._is_serving = False
         if self._transport is None:

@@ -10,7 +10,8 @@ Where several templates fit, the one whose literals come first wins; if it lacks
 next one that has it (`DELETE .../encryptionRequired` means a bundle of that name, as in Pulsar).
 One trailing slash is tolerated, an empty segment elsewhere is not.
 
-A route that is to come belongs to a resource's `routes`, and nowhere else.
+A route that is to come belongs to a resource's `routes`, and nowhere else. It says which action it
+takes, so that rights can be checked in one place.
 
 Source: JAX-RS matching as Pulsar's admin shows it (admin.md 1.2 and its corrections).
 """
@@ -25,6 +26,7 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from pulsar_py.admin.http_messages import JSON, Request, Response
+from pulsar_py.server.security.actions import Need, checked_need
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -41,34 +43,46 @@ class Route:
     """One method of one template.
 
     `consumes` are the content types of bodies it reads; a route with none ignores its body.
-    `produces` is what it answers with, for `Accept`.
+    `produces` is what it answers with, for `Accept`. `needs` is the action it takes, or in words
+    why it takes no right.
+
+    Raises:
+        ValueError: The reason is empty.
     """
 
     method: str
     template: str
     handler: Handler
+    needs: Need
     consumes: tuple[str, ...] = ()
     produces: str = JSON
 
+    def __post_init__(self) -> None:
+        checked_need(self.needs, f"{self.method} {self.template}")
 
-def get(template: str, handler: Handler) -> Route:
+
+def get(template: str, handler: Handler, needs: Need) -> Route:
     """A route for GET (and so HEAD)."""
-    return Route("GET", template, handler)
+    return Route("GET", template, handler, needs)
 
 
-def put(template: str, handler: Handler, *, consumes: tuple[str, ...] = (JSON,)) -> Route:
+def put(
+    template: str, handler: Handler, needs: Need, *, consumes: tuple[str, ...] = (JSON,)
+) -> Route:
     """A route for PUT that reads a body."""
-    return Route("PUT", template, handler, consumes)
+    return Route("PUT", template, handler, needs, consumes)
 
 
-def post(template: str, handler: Handler, *, consumes: tuple[str, ...] = (JSON,)) -> Route:
+def post(
+    template: str, handler: Handler, needs: Need, *, consumes: tuple[str, ...] = (JSON,)
+) -> Route:
     """A route for POST that reads a body."""
-    return Route("POST", template, handler, consumes)
+    return Route("POST", template, handler, needs, consumes)
 
 
-def delete(template: str, handler: Handler) -> Route:
+def delete(template: str, handler: Handler, needs: Need) -> Route:
     """A route for DELETE."""
-    return Route("DELETE", template, handler)
+    return Route("DELETE", template, handler, needs)
 
 
 @dataclass(slots=True)

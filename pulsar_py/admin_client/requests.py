@@ -27,6 +27,7 @@ from pulsar_py.common.errors import (
     ServiceError,
     TopicNotFoundError,
 )
+from pulsar_py.common.foreign_json import parse_json
 
 MAX_REDIRECTS: Final = 5
 DEFAULT_TIMEOUT_SECONDS: Final = 30.0
@@ -108,7 +109,7 @@ class Requests:
         if status >= http.HTTPStatus.BAD_REQUEST:
             error = _ERRORS.get(status, AdminError)
             raise error(f"{method} {path}: {status} {reason_of(answer)}")
-        return json.loads(answer) if answer.strip() else None
+        return parse_json(answer) if answer.strip() else None
 
     def _send_to_any(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
         failure: Exception | None = None
@@ -164,7 +165,7 @@ def reason_of(answer: bytes) -> str:
     """What an answer says of its error: `reason` of its JSON, or its text, cut."""
     text = answer.decode(errors="replace").strip()
     try:
-        parsed = json.loads(text)
+        parsed = parse_json(text)
     except ValueError:
         return text[:200]
     return str(parsed.get("reason", text)) if isinstance(parsed, dict) else text[:200]

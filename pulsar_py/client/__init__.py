@@ -3,7 +3,7 @@
 The same names as in `pulsar_py` itself, loaded on first use from there: a program pays for what it
 uses, and a client for nothing of the server.
 
-Third-party packages it may import: protobuf, sortedcontainers, cryptography.
+Third-party packages it may import: none. Its rooms name theirs.
 """
 
 from __future__ import annotations
@@ -12,26 +12,49 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pulsar_py.client.authentication import (
+    from pulsar_py.client.acknowledging.redelivery_backoff import (
+        MultiplierRedeliveryBackoff,
+        RedeliveryBackoff,
+    )
+    from pulsar_py.client.brokers.cluster_failover import (
+        AutoClusterFailover,
+        ControlledClusterFailover,
+        ServiceInfo,
+    )
+    from pulsar_py.client.brokers.service_url import ServiceUrlProvider
+    from pulsar_py.client.client import Client
+    from pulsar_py.client.consuming.consumer import Consumer
+    from pulsar_py.client.consuming.consumer_events import ConsumerEventListener
+    from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
+    from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
+    from pulsar_py.client.consuming.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
+    from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
+    from pulsar_py.client.many_topics.pattern_consumer import PatternConsumer
+    from pulsar_py.client.messages.message import Message
+    from pulsar_py.client.messages.topic_message_id import MultiMessageId, TopicMessageId
+    from pulsar_py.client.options import (
+        ClientOptions,
+        ConsumerOptions,
+        ProducerOptions,
+        ReaderOptions,
+    )
+    from pulsar_py.client.producing.partitioned_producer import PartitionedProducer
+    from pulsar_py.client.producing.producer import Producer
+    from pulsar_py.client.producing.producer_interceptor import ProducerInterceptor
+    from pulsar_py.client.producing.send_result import SendResult
+    from pulsar_py.client.reading.reader import Reader
+    from pulsar_py.client.reading.table_view import TableView
+    from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
+    from pulsar_py.client.security.authentication import (
         Authentication,
         AuthenticationBasic,
         AuthenticationTLS,
         AuthenticationToken,
     )
-    from pulsar_py.client.authentication_oauth2 import AuthenticationOauth2
-    from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
-    from pulsar_py.client.client import Client
-    from pulsar_py.client.cluster_failover import (
-        AutoClusterFailover,
-        ControlledClusterFailover,
-        ServiceInfo,
-    )
-    from pulsar_py.client.consumer import Consumer
-    from pulsar_py.client.consumer_events import ConsumerEventListener
-    from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
-    from pulsar_py.client.crypto_keys import CryptoKeyReader, EncryptionKeyInfo
-    from pulsar_py.client.dead_letter import ConsumerDeadLetterPolicy
-    from pulsar_py.client.enums import (
+    from pulsar_py.client.security.authentication_oauth2 import AuthenticationOauth2
+    from pulsar_py.client.security.crypto_keys import CryptoKeyReader, EncryptionKeyInfo
+    from pulsar_py.client.security.message_crypto import EncryptionContext, EncryptionKey
+    from pulsar_py.client.shared.enums import (
         BatchingType,
         CompressionType,
         ConsumerCryptoFailureAction,
@@ -45,28 +68,8 @@ if TYPE_CHECKING:
         RegexSubscriptionMode,
         SubscriptionMode,
     )
-    from pulsar_py.client.interceptors import ProducerInterceptor
-    from pulsar_py.client.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
-    from pulsar_py.client.message import Message
-    from pulsar_py.client.message_crypto import EncryptionContext, EncryptionKey
-    from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
-    from pulsar_py.client.options import (
-        ClientOptions,
-        ConsumerOptions,
-        ProducerOptions,
-        ReaderOptions,
-    )
-    from pulsar_py.client.partitioned_producer import PartitionedProducer
-    from pulsar_py.client.pattern_consumer import PatternConsumer
-    from pulsar_py.client.producer import Producer
-    from pulsar_py.client.reader import Reader
-    from pulsar_py.client.redelivery_backoff import MultiplierRedeliveryBackoff, RedeliveryBackoff
-    from pulsar_py.client.send_result import SendResult
-    from pulsar_py.client.service_url import ServiceUrlProvider
-    from pulsar_py.client.statistics import ConsumerStatistics, ProducerStatistics
+    from pulsar_py.client.shared.statistics import ConsumerStatistics, ProducerStatistics
     from pulsar_py.client.subscribe import AnyConsumer
-    from pulsar_py.client.table_view import TableView
-    from pulsar_py.client.topic_message_id import MultiMessageId, TopicMessageId
     from pulsar_py.common.errors import (
         AlreadyClosedError,
         AuthenticationDataError,

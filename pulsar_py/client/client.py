@@ -22,11 +22,10 @@ from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack, overload
 
-from pulsar_py.client.authentication import Authentication
-from pulsar_py.client.client_config import ClientConfig
-from pulsar_py.client.client_context import ClientContext, Closable
-from pulsar_py.client.fork_safety import watch
-from pulsar_py.client.option_checks import (
+from pulsar_py.client.brokers.client_config import ClientConfig
+from pulsar_py.client.brokers.client_context import ClientContext, Closable
+from pulsar_py.client.brokers.service_url import ServiceUrl, ServiceUrlProvider
+from pulsar_py.client.messages.option_checks import (
     check_service_url,
     check_start_message_id,
     check_text,
@@ -40,19 +39,20 @@ from pulsar_py.client.options import (
     TableViewOptions,
     check_names,
 )
-from pulsar_py.client.service_url import ServiceUrl, ServiceUrlProvider
+from pulsar_py.client.security.authentication import Authentication
+from pulsar_py.client.shared.fork_safety import watch
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 
 if TYPE_CHECKING:
-    from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
-    from pulsar_py.client.pattern_consumer import PatternConsumer
-    from pulsar_py.client.producer import Producer
-    from pulsar_py.client.reader import Reader
+    from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
+    from pulsar_py.client.many_topics.pattern_consumer import PatternConsumer
+    from pulsar_py.client.producing.producer import Producer
+    from pulsar_py.client.reading.reader import Reader
+    from pulsar_py.client.reading.table_view import TableView
     from pulsar_py.client.subscribe import AnyConsumer
-    from pulsar_py.client.table_view import TableView
 
 __all__ = ["Client"]
 
@@ -135,7 +135,7 @@ class Client:
             InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
             ServiceError, ClientError: It could not be opened within the operation timeout, and why.
         """
-        from pulsar_py.client.producer import create_producer  # noqa: PLC0415 - late
+        from pulsar_py.client.producing.producer import create_producer  # noqa: PLC0415 - late
 
         check_text("topic", topic)
         check_names(options, ProducerOptions, "create_producer")
@@ -204,7 +204,7 @@ class Client:
             InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
             ServiceError, ClientError: It could not be opened within the operation timeout, and why.
         """
-        from pulsar_py.client.reader import create_reader  # noqa: PLC0415 - late
+        from pulsar_py.client.reading.reader import create_reader  # noqa: PLC0415 - late
 
         check_text("topic", topic)
         check_start_message_id(start_message_id)
@@ -224,7 +224,7 @@ class Client:
             InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
             ServiceError, ClientError: It could not be opened within the operation timeout, and why.
         """
-        from pulsar_py.client.table_view import create_table_view  # noqa: PLC0415 - late
+        from pulsar_py.client.reading.table_view import create_table_view  # noqa: PLC0415 - late
 
         check_text("topic", topic)
         check_names(options, TableViewOptions, "create_table_view")

@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from pulsar_py.common.errors import InvalidConfigurationError
 
 if TYPE_CHECKING:
-    from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
-    from pulsar_py.client.consumer_events import ConsumerEventListener
-    from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
-    from pulsar_py.client.crypto_keys import CryptoKeyReader
-    from pulsar_py.client.dead_letter import DeadLetterPolicy
-    from pulsar_py.client.enums import (
+    from pulsar_py.client.acknowledging.redelivery_backoff import RedeliveryBackoff
+    from pulsar_py.client.consuming.consumer_events import ConsumerEventListener
+    from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
+    from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy
+    from pulsar_py.client.consuming.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
+    from pulsar_py.client.messages.message import Message
+    from pulsar_py.client.producing.producer_config import MessageRouterFunction
+    from pulsar_py.client.producing.producer_interceptor import ProducerInterceptor
+    from pulsar_py.client.reading.reader import Reader
+    from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
+    from pulsar_py.client.security.crypto_keys import CryptoKeyReader
+    from pulsar_py.client.shared.enums import (
         BatchingType,
         CompressionType,
         ConsumerCryptoFailureAction,
@@ -30,12 +36,6 @@ if TYPE_CHECKING:
         RegexSubscriptionMode,
         SubscriptionMode,
     )
-    from pulsar_py.client.interceptors import ProducerInterceptor
-    from pulsar_py.client.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
-    from pulsar_py.client.message import Message
-    from pulsar_py.client.producer_config import MessageRouterFunction
-    from pulsar_py.client.reader import Reader
-    from pulsar_py.client.redelivery_backoff import RedeliveryBackoff
     from pulsar_py.schema.schema import Schema
 
 __all__ = [

@@ -13,16 +13,16 @@ import re
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from pulsar_py.client.client_context import ClientContext
-from pulsar_py.client.consumer import Consumer
-from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.enums import ConsumerType
-from pulsar_py.client.message_listener import ListenerRunner, listener_concurrency
-from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
-from pulsar_py.client.option_checks import own_members
-from pulsar_py.client.part_opener import attach_letters, policy_of
-from pulsar_py.client.pattern_consumer import PatternConsumer
-from pulsar_py.client.topic_lists import TopicPattern
+from pulsar_py.client.brokers.client_context import ClientContext
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.consuming.message_listener import ListenerRunner, listener_concurrency
+from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.many_topics.part_opener import attach_dead_letter_sender, policy_of
+from pulsar_py.client.many_topics.pattern_consumer import PatternConsumer
+from pulsar_py.client.many_topics.topic_lists import TopicPattern
+from pulsar_py.client.messages.option_checks import own_members
+from pulsar_py.client.shared.enums import ConsumerType
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.names import TopicName
 
@@ -104,14 +104,14 @@ async def _subscribe_one(
     consumer = await Consumer.open(context, topic, subscription_name, config)
     policy = policy_of(config, topic, subscription_name)
     if policy is not None:
-        attach_letters(consumer, context, config, policy)
+        attach_dead_letter_sender(consumer, context, config, policy)
     if config.message_listener is not None:
         runner = ListenerRunner(
             consumer,
             config.message_listener,
             name=f"{subscription_name} on {topic}",
             consumer_type=config.consumer_type,
-            concurrency=listener_concurrency(context, config),
+            concurrency=listener_concurrency(context, config.listener_concurrency),
         )
         consumer.own(runner)
         runner.start()

@@ -11,20 +11,28 @@ Source: java.util.BitSet.toLongArray, which the protocol's ack_set fields carry.
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 _WORD_BITS = 64
 _WORD_BYTES = 8
+_WORD_MASK = (1 << _WORD_BITS) - 1
+
+MAX_WORDS: Final = 4096
+"""What a client may send and a cursor stores of one batch: 262,144 messages. A bit set of more
+bytes than that has no place in the stored form of a cursor."""
 
 
 def to_bits(words: Sequence[int]) -> int:
     """The words as one integer; they may be signed or unsigned."""
     if len(words) == 1:
-        return words[0] & 0xFFFFFFFFFFFFFFFF
-    bits = 0
-    for index, word in enumerate(words):
-        bits |= (word & 0xFFFFFFFFFFFFFFFF) << _WORD_BITS * index
-    return bits
+        return words[0] & _WORD_MASK
+    packed = array("Q", [word & _WORD_MASK for word in words])
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return int.from_bytes(packed.tobytes(), "little")
 
 
 def to_words(bits: int) -> list[int]:

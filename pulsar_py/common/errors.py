@@ -8,11 +8,16 @@
     ├── ConfigurationError       a setting that is unknown or out of bounds
     ├── StorageError             ledgers and files
     │   ├── LedgerNotFoundError, LedgerFencedError, LedgerClosedError, EntryNotFoundError,
-    │   │   DiskFullError, DirectoryLockedError, InstanceMismatchError
+    │   │   EntryTooBigError, DirectoryLockedError, InstanceMismatchError
+    │   ├── StoreUnavailableError        not now, and nothing is wrong with the ledger
+    │   │   ├── StoreBusyError, NotEnoughBookiesError, DiskFullError
     │   └── CorruptDataError
     │       └── FormatVersionError       whole, but written by another version
     ├── MetadataError            the metadata store
-    │   ├── MetadataNotFoundError, MetadataExistsError, MetadataBadVersionError
+    │   ├── MetadataNotFoundError, MetadataExistsError, MetadataBadVersionError,
+    │   │   MetadataNotEmptyError, MetadataTooLargeError, MetadataOutcomeUnknownError
+    │   └── MetadataUnavailableError     it did not answer; nothing was changed
+    │       └── SessionInDoubtError          what is owned may be somebody else's by now
     ├── ManagedLedgerError
     │   ├── ManagedLedgerFencedError, ManagedLedgerTerminatedError, ManagedLedgerClosedError,
     │   │   CursorClosedError, CursorNotFoundError, InvalidCursorPositionError, CursorBusyError
@@ -99,7 +104,23 @@ class FormatVersionError(CorruptDataError):
         )
 
 
-class DiskFullError(StorageError):
+class EntryTooBigError(StorageError):
+    """An entry is larger than the ledger store takes; the message has both sizes."""
+
+
+class StoreUnavailableError(StorageError):
+    """The ledger store can't do it now; nothing is wrong with the ledger, and later it may work."""
+
+
+class StoreBusyError(StoreUnavailableError):
+    """As much is waiting for the ledger store as may wait; try again when some is answered."""
+
+
+class NotEnoughBookiesError(StoreUnavailableError):
+    """Fewer bookies answer than the ledger's quorums need; the message has both numbers."""
+
+
+class DiskFullError(StoreUnavailableError):
     """There is no room for more; reads still work, and writes will again once there is room."""
 
 
@@ -125,6 +146,31 @@ class MetadataExistsError(MetadataError):
 
 class MetadataBadVersionError(MetadataError):
     """The key was changed by someone else since it was read."""
+
+
+class MetadataNotEmptyError(MetadataError):
+    """The key has children, and can't be deleted before them."""
+
+
+class MetadataTooLargeError(MetadataError):
+    """A value, or an answer, is larger than the store's limit; nothing was changed."""
+
+
+class MetadataOutcomeUnknownError(MetadataError):
+    """Whether the change was made is unknown: the answer is missing.
+
+    It may yet be made, until a `sync` of the same client has returned.
+
+    Who has to know reads the key after that, and compares value and version with what was sent.
+    """
+
+
+class MetadataUnavailableError(MetadataError):
+    """The metadata store could not be asked; nothing was changed, and later it may work."""
+
+
+class SessionInDoubtError(MetadataUnavailableError):
+    """The session may have ended, and what it owns be another's; nothing was changed."""
 
 
 class ManagedLedgerError(PulsarError):

@@ -94,7 +94,7 @@ class NamespaceName:
         Raises:
             InvalidNamespaceNameError: There are not two parts, or one is not valid.
         """
-        parts = text.split("/")
+        parts = text.split("/", 2)
         if len(parts) != 2:  # noqa: PLR2004 - tenant and namespace
             raise InvalidNamespaceNameError(
                 f"invalid namespace {text!r}: expected <tenant>/<namespace>"
@@ -276,7 +276,7 @@ class TopicName:
 
 
 def _expand_short(text: str) -> str:
-    parts = text.split("/")
+    parts = text.split("/", 3)
     if len(parts) == 1:
         return f"public/default/{text}"
     if len(parts) == 3:  # noqa: PLR2004 - tenant, namespace, local name

@@ -21,7 +21,8 @@ class TaskOwner:
     def __init__(self, name: str) -> None:
         """`name` prefixes the tasks' names in logs."""
         self._name = name
-        self._tasks: set[asyncio.Task[Any]] = set()  # Any: results of owned tasks are not used.
+        # In order of their start. Any: results of owned tasks are not used.
+        self._tasks: dict[asyncio.Task[Any], None] = {}
         self._is_closed = False
 
     def spawn(self, work: Coroutine[Any, Any, object], name: str) -> asyncio.Task[Any]:
@@ -34,12 +35,12 @@ class TaskOwner:
             work.close()
             raise RuntimeError(f"{self._name}: closed, can't start {name}")
         task = asyncio.get_running_loop().create_task(work, name=f"{self._name}/{name}")
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._on_done)
         return task
 
     def _on_done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("task failed", extra={"task": task.get_name()}, exc_info=error)
 
@@ -54,7 +55,8 @@ class TaskOwner:
         A task may close its own owner: it is left to end by itself.
         """
         self._is_closed = True
-        others = self._tasks - {asyncio.current_task()}
+        current = asyncio.current_task()
+        others = [task for task in self._tasks if task is not current]
         for task in others:
             task.cancel()
         if others:
@@ -66,5 +68,5 @@ class TaskOwner:
         For owners that have to end within a plain function; `close` afterwards waits.
         """
         self._is_closed = True
-        for task in self._tasks:
+        for task in list(self._tasks):
             task.cancel()

@@ -3,10 +3,17 @@
 All that was appended and not answered yet stands in one queue, in order: first what was pushed to
 the current ledger, then what waits for the next one. News from the ledger takes a whole group off
 the front. When a ledger is full, its pushed entries are awaited, it is closed, the next one is
-created, named in metadata, and only then gets the rest of the queue. When one fails, it is closed
-at its last confirmed entry, and everything behind that is pushed again to the next one: the ids of
+created, named in metadata, and only then gets the rest of the queue. When one fails, it is
+recovered, and everything behind the end that is found is pushed again to the next one: the ids of
 the failed attempt are never seen. When none can be created, all that waits fails, and so does, for
 a while, what comes next.
+
+A ledger that was fenced has failed like any other, with one step more: repair of a lost replica
+fences the writers of living topics, so that it says nothing about who owns the topic. Ownership and
+the version of the list do; they are asked before anything is done with the ledger.
+
+A store that takes nothing now (it is busy, its disk is full) refuses single appends; the ledger
+goes on.
 
 What always holds: listener calls come in the order of the appends that succeed; no entry is both
 answered and kept in the queue; nothing calls the listener from inside `append`.
@@ -24,26 +31,29 @@ from typing import Generic, Protocol, TypeVar
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
-    DiskFullError,
+    EntryTooBigError,
     LedgerFencedError,
     ManagedLedgerClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
     ManagedLedgerTerminatedError,
     MetadataError,
+    MetadataUnavailableError,
     StorageError,
+    StoreUnavailableError,
 )
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.ledgers.store import LedgerListener, LedgerOptions, LedgerStore, LedgerWriter
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.ledger_state import LedgerState, State
-from pulsar_py.storage.ledger_store import LedgerStore, LedgerWriter
 
 logger = logging.getLogger(__name__)
 
 C = TypeVar("C")
 
 _NEVER = sys.maxsize
+_ANSWER_GRACE = 1.5  # of the time in which the store has to answer; then nobody waits any longer
 
 
 class AppenderOwner(Protocol[C]):
@@ -60,8 +70,13 @@ class AppenderOwner(Protocol[C]):
     def on_failed_group(self, contexts: list[C], error: Exception) -> None:
         """These entries are not stored."""
 
-    def fence(self, error: Exception) -> None:
-        """Another owner was seen."""
+    async def prove_ownership(self) -> None:
+        """Return if the managed ledger is still its owner's, whatever happened to a ledger.
+
+        Raises:
+            ManagedLedgerFencedError: Another owner has it, and that was told.
+            MetadataError: It can't be found out now.
+        """
 
     def on_ledger_created(self, placeholders: list[int]) -> None:
         """The next ledger is there; these empty ones are not named any more."""
@@ -94,6 +109,7 @@ class Appender(Generic[C]):
         self._next_entry_id = 0  # first one of that ledger that is not confirmed
         self._full_entry_id = _NEVER  # with this entry it is full
         self._has_failed = False  # whether that ledger takes no more
+        self._was_fenced = False  # ... because somebody recovered it
         self._contexts: list[C] = []  # all unanswered appends
         self._datas: list[bytes] = []  # their bytes
         self._pushed_count = 0  # those at the front that _ending has
@@ -167,10 +183,7 @@ class Appender(Generic[C]):
 
     def _on_append_error(self, data: bytes, context: C, error: StorageError) -> None:
         """The ledger took nothing."""
-        if isinstance(error, LedgerFencedError):
-            self._owner.fence(error)
-            raise ManagedLedgerFencedError(f"{self._owner.name}: {error}") from error
-        if isinstance(error, DiskFullError):
+        if isinstance(error, (StoreUnavailableError, EntryTooBigError)):
             self._refuse(context, error)
             return
         self._on_writer_failed(error)
@@ -232,14 +245,11 @@ class Appender(Generic[C]):
 
     def on_failed(self, ledger_id: int, error: StorageError) -> None:
         """The ledger confirms nothing more."""
-        if ledger_id != self._ledger_id:
-            return
-        if isinstance(error, LedgerFencedError):
-            self._owner.fence(error)
-        else:
+        if ledger_id == self._ledger_id:
             self._on_writer_failed(error)
 
     def _on_writer_failed(self, error: StorageError) -> None:
+        self._was_fenced |= isinstance(error, LedgerFencedError)
         if self._has_failed:
             return
         self._has_failed = True
@@ -306,7 +316,7 @@ class Appender(Generic[C]):
             await self.end_ledger()
             if self._ledgers.state not in (State.TERMINATED, State.FENCED, State.CLOSED):
                 await self._create()
-        except (StorageError, MetadataError, ManagedLedgerError, TimeoutError) as error:
+        except (StorageError, MetadataError, ManagedLedgerError) as error:
             self._on_creation_failed(error)
 
     async def end_ledger(self) -> None:
@@ -322,21 +332,11 @@ class Appender(Generic[C]):
         writer = self._ending
         if writer is None:
             return
-        await self._drained.wait()
+        await self._wait_drained()
         if self._ledgers.state is State.FENCED:
             return
         ledger_id = writer.ledger_id
-        try:
-            await writer.close()
-            last = writer.last_add_confirmed
-            length = writer.length_bytes
-        except LedgerFencedError as error:
-            self._owner.fence(error)
-            raise ManagedLedgerFencedError(f"{self._owner.name}: {error}") from error
-        except StorageError:
-            # Whether the close was written is unknown: ask the store. What it finds beyond our
-            # count was stored after all and counts as confirmed.
-            last, length = await self._recover_own(ledger_id)
+        last, length = await self._end_of(writer)
         self._confirm_through(last)
         count = self._next_entry_id
         if count <= last:
@@ -351,6 +351,41 @@ class Appender(Generic[C]):
             "ledger closed",
             extra={"topic": self._owner.name, "ledger_id": ledger_id, "entries": count},
         )
+
+    async def _wait_drained(self) -> None:
+        """Wait until what was pushed is answered; a ledger that does not answer has failed."""
+        limit_seconds = self._store.limits.answer_timeout_seconds
+        try:
+            async with asyncio.timeout(_ANSWER_GRACE * limit_seconds):
+                await self._drained.wait()
+        except TimeoutError:
+            self._on_writer_failed(
+                StorageError(
+                    f"ledger {self._ledger_id} has not answered {self._pushed_count} appends "
+                    f"within {_ANSWER_GRACE * limit_seconds:g} s"
+                )
+            )
+
+    async def _end_of(self, writer: LedgerWriter) -> tuple[int, int]:
+        """Close a ledger, by recovery if its writer can't; returns its last entry and length.
+
+        Raises:
+            ManagedLedgerFencedError: Another owner has the managed ledger.
+            StorageError, MetadataError: Its end could not be determined.
+        """
+        if not self._was_fenced:
+            try:
+                await writer.close()
+            except LedgerFencedError:
+                self._was_fenced = True
+            except StorageError:
+                pass  # Whether the close was written is unknown: the store has to be asked.
+            else:
+                return writer.last_add_confirmed, writer.length_bytes
+        if self._was_fenced:
+            await self._owner.prove_ownership()
+        # What is found beyond our count was stored after all, and counts as confirmed.
+        return await self._recover_own(writer.ledger_id)
 
     async def _recover_own(self, ledger_id: int) -> tuple[int, int]:
         """Let the store end our own ledger; returns its last entry and length.
@@ -371,8 +406,12 @@ class Appender(Generic[C]):
     async def _create(self) -> None:
         self._ledgers.move_to(State.CREATING)
         config = self._owner.config
-        async with asyncio.timeout(config.ledger_creation_timeout_seconds):
-            writer = await self._store.create(self, config.ledger_options)
+        writer = await create_ledger(
+            self._store,
+            self,
+            config.data_ledger_options(self._owner.name),
+            timeout_seconds=config.ledger_creation_timeout_seconds,
+        )
         try:
             await self._ledger_list.write(self._ledgers.with_next_ledger(writer.ledger_id))
         except ManagedLedgerFencedError:
@@ -397,6 +436,7 @@ class Appender(Generic[C]):
         self._ledger_id = writer.ledger_id
         self._next_entry_id = 0
         self._has_failed = False
+        self._was_fenced = False
         self._drained.clear()
         self._refusal = None
         self._full_entry_id = _NEVER
@@ -426,10 +466,9 @@ class Appender(Generic[C]):
         if self._ledgers.state in (State.TERMINATED, State.FENCED, State.CLOSED):
             return  # whoever ended it answers what is pending
         config = self._owner.config
-        is_disk_full = isinstance(error, DiskFullError)
-        backoff = config.disk_full_backoff_seconds
-        if not is_disk_full:
-            backoff = config.creation_failure_backoff_seconds
+        backoff = config.creation_failure_backoff_seconds
+        if isinstance(error, (StoreUnavailableError, MetadataUnavailableError)):
+            backoff = config.unavailable_backoff_seconds
         logger.warning(
             "no new ledger",
             extra={"topic": self._owner.name, "error": f"{type(error).__name__}: {error}"},
@@ -464,3 +503,23 @@ class Appender(Generic[C]):
         self._waiting_bytes = 0
         if contexts:
             self._owner.on_failed_group(contexts, error)
+
+
+async def create_ledger(
+    store: LedgerStore,
+    listener: LedgerListener,
+    options: LedgerOptions,
+    *,
+    timeout_seconds: float,
+) -> LedgerWriter:
+    """A new ledger within that time.
+
+    Raises:
+        StoreUnavailableError: There is none in time; one that nobody names may be left over.
+        StorageError, MetadataError: As `LedgerStore.create`.
+    """
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            return await store.create(listener, options)
+    except TimeoutError as error:
+        raise StoreUnavailableError(f"no new ledger within {timeout_seconds:g} s") from error

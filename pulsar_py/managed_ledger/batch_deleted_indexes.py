@@ -27,6 +27,7 @@ from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 
+from pulsar_py.common.ack_set import MAX_WORDS
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
 from pulsar_py.common.position_ranges import PositionRangeSet
@@ -34,6 +35,7 @@ from pulsar_py.common.position_ranges import PositionRangeSet
 PAGE_SHIFT = 12
 PAGE_ENTRIES = 1 << PAGE_SHIFT
 _HEADER = struct.Struct("<HH")
+_MAX_BITS = 64 * MAX_WORDS
 
 PageKey = tuple[int, int]
 """Ledger id, and number of the page in it."""
@@ -123,8 +125,9 @@ class BatchDeletedIndexes:
         return None if found is None else found[0].bits_at(found[1])
 
     def put(self, position: Position, bits: int) -> None:
-        """Store the bits of one entry; at least one is set."""
-        assert bits > 0, (position, bits)
+        """Store the bits of one entry; at least one is set, and they fit `ack_set.MAX_WORDS`."""
+        assert 0 < bits.bit_length() <= _MAX_BITS, (position, bits.bit_length())
+        assert bits > 0, (position, bits.bit_length())
         found = self._find(position)
         if found is not None:
             column, place = found

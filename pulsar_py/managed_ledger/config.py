@@ -8,9 +8,11 @@ Source: ManagedLedgerConfig in Pulsar's managed-ledger.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from pulsar_py.storage.ledger_store import LedgerOptions
+from pulsar_py.ledgers import labels
+from pulsar_py.ledgers.store import LedgerOptions
 
 MEBIBYTE = 1024 * 1024
 
@@ -31,8 +33,8 @@ class ManagedLedgerConfig:
     retention_size_bytes: int = 0
     # After a ledger could not be created, appends fail at once for this long.
     creation_failure_backoff_seconds: float = 10.0
-    # The same while the disk is full: it may have room again any moment.
-    disk_full_backoff_seconds: float = 1.0
+    # The same while a store takes nothing (full disk, too few bookies): it may again any moment.
+    unavailable_backoff_seconds: float = 1.0
     ledger_creation_timeout_seconds: float = 60.0
     # Appends that may wait for a ledger to be created, in bytes; beyond it they fail.
     max_queued_bytes: int = 256 * MEBIBYTE
@@ -56,3 +58,18 @@ class ManagedLedgerConfig:
     # Lost ledgers and entries are skipped as if acknowledged, instead of failing every read.
     skips_non_recoverable_data: bool = False
     ledger_options: LedgerOptions = field(default_factory=LedgerOptions)
+    # Whose metadata names the ledgers; a label of each.
+    cluster: str = ""
+
+    def data_ledger_options(self, name: str) -> LedgerOptions:
+        """What a ledger of the managed ledger `name` is created with."""
+        return self._labelled(labels.managed_ledger(self.cluster, name))
+
+    def cursor_ledger_options(self, cursor_path: str) -> LedgerOptions:
+        """What a ledger of the cursor at that path of the metadata is created with."""
+        name, _, cursor_name = cursor_path.removeprefix("/managed-ledgers/").rpartition("/")
+        return self._labelled(labels.cursor(self.cluster, name, cursor_name))
+
+    def _labelled(self, own: Mapping[str, bytes]) -> LedgerOptions:
+        options = self.ledger_options
+        return replace(options, custom_metadata={**options.custom_metadata, **own})

@@ -1,7 +1,8 @@
 """CursorFlusher: writes dirty cursors when they are due, all with one timer (edge).
 
 A cursor tells when its next write is due; that stays so until it begins, so a heap of times does.
-Cursors that are due together append their states in one go, which the journal syncs as one group.
+Cursors that are due together append their states in one go, which the journal syncs as one group;
+a store over a network is not flooded: beyond a number they follow in the next turns of the loop.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from itertools import count
 from typing import Protocol
 
 from pulsar_py.common.clock import Clock
+
+WRITES_A_TURN = 1000
+"""Cursors whose writes begin in one turn of the loop: some ten milliseconds."""
 
 
 class Flushable(Protocol):
@@ -51,7 +55,7 @@ class CursorFlusher:
         # Timers may run a clock tick early; what is due by then should go together.
         now = max(self._clock.monotonic_seconds(), self._timer_at)
         due: list[Flushable] = []
-        while self._due and self._due[0][0] <= now:
+        while self._due and self._due[0][0] <= now and len(due) < WRITES_A_TURN:
             due.append(heapq.heappop(self._due)[2])
         for cursor in due:
             cursor.write_if_due()

@@ -202,6 +202,8 @@ def _take_batches(
     batches: BatchDeletedIndexes, stored: Sequence[BatchedEntryDeletionIndexInfo]
 ) -> None:
     for batch in stored:
+        if len(batch.deleteSet) > ack_set.MAX_WORDS:
+            continue  # It can't be written again; the batch comes as a whole once more.
         if bits := ack_set.to_bits(batch.deleteSet):
             batches.put(Position(batch.position.ledgerId, batch.position.entryId), bits)
 

@@ -111,10 +111,15 @@ class CursorPersister:
             self._is_scheduled = True
             self._owner.flusher.schedule(self, due_at)
 
+    def reschedule(self) -> None:
+        """What is due is so at another time; a call that comes at the old one finds nothing due."""
+        self._is_scheduled = False
+        self.schedule()
+
     def write_if_due(self) -> None:
         """Begin a write if one is due; called by the flusher."""
         self._is_scheduled = False
-        if self._is_closed:
+        if self._is_closed or self._owner.is_fenced:
             return
         changes = self._state.changes_due(self._clock.monotonic_seconds())
         if changes is None:
@@ -159,6 +164,7 @@ class CursorPersister:
 
         The caller holds the lock.
         """
+        self._raise_if_fenced()
         config = self._owner.config
         try:
             if fits_one_entry(content, config.max_ranges_in_cursor_entry):
@@ -369,6 +375,7 @@ class CursorPersister:
         store = self.store
         async with self._lock:
             self._raise_if_deleted()
+            self._raise_if_fenced()
             before, store.cursor_properties = store.cursor_properties, properties
             try:
                 await store.write_record(self._state, ledger_id=store.ledger_id)
@@ -386,7 +393,7 @@ class CursorPersister:
         self._is_closed = True
         async with self._lock:
             try:
-                if not self._is_deleted:
+                if not (self._is_deleted or self._owner.is_fenced):
                     await self._close_store()
             finally:
                 self._saver.close()
@@ -430,6 +437,11 @@ class CursorPersister:
             self._is_closed = False
             self.schedule()
             raise
+
+    def _raise_if_fenced(self) -> None:
+        """Whoever has the topic now reads these keys: nothing of ours may reach them."""
+        if self._owner.is_fenced:
+            raise ManagedLedgerFencedError(f"{self._name}: another owner has the managed ledger")
 
     def _raise_if_deleted(self) -> None:
         if self._is_deleted:

@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Protocol
 
+from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     CursorNotFoundError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
 )
 from pulsar_py.common.position import Position
+from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursor_state import CursorState
 from pulsar_py.managed_ledger.cursor_store import CursorStore
 from pulsar_py.managed_ledger.entry_cache import EntryCache
@@ -26,7 +28,6 @@ from pulsar_py.managed_ledger.ledger_format import cursor_path
 from pulsar_py.managed_ledger.ledger_state import LedgerState
 from pulsar_py.managed_ledger.managed_cursor import CursorOwner, ManagedCursor
 from pulsar_py.metadata.store import MetadataStore
-from pulsar_py.storage.ledger_store import LedgerStore
 
 
 class InitialPosition(Enum):
@@ -45,6 +46,18 @@ class RegistryOwner(CursorOwner, Protocol):
 
     def raise_if_unusable(self) -> None:
         """Raise what stands against making cursors, if anything does."""
+
+    async def prove_ownership(self) -> None:
+        """Return if the managed ledger is still ours, whatever happened to a ledger.
+
+        Raises:
+            ManagedLedgerFencedError: Another owner has it, and that was told.
+            MetadataError: It can't be found out now.
+        """
+
+
+FLUSHES_AT_ONCE = 100
+"""Cursors of one topic that are written at the same time."""
 
 
 class CursorRegistry:
@@ -65,7 +78,7 @@ class CursorRegistry:
         self._ledger_store = ledger_store
         self._cache = cache
         self._lock = asyncio.Lock()  # held while a durable cursor is made or deleted
-        self._active: set[ManagedCursor] = set()  # cursors to cache for
+        self._active: dict[ManagedCursor, None] = {}  # cursors to cache for
         self._waiting: dict[ManagedCursor, Callable[[], None]] = {}  # to wake at the next group
         # Closed and not deleted: their records still name what they need.
         self._closed: list[ManagedCursor] = []
@@ -109,7 +122,13 @@ class CursorRegistry:
 
     def _cursor_store(self, name: str) -> CursorStore:
         path = cursor_path(self._owner.name, name)
-        return CursorStore(path, self._metadata, self._ledger_store, self._owner.clock)
+        return CursorStore(
+            path,
+            self._metadata,
+            self._ledger_store,
+            self._owner.clock,
+            prove_ownership=self._owner.prove_ownership,
+        )
 
     def _new_state(
         self, mark_delete: Position, properties: Mapping[str, int] | None = None
@@ -213,9 +232,9 @@ class CursorRegistry:
     def on_activity_changed(self, cursor: ManagedCursor) -> None:
         """Cache for it, or no longer."""
         if cursor.is_active:
-            self._active.add(cursor)
+            self._active[cursor] = None
             return
-        self._active.discard(cursor)
+        self._active.pop(cursor, None)
         if not self._active:
             self._cache.clear()
 
@@ -281,8 +300,7 @@ class CursorRegistry:
         Raises:
             StorageError, MetadataError: One could not be written.
         """
-        for cursor in self.durable():
-            await cursor.flush()
+        await each_result(ManagedCursor.flush, self.durable(), at_once=FLUSHES_AT_ONCE)
 
     async def close(self) -> list[Exception]:
         """Persist and close all; returns what went wrong."""

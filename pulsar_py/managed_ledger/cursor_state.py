@@ -86,7 +86,6 @@ class CursorState:
         "ledgers",
         "mark_delete_position",
         "pages",
-        "pending_acks",
         "persistent_mark_delete_position",
         "properties",
         "read_generation",
@@ -110,7 +109,6 @@ class CursorState:
         self.individual_deleted_messages = PositionRangeSet()
         self.batch_deleted_indexes = BatchDeletedIndexes()
         self.pages = CursorPages()
-        self.pending_acks: object | None = None  # a place for transactions' acknowledgements
         self.properties: dict[str, int] = dict(properties or {})
         self.is_batch_index_ack_enabled = is_batch_index_ack_enabled
         self._resets_count = 0  # writes begun before a reset say nothing about the position
@@ -500,6 +498,10 @@ class CursorState:
     def due_at(self) -> float | None:
         """When the next write is due; None while clean or while one is under way."""
         return self._schedule.due_at()
+
+    def set_persist_interval(self, seconds: float) -> None:
+        """Begin writes at most once in so long from now on."""
+        self._schedule.set_interval(seconds)
 
     def changes_due(self, now: float, *, is_forced: bool = False) -> CursorChanges | None:
         """What has to be written now; None while clean, too early, or while one is under way.

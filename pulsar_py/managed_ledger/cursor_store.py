@@ -12,6 +12,10 @@ recovery finds, the last state counts that is whole; segments behind it were cut
 Where a cursor ledger can't be had, the record takes the whole state if it is small enough; if not,
 it goes on naming the old ledger and adds what it can take: recovery joins the two.
 
+A cursor ledger that was fenced has failed like any other, if the managed ledger is still ours:
+repair of a lost replica fences, too. The record is never written on top of a version that somebody
+else wrote: finding one ends the ownership.
+
 What always holds: whatever moment the process stops, the record leads to the last state of which a
 write was reported done, or to a newer one.
 
@@ -26,6 +30,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     CorruptDataError,
@@ -34,13 +39,13 @@ from pulsar_py.common.errors import (
     LedgerFencedError,
     LedgerNotFoundError,
     ManagedLedgerFencedError,
-    MetadataBadVersionError,
     MetadataError,
-    MetadataExistsError,
     MetadataNotFoundError,
     StorageError,
 )
 from pulsar_py.common.position import EARLIEST
+from pulsar_py.ledgers.store import LedgerReader, LedgerStore, LedgerWriter
+from pulsar_py.managed_ledger.appender import create_ledger
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_format import (
     NO_LEDGER,
@@ -65,8 +70,8 @@ from pulsar_py.managed_ledger.cursor_segments import (
     live_refs,
     segment_keys,
 )
-from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
-from pulsar_py.storage.ledger_store import LedgerReader, LedgerStore, LedgerWriter
+from pulsar_py.managed_ledger.owned_record import OwnedRecord
+from pulsar_py.metadata.store import MetadataStore
 
 logger = logging.getLogger(__name__)
 
@@ -75,20 +80,30 @@ OnWritten = Callable[[Exception | None], None]
 
 _ALL = 1 << 62
 _READ_BACK_ENTRIES = 100  # unreadable ones to step over on the way back to a whole state
-_READ_BYTES = 512 * 1024  # of neighbouring segments at a time
+_READ_BYTES = 512 * 1024  # of neighbouring entries at a time
+_TAIL_ENTRIES = 16  # of a cursor ledger, looked at from the end
 
 
 class CursorStore:
     """The record and the cursor ledger of one cursor. Owned by its ManagedCursor."""
 
     def __init__(
-        self, path: str, metadata: MetadataStore, ledger_store: LedgerStore, clock: Clock
+        self,
+        path: str,
+        metadata: MetadataStore,
+        ledger_store: LedgerStore,
+        clock: Clock,
+        *,
+        prove_ownership: Callable[[], Awaitable[None]],
     ) -> None:
+        """`prove_ownership` raises where the managed ledger may be somebody else's."""
         self._path = path
         self._metadata = metadata
         self._ledger_store = ledger_store
         self._clock = clock
-        self._record_version = MUST_NOT_EXIST
+        self._prove_ownership = prove_ownership
+        self._was_fenced = False  # the last cursor ledger; ownership has to be proven
+        self._record = OwnedRecord(metadata, path)
         self._writer: LedgerWriter | None = None  # the cursor ledger, if this process made it
         self._writes: deque[tuple[int, OnWritten]] = deque()  # under way: entry id, whom to tell
         self._ledger_since_seconds = 0.0  # when the writer was made
@@ -137,12 +152,7 @@ class CursorStore:
             max_batches=_ALL,
             adds_to_ledger=addition is not None,
         )
-        try:
-            self._record_version = await self._metadata.put(
-                self._path, encoded.data, expected_version=self._record_version
-            )
-        except (MetadataBadVersionError, MetadataExistsError) as error:
-            raise ManagedLedgerFencedError(f"{self._path}: {error}") from error
+        await self._record.write(encoded.data)
         if self.ledger_id != ledger_id:
             self.last_switch_millis = self._clock.wall_time_millis()
         self.ledger_id = ledger_id
@@ -193,7 +203,7 @@ class CursorStore:
         stored = await self._metadata.get(self._path)
         if stored is None:
             raise MetadataNotFoundError(f"{self._path}: no such cursor")
-        self._record_version = stored.version
+        self._record.found(stored)
         record = decode_cursor_record(stored.value)
         self.cursor_properties = record.cursor_properties
         self.ledger_id = record.cursor_ledger_id
@@ -270,7 +280,8 @@ class CursorStore:
         try:
             for data in entries:
                 entry_id = writer.append(data)
-        except StorageError:
+        except StorageError as error:
+            self._was_fenced |= isinstance(error, LedgerFencedError)
             return False
         self._writes.append((entry_id, on_written))
         return True
@@ -303,12 +314,10 @@ class CursorStore:
         if self._writer is None or ledger_id != self._writer.ledger_id:
             return
         self._writer = None
-        failure: Exception = error
-        if isinstance(error, LedgerFencedError):
-            failure = ManagedLedgerFencedError(f"{self._path}: {error}")
+        self._was_fenced |= isinstance(error, LedgerFencedError)
         writes, self._writes = self._writes, deque()
         for _, on_written in writes:
-            on_written(failure)
+            on_written(error)
 
     async def append_and_wait(self, entries: Sequence[bytes], config: ManagedLedgerConfig) -> bool:
         """As `try_append`, and wait until they are durable.
@@ -349,7 +358,15 @@ class CursorStore:
             StorageError, MetadataError: The state may not be durable; the old ledger still counts.
             ManagedLedgerFencedError: Someone else changed the record.
         """
-        writer = await self._ledger_store.create(self, config.ledger_options)
+        if self._was_fenced:
+            await self._prove_ownership()
+            self._was_fenced = False
+        writer = await create_ledger(
+            self._ledger_store,
+            self,
+            config.cursor_ledger_options(self._path),
+            timeout_seconds=config.ledger_creation_timeout_seconds,
+        )
         old_writer, old_ledger_id = self._writer, self.ledger_id
         self._writer = writer
         self._ledger_since_seconds = self._clock.monotonic_seconds()
@@ -398,13 +415,13 @@ class CursorStore:
             await writer.close()
 
     async def delete(self) -> None:
-        """Remove the record, then the cursor ledger."""
-        try:
-            await self._metadata.delete(self._path, expected_version=self._record_version)
-        except MetadataNotFoundError:
-            logger.info("cursor record was gone", extra={"cursor": self._path})
-        except MetadataBadVersionError as error:
-            raise ManagedLedgerFencedError(f"{self._path}: {error}") from error
+        """Remove the record, then the cursor ledger.
+
+        Raises:
+            MetadataError: The record may still be there.
+            ManagedLedgerFencedError: Someone else changed it.
+        """
+        await self._record.delete()
         await self.drop_ledger(self.ledger_id)
 
 
@@ -426,10 +443,12 @@ async def _last_whole_state(
 ) -> tuple[CursorSnapshot, dict[SegmentKey, SegmentRef]] | None:
     """The newest state that can be read; None if the last entries can't."""
     unreadable_count = 0
+    tail: dict[int, EntryBytes] = {}  # of the last entries, those that came together
     for entry_id in range(reader.last_add_confirmed, -1, -1):
         try:
-            (data, *_) = await reader.read(entry_id, entry_id, 1)
-            found = decode_entry(bytes(data))
+            if entry_id not in tail:
+                tail = await _read_tail(reader, entry_id)
+            found = decode_entry(bytes(tail[entry_id]))
             if isinstance(found, CursorSnapshot):
                 return found, {}
             if isinstance(found, Marker):
@@ -445,6 +464,23 @@ async def _last_whole_state(
             if unreadable_count == _READ_BACK_ENTRIES:
                 break
     return None
+
+
+async def _read_tail(reader: LedgerReader, entry_id: int) -> dict[int, EntryBytes]:
+    """An entry, and if they can be had with it some before it.
+
+    Raises:
+        CorruptDataError, EntryNotFoundError: The entry itself can't be read.
+    """
+    first = max(entry_id + 1 - _TAIL_ENTRIES, 0)
+    try:
+        entries = await reader.read(first, entry_id, _READ_BYTES)
+    except (CorruptDataError, EntryNotFoundError):
+        entries = ()
+    if first + len(entries) <= entry_id:  # too large together, or one of them is damaged
+        first = entry_id
+        entries = await reader.read(entry_id, entry_id, 1)
+    return dict(enumerate(entries, first))
 
 
 async def _load(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import CorruptDataError, MetadataError, StorageError
 from pulsar_py.common.findings import Finding, Severity
+from pulsar_py.ledgers.store import LedgerInfo, LedgerStore
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_format import (
     NO_LEDGER,
@@ -31,7 +32,6 @@ from pulsar_py.managed_ledger.ledger_format import (
     misplaced_ids,
 )
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.storage.ledger_store import LedgerInfo, LedgerStore
 
 METADATA = "metadata.sqlite"
 MAX_ENTRIES_PER_LEDGER = 50_000_000
@@ -118,11 +118,15 @@ async def read_cursors(
                 continue
             await metadata.put(path, value)
             try:
-                cursor = CursorStore(path, metadata, store, clock)
+                cursor = CursorStore(path, metadata, store, clock, prove_ownership=_is_not_asked)
                 topic.states[cursor_name] = await cursor.recover(config)
             except (StorageError, MetadataError) as error:
                 found.report(path, f"the cursor can't be read: {error}")
     await metadata.close()
+
+
+async def _is_not_asked() -> None:
+    """Who only reads a cursor owns nothing that would have to be proven."""
 
 
 def check_topics(
@@ -180,8 +184,10 @@ def _unlike(ledger: LedgerRecord, infos: Mapping[int, LedgerInfo]) -> _Problem |
     entries were replaced.
     """
     info = infos.get(ledger.ledger_id)
-    if info is None or not (ledger.is_closed and info.is_closed) or ledger.stored is not None:
+    if info is None or not ledger.is_closed or ledger.stored is not None:
         return None
+    if info.last_entry_id is None or info.length_bytes is None:
+        return None  # it is open
     count, size = ledger.entries_count, ledger.size_bytes
     present, present_bytes = info.last_entry_id + 1, info.length_bytes
     if (count, size) == (present, present_bytes):

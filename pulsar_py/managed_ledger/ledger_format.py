@@ -2,7 +2,8 @@
 
     ledgerInfo            ids ascend; the last has no entries, size and timestamp while it is open
     terminatedPosition    there once the topic is terminated
-    properties            texts, such as the topic's epoch
+    properties            texts, such as the topic's epoch; `pulsar_py.deleting` is ours: the
+                          managed ledger is being deleted, and what is left of it has to go
 
 The value may be compressed, as Apache Pulsar can be told to: 0x47 0x78, the size of a metadata
 message in four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
@@ -32,6 +33,8 @@ from pulsar_py.proto.MLDataFormats_pb2 import (
 )
 
 ROOT: Final = "/managed-ledgers"
+
+DELETING_PROPERTY: Final = "pulsar_py.deleting"
 
 _COMPRESSED_MAGIC = b"\x47\x78"
 _HEADER_BYTES = 6
@@ -77,6 +80,7 @@ class LedgerList:
     ledgers: list[LedgerRecord] = field(default_factory=list)
     terminated_position: Position | None = None
     properties: dict[str, str] = field(default_factory=dict)
+    is_being_deleted: bool = False  # nothing of it counts any more
 
 
 def decode_ledger_list(value: bytes) -> LedgerList:
@@ -117,7 +121,19 @@ def decode_unchecked(value: bytes) -> LedgerList:
         end = info.terminatedPosition
         stored.terminated_position = Position(end.ledgerId, end.entryId)
     stored.properties = {prop.key: prop.value for prop in info.properties}
+    stored.is_being_deleted = stored.properties.pop(DELETING_PROPERTY, None) is not None
     return stored
+
+
+def is_deletion_begun(value: bytes) -> bool:
+    """Whether nothing of a stored list counts any more, though it is still there.
+
+    False for what makes no sense: who opens it is told what is wrong.
+    """
+    try:
+        return decode_unchecked(value).is_being_deleted
+    except CorruptDataError:
+        return False
 
 
 def _record(ledger: ManagedLedgerInfo.LedgerInfo) -> LedgerRecord:
@@ -149,6 +165,8 @@ def encode_ledger_list(stored: LedgerList) -> bytes:
         info.terminatedPosition.entryId = stored.terminated_position.entry_id
     for key, value in stored.properties.items():
         info.properties.add(key=key, value=value)
+    if stored.is_being_deleted:
+        info.properties.add(key=DELETING_PROPERTY, value="true")
     return info.SerializeToString()
 
 

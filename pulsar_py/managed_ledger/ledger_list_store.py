@@ -1,11 +1,14 @@
-"""LedgerListStore: a managed ledger's list of ledgers in metadata, by compare-and-set (edge).
+"""LedgerListStore: a managed ledger's list of ledgers in the metadata store (edge).
 
-Every write names the version that it expects to replace. Losing means that another owner wrote:
-that is told, and no later write can succeed. Whoever changes the list holds `lock` from its
-decision until the decision is stored.
+The list is written by compare-and-set: finding a version that this owner has not written means
+another owner; that is told, and no later write can succeed. Whoever changes the list holds `lock`
+from its decision until the decision is stored.
 
 A write that fails may have been stored all the same. The next write finds out; who wants to rely on
-what the list had before asks `settled`.
+what the list had before asks `settled`, which writes the list as it is in memory once more.
+
+A list that is about to be deleted says so first: a deletion cut short, which leaves the list and
+some of its cursors, is taken up by whoever opens it next.
 
 Source: MetaStoreImpl.asyncUpdateLedgerIds in Pulsar's managed-ledger.
 """
@@ -16,13 +19,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from pulsar_py.common.errors import (
-    ManagedLedgerFencedError,
-    MetadataBadVersionError,
-    MetadataExistsError,
-)
+from pulsar_py.common.errors import ManagedLedgerFencedError
 from pulsar_py.managed_ledger.ledger_format import LedgerList, encode_ledger_list, ledger_path
-from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
+from pulsar_py.managed_ledger.owned_record import OwnedRecord
+from pulsar_py.metadata.store import MetadataStore
 
 
 class LedgerListStore:
@@ -34,14 +34,17 @@ class LedgerListStore:
         metadata: MetadataStore,
         *,
         version: int,
+        current: Callable[[], LedgerList],
         on_lost: Callable[[Exception], None],
     ) -> None:
-        """`version` is what is stored now; MUST_NOT_EXIST if nothing is."""
+        """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
+
+        `current` gives the list as it is in memory.
+        """
         self.lock = asyncio.Lock()  # held while the list of ledgers changes
-        self._name = name
         self._metadata = metadata
-        self._version = version  # of the list in metadata
-        self._is_in_doubt = False  # a write has begun and not succeeded
+        self._record = OwnedRecord(metadata, ledger_path(name), version=version)
+        self._current = current
         self._on_lost = on_lost
 
     async def write(self, stored: LedgerList) -> None:
@@ -51,15 +54,11 @@ class LedgerListStore:
             ManagedLedgerFencedError: Someone else changed it; `on_lost` was told.
             MetadataError: It could not be stored, or that is not known.
         """
-        self._is_in_doubt = True
         try:
-            self._version = await self._metadata.put(
-                ledger_path(self._name), encode_ledger_list(stored), expected_version=self._version
-            )
-        except (MetadataBadVersionError, MetadataExistsError) as error:
+            await self._record.write(encode_ledger_list(stored))
+        except ManagedLedgerFencedError as error:
             self._on_lost(error)
-            raise ManagedLedgerFencedError(f"{self._name}: {error}") from error
-        self._is_in_doubt = False
+            raise
 
     @asynccontextmanager
     async def settled(self) -> AsyncIterator[None]:
@@ -70,28 +69,31 @@ class LedgerListStore:
             MetadataError: It can't be found out now.
         """
         async with self.lock:
-            if self._is_in_doubt:
-                await self._settle()
+            if self._record.is_in_doubt:
+                await self.write(self._current())
             yield
 
-    async def _settle(self) -> None:
-        found = await self._metadata.get(ledger_path(self._name))
-        version = MUST_NOT_EXIST if found is None else found.version
-        if version != self._version:
-            error = ManagedLedgerFencedError(
-                f"{self._name}: the list of ledgers has version {version}, not {self._version}"
-            )
+    async def confirm(self) -> None:
+        """Return if nobody else has changed the list; needs no lock.
+
+        Raises:
+            ManagedLedgerFencedError: Someone else changed it; `on_lost` was told.
+            MetadataError: It can't be found out now.
+        """
+        try:
+            await self._record.confirm()
+        except ManagedLedgerFencedError as error:
             self._on_lost(error)
-            raise error
-        self._is_in_doubt = False
+            raise
 
     async def delete(self, stored: LedgerList) -> None:
         """Remove the list and all cursors' records. Under the lock.
 
         Raises:
             ManagedLedgerFencedError: Someone else changed it; `on_lost` was told.
-            MetadataError: It may still be there.
+            MetadataError: Some of it may still be there; opening it removes the rest.
         """
         # A last compare-and-set proves that it is still ours to delete.
+        stored.is_being_deleted = True
         await self.write(stored)
-        await self._metadata.delete_recursive(ledger_path(self._name))
+        await self._metadata.delete_recursive(self._record.path)

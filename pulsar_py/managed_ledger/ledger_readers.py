@@ -1,7 +1,8 @@
 """LedgerReaders: the handles with which a managed ledger reads its closed ledgers (edge).
 
 A handle is opened at its first read and shared by all cursors; the least recently used one that
-nobody is reading from goes when there are too many.
+nobody is reading from goes when there are too many. Ledgers are opened side by side: one that takes
+long to open holds up nobody who reads another.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import ManagedLedgerClosedError
-from pulsar_py.storage.ledger_store import LedgerReader, LedgerStore
+from pulsar_py.ledgers.store import LedgerReader, LedgerStore
 
 MAX_OPEN_READERS = 32
 
@@ -25,7 +26,7 @@ class LedgerReaders:
         self._password = password
         self._open: OrderedDict[int, LedgerReader] = OrderedDict()  # last used last
         self._reads: dict[int, int] = {}  # ledger id -> reads under way
-        self._opening = asyncio.Lock()  # one opening at a time
+        self._opening: dict[int, asyncio.Lock] = {}  # of ledgers that are being opened
         self._is_closed = False
 
     def read_cached(
@@ -55,15 +56,32 @@ class LedgerReaders:
                 self._open.move_to_end(ledger_id)
 
     async def _opened(self, ledger_id: int) -> LedgerReader:
-        async with self._opening:
-            if self._is_closed:
-                raise ManagedLedgerClosedError("the managed ledger is closed")
+        lock = self._opening.setdefault(ledger_id, asyncio.Lock())
+        async with lock:
+            self._raise_if_closed()
             reader = self._open.get(ledger_id)
             if reader is None:
-                await self._make_room()
-                reader = await self._store.open(ledger_id, password=self._password)
-                self._open[ledger_id] = reader
+                try:
+                    reader = await self._open_new(ledger_id)
+                finally:
+                    # Whoever waits for the lock has it; who comes later makes another one.
+                    self._opening.pop(ledger_id, None)
             return reader
+
+    async def _open_new(self, ledger_id: int) -> LedgerReader:
+        await self._make_room()
+        reader = await self._store.open(ledger_id, password=self._password)
+        known = self._open.get(ledger_id)
+        if self._is_closed or known is not None:
+            await reader.close()
+            self._raise_if_closed()
+        if known is None:
+            known = self._open[ledger_id] = reader
+        return known
+
+    def _raise_if_closed(self) -> None:
+        if self._is_closed:
+            raise ManagedLedgerClosedError("the managed ledger is closed")
 
     async def _make_room(self) -> None:
         idle = [ledger_id for ledger_id in self._open if ledger_id not in self._reads]
@@ -78,6 +96,5 @@ class LedgerReaders:
 
     async def close(self) -> None:
         """Close all handles; nothing is opened any more."""
-        async with self._opening:
-            self._is_closed = True
-            await self.forget(list(self._open))
+        self._is_closed = True
+        await self.forget(list(self._open))

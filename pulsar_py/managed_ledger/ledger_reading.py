@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 
 from pulsar_py.common.errors import EntryNotFoundError, LedgerNotFoundError
 from pulsar_py.common.position import Position
+from pulsar_py.ledgers.store import LedgerWriter
 from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.entry_cache import EntryCache
 from pulsar_py.managed_ledger.entry_run import EntryRun
 from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
 from pulsar_py.managed_ledger.ledger_state import LedgerState
-from pulsar_py.storage.ledger_store import LedgerWriter
 
 _ONE_ENTRY_BYTES = 1  # reads give at least one entry whatever the bytes
 

@@ -356,6 +356,12 @@ class LedgerState:
             return self.position_at(index)
         return Position(position.ledger_id, -1)
 
+    def last_entry_up_to(self, position: Position) -> Position:
+        """The last entry at or before `position`; `(ledger, -1)` if there is none."""
+        if position >= self.last_confirmed_entry:
+            return self.last_confirmed_entry
+        return self.previous_position(self.next_valid_position(position))
+
     def count_between(self, lower_exclusive: Position, upper_inclusive: Position) -> int:
         """Entries after the first position and up to the second; 0 if they are reversed."""
         count = self.index_through(upper_inclusive) - self.index_through(lower_exclusive)

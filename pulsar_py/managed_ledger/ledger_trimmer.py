@@ -14,17 +14,22 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pulsar_py.common.clock import Clock
+from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import ManagedLedgerError, MetadataError, StorageError
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_registry import CursorRegistry
 from pulsar_py.managed_ledger.entry_cache import EntryCache
 from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
 from pulsar_py.managed_ledger.ledger_state import LedgerState, State
-from pulsar_py.storage.ledger_store import LedgerStore
 
 logger = logging.getLogger(__name__)
+
+
+DELETIONS_AT_ONCE = 32
+"""Ledgers of one topic that are deleted at the same time."""
 
 
 class TrimmerOwner(Protocol):
@@ -106,10 +111,10 @@ class LedgerTrimmer:
     async def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
         """Delete ledgers that metadata does not name; what fails is left to the collector."""
         await self._readers.forget(ledger_ids)
-        for ledger_id in ledger_ids:
-            try:
-                await self._ledger_store.delete(ledger_id)
-            except StorageError as error:
-                logger.warning(
-                    "ledger left over", extra={"ledger_id": ledger_id, "error": str(error)}
-                )
+        await each_result(self._delete_ledger, ledger_ids, at_once=DELETIONS_AT_ONCE)
+
+    async def _delete_ledger(self, ledger_id: int) -> None:
+        try:
+            await self._ledger_store.delete(ledger_id)
+        except (StorageError, MetadataError) as error:
+            logger.warning("ledger left over", extra={"ledger_id": ledger_id, "error": str(error)})

@@ -357,6 +357,12 @@ class ManagedCursor:
         """Ledgers were deleted: step over them."""
         self._state.settle()
 
+    def set_persist_interval(self, seconds: float) -> None:
+        """Begin writes at most once in so long from now on, those that wait included."""
+        self._state.set_persist_interval(seconds)
+        if self._persister is not None:
+            self._persister.reschedule()
+
     # Numbers
 
     def backlog_count(self) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from pulsar_py.common.clock import Clock
@@ -30,6 +30,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.append_news import AppendListener, AppendNews, Waiter
 from pulsar_py.managed_ledger.appender import Appender
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
@@ -47,7 +48,6 @@ from pulsar_py.managed_ledger.ledger_trimmer import LedgerTrimmer
 from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.stats import CursorStats, LedgerStats, ManagedLedgerStats
 from pulsar_py.metadata.store import MetadataStore
-from pulsar_py.storage.ledger_store import LedgerStore
 
 __all__ = [
     "AppendListener",
@@ -73,6 +73,7 @@ class SharedParts(Protocol):
     flusher: CursorFlusher
     cursor_memory: CursorMemory
     cache_manager: EntryCacheManager
+    owns: Callable[[str], Awaitable[bool]]
 
     def on_ledger_closed(self, ledger: ManagedLedger[Any]) -> None:  # Any: whatever its contexts
         """It is closed or deleted, and may be opened anew."""
@@ -109,13 +110,17 @@ class ManagedLedger(Generic[C]):
         self.cursor_memory = shared.cursor_memory
         self.cache_manager = shared.cache_manager
         self.tasks = TaskOwner(f"managed-ledger {name}")
+        self._ledgers = LedgerState(stored)
         self.ledger_list = LedgerListStore(
-            name, shared.metadata, version=version, on_lost=self.fence
+            name,
+            shared.metadata,
+            version=version,
+            current=self._ledgers.stored,
+            on_lost=self.fence,
         )
         self.change_lock = self.ledger_list.lock
         self.ledgers_kept = self.ledger_list.settled
         self._shared = shared
-        self._ledgers = LedgerState(stored)
         self._appender: Appender[C | Waiter] = Appender(
             self,
             self._ledgers,
@@ -155,7 +160,13 @@ class ManagedLedger(Generic[C]):
 
     def set_config(self, config: ManagedLedgerConfig) -> None:
         """Replace the settings; takes effect with the next decision."""
+        is_paced_otherwise = (
+            config.cursor_persist_interval_seconds != self.config.cursor_persist_interval_seconds
+        )
         self.config = config
+        if is_paced_otherwise:
+            for cursor in self.cursors.values():
+                cursor.set_persist_interval(config.cursor_persist_interval_seconds)
 
     @property
     def ledgers(self) -> LedgerState:
@@ -274,6 +285,22 @@ class ManagedLedger(Generic[C]):
         self._ledgers.move_to(State.FENCED)
         self._appender.release()
         asyncio.get_running_loop().call_soon(self._tell_fenced, error)
+
+    async def prove_ownership(self) -> None:
+        """Return if it is still ours, although one of its ledgers was fenced.
+
+        Whoever repairs a lost replica fences, too. It is ours while its bundle is, by a session
+        that is known to be good, and nobody else has changed the list of ledgers.
+
+        Raises:
+            ManagedLedgerFencedError: Another owner has it.
+            MetadataError: It can't be found out now.
+        """
+        if not await self._shared.owns(self.name):
+            error = ManagedLedgerFencedError(f"{self.name}: this broker does not own it any more")
+            self.fence(error)
+            raise error
+        await self.ledger_list.confirm()
 
     def _tell_fenced(self, error: Exception) -> None:
         self._appender.fail_pending(ManagedLedgerFencedError(f"{self.name}: {error}"))
@@ -445,6 +472,10 @@ class ManagedLedger(Generic[C]):
     def previous_position(self, position: Position) -> Position:
         """Where the last entry before `position` stands; `(ledger, -1)` if there is none."""
         return self._ledgers.previous_position(position)
+
+    def last_entry_up_to(self, position: Position) -> Position:
+        """The last entry at or before `position`; `(ledger, -1)` if there is none."""
+        return self._ledgers.last_entry_up_to(position)
 
     def count_entries_between(self, lower_exclusive: Position, upper_inclusive: Position) -> int:
         """How many entries exist after the first and up to the second; 0 if they are reversed."""

@@ -16,11 +16,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from pulsar_py.common.clock import Clock
+from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     LedgerNotFoundError,
     ManagedLedgerClosedError,
@@ -29,6 +30,7 @@ from pulsar_py.common.errors import (
     MetadataNotFoundError,
     StorageError,
 )
+from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursor_format import NO_LEDGER, decode_cursor_record
@@ -39,16 +41,22 @@ from pulsar_py.managed_ledger.ledger_format import (
     LedgerList,
     decode_ledger_list,
     decode_name,
+    is_deletion_begun,
     ledger_path,
 )
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
-from pulsar_py.storage.ledger_store import LedgerStore
 
 logger = logging.getLogger(__name__)
 
 COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
 """Property of a cursor whose value is the id of the topic's compacted ledger."""
+
+RECOVERIES_AT_ONCE = 16
+"""Cursor ledgers of one topic that are fenced and read at the same time while it is opened."""
+CHECKS_AT_ONCE = 32
+NAMES_AT_ONCE = 64
+"""Questions to the metadata store that are under way at the same time."""
 
 DEFAULT_CACHE_SIZE_BYTES = 64 * 1024 * 1024
 
@@ -73,17 +81,22 @@ class ManagedLedgerOpener:
         cache_max_age_seconds: float = 1.0,
         cache_eviction_interval_seconds: float = 0.05,
         cursor_memory_bytes: int = DEFAULT_LIMIT_BYTES,
+        owns: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         """`cache_size_bytes` bounds the entry caches of all ledgers together; 0 switches them off.
 
         `cursor_memory_bytes` bounds what large cursors keep of acknowledgements that are stored.
 
         `chance` spreads the rollover times.
+
+        `owns` is asked whether a managed ledger is still this process's when one of its ledgers was
+        fenced; it raises MetadataError where that can't be known. None: it always is.
         """
         self.ledger_store = ledger_store
         self.metadata = metadata
         self.clock = clock
         self.chance = chance
+        self.owns = owns or _owns_everything
         self.flusher = CursorFlusher(clock)
         self.cursor_memory = CursorMemory(cursor_memory_bytes)
         self.cache_manager = EntryCacheManager(
@@ -152,25 +165,32 @@ class ManagedLedgerOpener:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
             if await self.metadata.children(path):
                 await self.metadata.delete_recursive(path)  # cursors of a deletion cut short
-            ledger: Ledger = ManagedLedger(name, config, self, LedgerList(), version=MUST_NOT_EXIST)
-            await ledger.create_first_ledger()
-            return ledger
+            return await self._create(name, config, MUST_NOT_EXIST)
         stored = decode_ledger_list(found.value)
+        if stored.is_being_deleted:
+            # A deletion was cut short: what is left of it goes first.
+            await self.metadata.delete_recursive(path)
+            if not create_if_missing:
+                raise MetadataNotFoundError(f"managed ledger {name} does not exist")
+            return await self._create(name, config, MUST_NOT_EXIST)
         was_closed = await self._end_last_ledger(stored, config)
-        ledger = ManagedLedger(name, config, self, stored, version=found.version)
+        ledger: Ledger = ManagedLedger(name, config, self, stored, version=found.version)
         if not was_closed:
             async with ledger.ledger_list.lock:
                 await ledger.ledger_list.write(stored)
         if not stored.ledgers:
             await ledger.create_first_ledger()
         names = await self.metadata.children(path)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for segment in names:
-                    group.create_task(ledger.recover_cursor(decode_name(segment)))
-        except ExceptionGroup as errors:
-            # One reason not to open is enough for callers, who expect an error of ours.
-            raise errors.exceptions[0] from errors
+        await each_result(
+            lambda segment: ledger.recover_cursor(decode_name(segment)),
+            names,
+            at_once=RECOVERIES_AT_ONCE,
+        )
+        return ledger
+
+    async def _create(self, name: str, config: ManagedLedgerConfig, version: int) -> Ledger:
+        ledger: Ledger = ManagedLedger(name, config, self, LedgerList(), version=version)
+        await ledger.create_first_ledger()
         return ledger
 
     async def _end_last_ledger(self, stored: LedgerList, config: ManagedLedgerConfig) -> bool:
@@ -203,18 +223,19 @@ class ManagedLedgerOpener:
         if self._ledgers.get(ledger.name) is ledger:
             del self._ledgers[ledger.name]
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, name: str, config: ManagedLedgerConfig) -> None:
         """Delete a managed ledger for good, open or not.
 
         Raises:
             MetadataNotFoundError: There is none.
         """
-        ledger = await self.open(name, ManagedLedgerConfig(), create_if_missing=False)
+        ledger = await self.open(name, config, create_if_missing=False)
         await ledger.delete()
 
     async def exists(self, name: str) -> bool:
-        """Whether it exists."""
-        return await self.metadata.exists(ledger_path(name))
+        """Whether it exists, and is not being deleted."""
+        found = await self.metadata.get(ledger_path(name))
+        return found is not None and not is_deletion_begun(found.value)
 
     async def list_names(self, prefix: str) -> list[str]:
         """Full names of those directly below `tenant/namespace/persistent`, sorted."""
@@ -224,39 +245,43 @@ class ManagedLedgerOpener:
     async def named_ledgers(self) -> set[int]:
         """Ids of all ledgers that metadata names, for a collector to compare with the store's."""
         named: set[int] = set()
-        await self._collect_names(ROOT, 0, named)
+        paths = [ROOT]
+        for _ in range(_LEDGER_DEPTH):  # tenants, namespaces, domains
+            paths = await self._children(paths)
+        for start in range(0, len(paths), _DOMAINS_AT_ONCE):
+            ledgers = await self._children(paths[start : start + _DOMAINS_AT_ONCE])
+            named.update(*await each_result(self._named_by_list, ledgers, at_once=NAMES_AT_ONCE))
+            cursors = await self._children(ledgers)
+            named.update(*await each_result(self._named_by_cursor, cursors, at_once=NAMES_AT_ONCE))
         return named
 
-    async def _collect_names(self, path: str, depth: int, named: set[int]) -> None:
-        """Walk tenants, namespaces, domains, managed ledgers and cursors below `path`."""
-        for child in await self.metadata.children(path):
-            child_path = f"{path}/{child}"
-            found = await self.metadata.get(child_path)
-            if found is not None and depth == _LEDGER_DEPTH:
-                stored = decode_ledger_list(found.value)
-                named.update(record.ledger_id for record in stored.ledgers)
-            if found is not None and depth == _LEDGER_DEPTH + 1:
-                record = decode_cursor_record(found.value)
-                if record.cursor_ledger_id != NO_LEDGER:
-                    named.add(record.cursor_ledger_id)
-                compacted_ledger_id = record.snapshot.properties.get(COMPACTED_LEDGER_PROPERTY)
-                if compacted_ledger_id is not None:
-                    named.add(compacted_ledger_id)
-            if depth <= _LEDGER_DEPTH:
-                await self._collect_names(child_path, depth + 1, named)
+    async def _children(self, paths: list[str]) -> list[str]:
+        """The paths of everything directly below these."""
+        names = await each_result(self.metadata.children, paths, at_once=NAMES_AT_ONCE)
+        return [
+            f"{path}/{child}"
+            for path, children in zip(paths, names, strict=True)
+            for child in children
+        ]
+
+    async def _named_by_list(self, path: str) -> list[int]:
+        found = await self.metadata.get(path)
+        if found is None:
+            return []
+        return [record.ledger_id for record in decode_ledger_list(found.value).ledgers]
+
+    async def _named_by_cursor(self, path: str) -> list[int]:
+        found = await self.metadata.get(path)
+        if found is None:
+            return []
+        record = decode_cursor_record(found.value)
+        compacted_ledger_id = record.snapshot.properties.get(COMPACTED_LEDGER_PROPERTY)
+        named = [record.cursor_ledger_id, compacted_ledger_id]
+        return [ledger_id for ledger_id in named if ledger_id not in (None, NO_LEDGER)]
 
     async def check_ledgers(self) -> None:
         """Roll and trim what time alone makes due; to be called at intervals."""
-        for ledger in self.ledgers:
-            try:
-                if not ledger.is_closed and not ledger.is_fenced:
-                    await ledger.roll_if_due()
-                    await ledger.trim()
-            except (ManagedLedgerError, MetadataError, StorageError) as error:
-                logger.warning(
-                    "managed ledger not checked",
-                    extra={"topic": ledger.name, "error": str(error)},
-                )
+        await each_result(_check, self.ledgers, at_once=CHECKS_AT_ONCE)
 
     async def close(self) -> None:
         """Close all managed ledgers; refuses to open any more."""
@@ -275,5 +300,22 @@ class ManagedLedgerOpener:
             raise ManagedLedgerClosedError("no managed ledger can be opened any more")
 
 
+async def _check(ledger: Ledger) -> None:
+    """Roll and trim one, if time alone makes it due."""
+    try:
+        if not ledger.is_closed and not ledger.is_fenced:
+            await ledger.roll_if_due()
+            await ledger.trim()
+    except (ManagedLedgerError, MetadataError, StorageError) as error:
+        logger.warning(
+            "managed ledger not checked", extra={"topic": ledger.name, "error": str(error)}
+        )
+
+
+async def _owns_everything(_: str) -> bool:
+    return True
+
+
 # Path segments below the root before a managed ledger's own: tenant, namespace, domain.
 _LEDGER_DEPTH = 3
+_DOMAINS_AT_ONCE = 16  # whose names are in memory at the same time

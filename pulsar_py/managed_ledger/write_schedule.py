@@ -33,6 +33,10 @@ class WriteSchedule:
         self._dirty_since = 0.0  # time of the first change that no write has, begun ones included
         self._began_at = float("-inf")  # when the last write began
 
+    def set_interval(self, seconds: float) -> None:
+        """Go on with another interval; what is due is decided by it from now on."""
+        self._interval_seconds = seconds
+
     @property
     def is_dirty(self) -> bool:
         """Whether something changed that no finished write has."""

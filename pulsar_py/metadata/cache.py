@@ -1,7 +1,9 @@
 """MetadataCache: decoded values of one kind, read through and kept fresh by a watch.
 
 A value that was read once can be had without waiting (`get_cached`); when its key changes it is
-read again, and then listeners are told. Between the change and that moment `get_cached` gives the
+read again, and then listeners are told. Where the store may have missed changes, everything counts
+as changed. A key with an empty value, as a parent made on demand has, counts as having none.
+Between the change and that moment `get_cached` gives the
 old value, while `get` reads the store. What its owner writes is noted at once (`note_written`). A
 key that does not exist is remembered, too. At most `max_entries` are kept, the oldest goes.
 
@@ -14,9 +16,10 @@ import logging
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import MetadataError
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.metadata.store import MetadataStore, Notification
+from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 
 V = TypeVar("V")
 
@@ -46,6 +49,7 @@ class MetadataCache(Generic[V]):
         max_entries: int = MAX_ENTRIES,
     ) -> None:
         self._store = store
+        self._prefix = prefix
         self._decode = decode
         self._max_entries = max_entries
         self._entries: dict[str, Cached[V]] = {}  # by path, the oldest first
@@ -54,6 +58,7 @@ class MetadataCache(Generic[V]):
         self._listeners: list[Callable[[str, V | None], None]] = []
         self._tasks = TaskOwner(f"cache of {prefix}")
         self._is_refreshing = False
+        self._has_missed_changes = False  # listeners may not have heard of everything
         self._is_closed = False
         self._stop_watching = store.watch(prefix, self._on_change)
 
@@ -117,17 +122,24 @@ class MetadataCache(Generic[V]):
 
     def _on_change(self, notification: Notification) -> None:
         self._changes_count += 1
-        path = notification.path
-        if path not in self._entries and not self._listeners:
+        if notification.type is NotificationType.ANYTHING:
+            self._stale.update(dict.fromkeys(self._entries, self._changes_count))
+            if self._listeners:
+                self._has_missed_changes = True
+        elif notification.path in self._entries or self._listeners:
+            self._stale[notification.path] = self._changes_count
+        if not self._stale and not self._has_missed_changes:
             return
-        self._stale[path] = self._changes_count
         if not self._is_refreshing and not self._is_closed:
             self._is_refreshing = True
             self._tasks.spawn(self._refresh(), "refresh")
 
     async def _refresh(self) -> None:
         try:
-            while self._stale:
+            while self._stale or self._has_missed_changes:
+                if self._has_missed_changes:
+                    await self._find_missed()
+                    continue
                 path, change = next(iter(self._stale.items()))
                 entry: Cached[V] | None
                 try:
@@ -141,6 +153,32 @@ class MetadataCache(Generic[V]):
                 self._replace(path, entry)
         finally:
             self._is_refreshing = False
+
+    async def _find_missed(self) -> None:
+        """Have every key that there is looked at: those that were made meanwhile, too."""
+        self._has_missed_changes = False
+        change = self._changes_count
+        try:
+            await self._store.sync(self._prefix)
+            found = await self._paths_below(self._prefix)
+        except MetadataError:
+            logger.exception("metadata not listed", extra={"path": self._prefix})
+            return
+        for path in found:
+            self._stale.setdefault(path, change)
+
+    async def _paths_below(self, path: str) -> list[str]:
+        found = [path]
+        waiting = [path]
+        while waiting:
+            lists = await each_result(self._store.children, waiting)
+            waiting = [
+                f"{parent}/{name}"
+                for parent, names in zip(waiting, lists, strict=True)
+                for name in names
+            ]
+            found += waiting
+        return found
 
     def _replace(self, path: str, entry: Cached[V] | None) -> None:
         if entry is None:
@@ -163,6 +201,8 @@ class MetadataCache(Generic[V]):
         versioned = await self._store.get(path)
         if versioned is None:
             return Cached(None, MISSING)
+        if not versioned.value:
+            return Cached(None, versioned.version)
         try:
             return Cached(self._decode(versioned.value), versioned.version)
         except MetadataError as error:

@@ -18,7 +18,13 @@ from pathlib import Path
 
 from pulsar_py.common.errors import FormatVersionError, MetadataError
 from pulsar_py.common.findings import Finding
-from pulsar_py.metadata.sqlite_file import APPLICATION_ID, FORMAT_VERSION, SqliteFile
+from pulsar_py.metadata import paths
+from pulsar_py.metadata.sqlite_file import (
+    APPLICATION_ID,
+    FIRST_FORMAT_VERSION,
+    FORMAT_VERSION,
+    SqliteFile,
+)
 from pulsar_py.metadata.sqlite_wal import WAL_SUFFIX, find_damage
 
 _PAGE = re.compile(r"page (\d+)", re.IGNORECASE)
@@ -34,6 +40,7 @@ class MetadataContents:
 
     keys: dict[str, bytes] = field(default_factory=dict)
     sequences: dict[str, int] = field(default_factory=dict)
+    """The next number of each, by the parent of the sequential children."""
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -66,9 +73,10 @@ def read_metadata(path: Path, scratch: Path) -> MetadataContents:
 
 def _read(connection: sqlite3.Connection, contents: MetadataContents, path: Path) -> None:
     execute = connection.execute
+    version = execute("PRAGMA user_version").fetchone()[0]
     if execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         contents.findings.append(Finding(path.name, 68, "no metadata of ours"))
-    elif (version := execute("PRAGMA user_version").fetchone()[0]) != FORMAT_VERSION:
+    elif not FIRST_FORMAT_VERSION <= version <= FORMAT_VERSION:
         raise FormatVersionError(str(path), "metadata", version, FORMAT_VERSION)
     contents.findings += _broken_pages(connection, path.name)
     try:
@@ -92,6 +100,8 @@ def _read(connection: sqlite3.Connection, contents: MetadataContents, path: Path
         else:
             problem = f"sequence {name!r} is lost, its next number is {following!r}"
             contents.findings.append(Finding(path.name, None, problem))
+    if version == FIRST_FORMAT_VERSION and paths.LEDGER_ID_COUNTER in contents.sequences:
+        contents.sequences[paths.LEDGER_ID_COUNTER] += 1  # it gave the number after
 
 
 def _broken_pages(connection: sqlite3.Connection, name: str) -> Iterator[Finding]:
@@ -142,7 +152,7 @@ def write_metadata(path: Path, contents: MetadataContents, *, now_millis: int) -
         for key, value in contents.keys.items():
             file.put(key, value, None, None, now_millis)
         for name, following in contents.sequences.items():
-            file.next_in_sequence(name, following)
+            file.raise_sequence(name, following)
         file.commit()
     except sqlite3.Error as error:
         raise MetadataError(f"{path}: {error}") from error

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, overload
 
 from pulsar_py.common.errors import MetadataError
+from pulsar_py.common.foreign_json import parse_json
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ class Key(Generic[T]):
             return None
         try:
             return self.codec.decode(value)
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
             raise MetadataError(f"{self.json_name}: can't read {value!r}") from error
 
 
@@ -97,7 +98,7 @@ class JsonDocument:
             MetadataError: It is no JSON object.
         """
         try:
-            document = json.loads(data) if data else {}
+            document = parse_json(data) if data else {}
         except ValueError as error:
             raise MetadataError(f"{cls.__name__}: unreadable JSON") from error
         if not isinstance(document, dict):

@@ -8,6 +8,7 @@ Source: PulsarResources and its parts in Pulsar's broker.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -31,16 +32,43 @@ PRODUCER_NAME_COUNTER: Final = "/counters/producer-name"
 BOOKIE_RACKS: Final = "/bookies"
 LEDGERS: Final = "/ledgers"
 LEDGER_ID_COUNTER: Final = "/ledgers/idgen"
+LEDGER_ID_PREFIX: Final = f"{LEDGER_ID_COUNTER}/ID-"
+"""Sequential children that give ledgers their ids; deleted at once."""
+PRODUCER_NAME_PREFIX: Final = f"{PRODUCER_NAME_COUNTER}/-"
+"""Sequential children, one for each start of a broker."""
+HEALTH: Final = "/pulsar_py/health"
+
+_REFUSED: Final = re.compile(
+    r"//|/\.\.?(?:/|\Z)|[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]"
+)
+"""Empty parts, `.` and `..`, control characters, and those that ZooKeeper does not take."""
 
 
 def check(path: str) -> None:
     """Refuse what is no path.
 
     Raises:
-        ValueError: It does not start with `/`, ends with one, or has an empty part.
+        ValueError: It does not start with `/`, ends with one, has a part that is empty, `.` or
+            `..`, or has control characters or such beyond the basic plane.
+
+    Source: PathUtils.validatePath in ZooKeeper.
     """
-    if not path.startswith("/") or (path.endswith("/") and path != "/") or "//" in path:
+    if not path.startswith("/") or (path.endswith("/") and path != "/") or _REFUSED.search(path):
         raise ValueError(f"{path!r} is not a path of the metadata store")
+
+
+def check_sequential(prefix: str) -> None:
+    """Refuse what is no path once a number follows; unlike a path it may end with `/`.
+
+    Raises:
+        ValueError: As `check`.
+    """
+    check(f"{prefix}0")
+
+
+def sequence_number(path: str) -> int:
+    """The number at the end of a path that `create_sequential` gave."""
+    return int(path[len(path.rstrip("0123456789")) :])
 
 
 def parent(path: str) -> str:
@@ -129,6 +157,11 @@ def bundle_owner(namespace: NamespaceName, bundle_range: str) -> str:
 def broker(broker_id: str) -> str:
     """The ephemeral report of a broker, named host:port of its HTTP service."""
     return f"{BROKERS}/{broker_id}"
+
+
+def broker_health(broker_id: str) -> str:
+    """What a broker's health check last wrote."""
+    return f"{HEALTH}/{broker_id}"
 
 
 def resource_group(name: str) -> str:

@@ -34,6 +34,7 @@ from pulsar_py.metadata.documents import (
     equal_boundaries,
 )
 from pulsar_py.metadata.json_document import JsonDocument
+from pulsar_py.metadata.settling import delete_if_there, put_settled
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 
 K = TypeVar("K")
@@ -81,7 +82,9 @@ class Resource(Generic[K, V]):
             MetadataExistsError: There is one already.
         """
         path = self._path_of(key)
-        version = await self._store.put(path, value.to_bytes(), expected_version=MUST_NOT_EXIST)
+        version = await put_settled(
+            self._store, path, value.to_bytes(), expected_version=MUST_NOT_EXIST
+        )
         self._cache.note_written(path, value, version)
 
     async def update(self, key: K, change: Callable[[V], V]) -> V:
@@ -111,9 +114,12 @@ class Resource(Generic[K, V]):
                 return value
             expected = MUST_NOT_EXIST if known.version == MISSING else known.version
             try:
-                version = await self._store.put(path, value.to_bytes(), expected_version=expected)
+                version = await put_settled(
+                    self._store, path, value.to_bytes(), expected_version=expected
+                )
             except (MetadataBadVersionError, MetadataExistsError):
                 self._cache.forget(path)
+                await self._store.sync(path)  # what is read next has to be newer
                 continue
             self._cache.note_written(path, value, version)
             return value
@@ -121,11 +127,8 @@ class Resource(Generic[K, V]):
     async def delete(self, key: K) -> None:
         """Delete an object; fine if there is none."""
         path = self._path_of(key)
-        try:
-            await self._store.delete(path)
-        except MetadataNotFoundError:
-            return
-        self._cache.note_deleted(path)
+        if await delete_if_there(self._store, path):
+            self._cache.note_deleted(path)
 
     def watch(self, listener: Callable[[K, V | None], None]) -> Callable[[], None]:
         """Tell `listener` of every change, once `get_cached` has it; returns what ends that."""
@@ -206,6 +209,10 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
     ) -> None:
         """Create a namespace, cut into so many bundles, unless its policies have boundaries.
 
+        Policies and bundles may lie in two stores, and a crash leaves one of them. Bundles without
+        policies are taken over by who creates the namespace again; policies without bundles have
+        the boundaries, too, and `bundles_of` makes up for what is missing.
+
         Raises:
             MetadataExistsError: There is one already.
         """
@@ -218,6 +225,21 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+
+    async def bundles_of(self, namespace: NamespaceName) -> tuple[int, ...] | None:
+        """Where a namespace is cut; None if neither store says so.
+
+        Raises:
+            MetadataError: It can't be read.
+        """
+        local = await self.local_policies.get(namespace)
+        if local is not None and local.boundaries is not None:
+            return local.boundaries
+        policies = await self.get(namespace)
+        if policies is None or policies.boundaries is None:
+            return None
+        await self._set_bundles(namespace, policies.boundaries)
+        return policies.boundaries
 
     async def _set_bundles(self, namespace: NamespaceName, boundaries: tuple[int, ...]) -> None:
         try:

@@ -4,7 +4,10 @@ Tables:
 
     keys       path TEXT unique, value BLOB, version, created and modified (ms since 1970),
                session TEXT: the owner of an ephemeral key, else NULL
-    sequences  path TEXT, next INTEGER: the first number not yet given out
+    sequences  path TEXT, next INTEGER: the next number of a sequential child of this key
+
+Version 1 of the format had sequences of their own, and gave ledgers the number *after* the one it
+took; opening such a file raises that sequence by one and makes it version 2.
 
 Paths sort by their UTF-8 bytes, so what lies below `/a` is what is greater than `/a/` and less than
 `/a0` (`0` follows `/`). The file is in WAL mode with `synchronous=FULL`: a commit is one append and
@@ -32,8 +35,11 @@ from pulsar_py.common.errors import (
     MetadataBadVersionError,
     MetadataError,
     MetadataExistsError,
+    MetadataNotEmptyError,
     MetadataNotFoundError,
+    MetadataUnavailableError,
 )
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.sqlite_wal import WAL_SUFFIX, find_damage
 from pulsar_py.metadata.store import (
     MUST_NOT_EXIST,
@@ -43,7 +49,9 @@ from pulsar_py.metadata.store import (
 )
 
 APPLICATION_ID: Final = 0x50756C50  # "PulP", in the file's header
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+FIRST_FORMAT_VERSION: Final = 1
+"""Of files that are read, too, and become `FORMAT_VERSION` when they are opened."""
 _BELOW: Final = "0"  # the character after "/"
 
 _SCHEMA: Final = (
@@ -62,23 +70,28 @@ _INSERT: Final = (
 )
 _PUT: Final = _INSERT + (
     "DO UPDATE SET value = excluded.value, version = version + 1,"
-    " modified = excluded.modified, session = coalesce(excluded.session, session)"
-    " RETURNING version"
+    " modified = excluded.modified RETURNING version"
 )
 _CREATE: Final = _INSERT + "DO NOTHING RETURNING version"
 _REPLACE: Final = (
-    "UPDATE keys SET value = ?, version = version + 1, modified = ?,"
-    " session = coalesce(?, session) WHERE path = ? AND version = ? RETURNING version"
+    "UPDATE keys SET value = ?, version = version + 1, modified = ?"
+    " WHERE path = ? AND version = ? RETURNING version"
 )
+_HAS_CHILDREN: Final = "SELECT 1 FROM keys WHERE path > ? AND path < ? LIMIT 1"
 _CHILDREN: Final = (
     "SELECT DISTINCT substr(path, ?1, instr(substr(path, ?1) || '/', '/') - 1) AS name"
     " FROM keys WHERE path > ?2 AND path < ?3 ORDER BY name"
 )
 _BELOW_OR_AT: Final = "path = ?1 OR (path > ?2 AND path < ?3)"
 _TAKE: Final = (
-    "INSERT INTO sequences (path, next) VALUES (?1, ?2)"
-    " ON CONFLICT (path) DO UPDATE SET next = next + ?2 RETURNING next"
+    "INSERT INTO sequences (path, next) VALUES (?, 1)"
+    " ON CONFLICT (path) DO UPDATE SET next = next + 1 RETURNING next"
 )
+_RAISE: Final = (
+    "INSERT INTO sequences (path, next) VALUES (?, ?)"
+    " ON CONFLICT (path) DO UPDATE SET next = max(next, excluded.next)"
+)
+_MIGRATE: Final = "UPDATE sequences SET next = next + 1 WHERE path = ?"
 
 
 class SqliteFile:
@@ -118,10 +131,19 @@ class SqliteFile:
         version = execute("PRAGMA user_version").fetchone()[0]
         if execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise CorruptDataError(f"{self.path} is no metadata of ours")
-        if version != FORMAT_VERSION:
+        if not FIRST_FORMAT_VERSION <= version <= FORMAT_VERSION:
             raise FormatVersionError(str(self.path), "metadata", version, FORMAT_VERSION)
+        if version == FIRST_FORMAT_VERSION:
+            self._migrate()
         if execute("SELECT 1 FROM keys WHERE session IS NOT NULL LIMIT 1").fetchone():
             execute("DELETE FROM keys WHERE session IS NOT NULL")
+
+    def _migrate(self) -> None:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        execute(_MIGRATE, (paths.LEDGER_ID_COUNTER,))
+        execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+        execute("COMMIT")
 
     def _explain(self, error: sqlite3.Error) -> Exception:
         name = getattr(error, "sqlite_errorname", "")
@@ -129,6 +151,8 @@ class SqliteFile:
             return DirectoryLockedError(f"{self.path} is in use by another process")
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             return CorruptDataError(f"{self.path}: {error}")
+        if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+            return MetadataUnavailableError(f"{self.path}: {error}")
         return MetadataError(f"{self.path}: {error}")
 
     def close(self) -> None:
@@ -162,7 +186,7 @@ class SqliteFile:
         if row is None:
             return None
         value, version, created_millis, modified_millis, session = row
-        return Versioned(value, version, created_millis, modified_millis, session is not None)
+        return Versioned(value, version, created_millis, modified_millis, session)
 
     def children(self, path: str) -> list[str]:
         """Sorted names of the direct children."""
@@ -188,7 +212,7 @@ class SqliteFile:
                 raise MetadataExistsError(f"{path} exists")
         else:
             row = self._connection.execute(
-                _REPLACE, (value, now_millis, session_id, path, expected_version)
+                _REPLACE, (value, now_millis, path, expected_version)
             ).fetchone()
             if row is None:
                 raise MetadataBadVersionError(self._version_message(path, expected_version))
@@ -202,15 +226,35 @@ class SqliteFile:
         found = f"it has {old.version}" if old else "it is missing"
         return f"{path}: expected version {expected_version}, {found}"
 
+    def create_sequential(
+        self, prefix: str, value: bytes, session_id: str | None, now_millis: int
+    ) -> str:
+        """Create a key with its parent's next number; returns its path."""
+        above = prefix[: prefix.rindex("/")] or "/"
+        while True:
+            following: int = self._connection.execute(_TAKE, (above,)).fetchone()[0]
+            path = f"{prefix}{following - 1:010d}"
+            if self.get(path) is None:  # somebody may have put such a key by itself
+                self.put(path, value, MUST_NOT_EXIST, session_id, now_millis)
+                return path
+
     def delete(self, path: str, expected_version: int | None) -> None:
-        """Delete a key."""
+        """Delete a key that has no children."""
         old = self.get(path)
-        if old is None:
+        has_children = self._has_children(path)
+        if old is None and not has_children:
             raise MetadataNotFoundError(f"{path} does not exist")
-        if expected_version is not None and old.version != expected_version:
+        if expected_version is not None and (old is None or old.version != expected_version):
             raise MetadataBadVersionError(self._version_message(path, expected_version))
+        if has_children:
+            raise MetadataNotEmptyError(f"{path} has children")
         self._connection.execute("DELETE FROM keys WHERE path = ?", (path,))
         self.notifications.append(Notification(NotificationType.DELETED, path))
+
+    def _has_children(self, path: str) -> bool:
+        prefix = path.rstrip("/")
+        found = self._connection.execute(_HAS_CHILDREN, (prefix + "/", prefix + _BELOW))
+        return found.fetchone() is not None
 
     def delete_recursive(self, path: str) -> None:
         """Delete a key and all below it."""
@@ -230,10 +274,9 @@ class SqliteFile:
         for path in sorted((path for (path,) in rows), reverse=True):
             self.notifications.append(Notification(NotificationType.DELETED, path))
 
-    def next_in_sequence(self, path: str, count: int) -> int:
-        """Take `count` numbers; returns the first."""
-        following: int = self._connection.execute(_TAKE, (path, count)).fetchone()[0]
-        return following - count
+    def raise_sequence(self, parent: str, following: int) -> None:
+        """Let no number below `following` be given to a sequential child of `parent` any more."""
+        self._connection.execute(_RAISE, (parent, following))
 
 
 def _refuse_damaged_wal(path: Path) -> None:

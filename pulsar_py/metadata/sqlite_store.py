@@ -11,7 +11,9 @@ the callers goes on.
     thread               └ answer get │ BEGIN put put put COMMIT │
     loop                                                         └ tell watchers, wake callers
 
-A caller that is cancelled no longer learns what came of its operation, which is carried out.
+A caller that is cancelled no longer learns what came of its operation, which is carried out. What
+is not done after `limits.operation_timeout_seconds` is answered: a read as unavailable, a change as
+of unknown outcome. Sessions are good until they are closed.
 """
 
 from __future__ import annotations
@@ -28,15 +30,24 @@ from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pulsar_py.common.clock import Clock
-from pulsar_py.common.errors import MetadataError, PulsarError
+from pulsar_py.common.errors import (
+    MetadataError,
+    MetadataOutcomeUnknownError,
+    MetadataUnavailableError,
+    PulsarError,
+)
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.store import (
+    EMBEDDED_LIMITS,
+    MetadataLimits,
     MetadataStore,
     Notification,
     Session,
+    SessionListener,
     Versioned,
     Watcher,
+    check_creates,
 )
 from pulsar_py.metadata.watches import Watches
 
@@ -77,6 +88,16 @@ class _SqliteSession(Session):
         self.is_open = True
         self._store = store
 
+    @property
+    def is_good(self) -> bool:
+        """Until it is closed."""
+        return self.is_open
+
+    def listen(self, listener: SessionListener) -> Callable[[], None]:
+        """There is nothing to tell: it ends only when it is closed."""
+        del listener
+        return lambda: None
+
     async def close(self) -> None:
         """Delete its ephemeral keys."""
         if self.is_open:
@@ -87,24 +108,32 @@ class _SqliteSession(Session):
 class SqliteMetadataStore(MetadataStore):
     """A MetadataStore in one file; `open` makes one, whoever did closes it."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, *, limits: MetadataLimits = EMBEDDED_LIMITS
+    ) -> None:
         """Use `open`."""
+        self.limits = limits
         self._path = path
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._watches = Watches()
-        self._sessions: set[_SqliteSession] = set()
+        self._sessions: dict[_SqliteSession, None] = {}
         self._session_numbers = count(1)
         self._opened_millis = clock.wall_time_millis()  # makes session ids unique over restarts
         self._batch: list[_Operation] = []  # of this turn of the loop
         self._batches: SimpleQueue[list[_Operation] | None] = SimpleQueue()  # None ends the thread
+        # What is unanswered, the oldest first, and the time by which it has to be.
+        self._waiting: dict[asyncio.Future[Any], tuple[float, _Operation]] = {}
+        self._deadline: asyncio.TimerHandle | None = None  # of the oldest of them
         self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="metadata", daemon=True)
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
 
     @classmethod
-    async def open(cls, path: str | Path, clock: Clock) -> SqliteMetadataStore:
+    async def open(
+        cls, path: str | Path, clock: Clock, *, limits: MetadataLimits = EMBEDDED_LIMITS
+    ) -> SqliteMetadataStore:
         """Open or create the file.
 
         Raises:
@@ -112,7 +141,7 @@ class SqliteMetadataStore(MetadataStore):
             CorruptDataError: It is no file of ours, or unreadable.
             MetadataError: It can't be opened.
         """
-        store = cls(Path(path), clock)
+        store = cls(Path(path), clock, limits=limits)
         store._thread.start()
         try:
             await store._opened
@@ -133,7 +162,9 @@ class SqliteMetadataStore(MetadataStore):
     async def children(self, path: str) -> list[str]:
         """Sorted names of the direct children, also of those that only have children themselves."""
         paths.check(path)
-        return await self._submit(lambda file: file.children(path), is_change=False)
+        names = await self._submit(lambda file: file.children(path), is_change=False)
+        self.limits.check_children(path, names)
+        return names
 
     async def put(
         self,
@@ -145,29 +176,47 @@ class SqliteMetadataStore(MetadataStore):
     ) -> int:
         """Store a value durably; returns its new version."""
         paths.check(path)
-        if session is not None and not (isinstance(session, _SqliteSession) and session.is_open):
-            raise MetadataError(f"session {session.session_id} is closed")
-        session_id = session.session_id if session else None
+        self.limits.check_value(path, value)
+        session_id = None
+        if session is not None:
+            check_creates(path, expected_version)
+            session_id = self._id_of(session)
         now_millis = self._clock.wall_time_millis()
         return await self._submit(
             lambda file: file.put(path, value, expected_version, session_id, now_millis)
         )
 
+    async def create_sequential(
+        self, prefix: str, value: bytes, session: Session | None = None
+    ) -> str:
+        """Create a key `prefix` plus a number that its parent never gave before."""
+        paths.check_sequential(prefix)
+        self.limits.check_value(prefix, value)
+        session_id = None if session is None else self._id_of(session)
+        now_millis = self._clock.wall_time_millis()
+        return await self._submit(
+            lambda file: file.create_sequential(prefix, value, session_id, now_millis)
+        )
+
+    def _id_of(self, session: Session) -> str:
+        if session not in self._sessions:
+            raise MetadataError(f"session {session.session_id} is closed")
+        return session.session_id
+
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
-        """Delete a key (not its children)."""
+        """Delete a key that has no children."""
         paths.check(path)
         await self._submit(lambda file: file.delete(path, expected_version))
 
     async def delete_recursive(self, path: str) -> None:
-        """Delete a key and all below it; fine if there is nothing."""
+        """Delete a key and all below it, in one transaction; fine if there is nothing."""
         paths.check(path)
         await self._submit(lambda file: file.delete_recursive(path))
 
-    async def next_in_sequence(self, path: str, count: int = 1) -> int:
-        """Take `count` numbers of the sequence at `path`; returns the first."""
+    async def sync(self, path: str) -> None:
+        """Wait for what was asked for before; reads see the newest anyway."""
         paths.check(path)
-        assert count > 0, f"{path}: {count} numbers"
-        return await self._submit(lambda file: file.next_in_sequence(path, count))
+        await self._submit(lambda _: None)
 
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` on the loop for every change at or below `prefix`."""
@@ -178,12 +227,12 @@ class SqliteMetadataStore(MetadataStore):
         if self._is_closing:
             raise MetadataError("the metadata store is closed")
         session = _SqliteSession(self, f"{self._opened_millis:x}-{next(self._session_numbers)}")
-        self._sessions.add(session)
+        self._sessions[session] = None
         return session
 
     async def end_session(self, session: _SqliteSession) -> None:
         """Delete a session's keys; called by the session."""
-        self._sessions.discard(session)
+        self._sessions.pop(session, None)
         await self._submit(lambda file: file.delete_session(session.session_id))
 
     async def close(self) -> None:
@@ -212,18 +261,43 @@ class SqliteMetadataStore(MetadataStore):
 
     def _flush(self) -> None:
         if self._batch:
+            due_seconds = self._loop.time() + self.limits.operation_timeout_seconds
+            self._waiting.update((each.future, (due_seconds, each)) for each in self._batch)
+            if self._deadline is None:
+                self._deadline = self._loop.call_at(due_seconds, self._give_up_late_ones)
             self._batches.put(self._batch)
             self._batch = []
+
+    def _give_up_late_ones(self) -> None:
+        """Answer what was asked for too long ago; the thread may yet carry it out."""
+        self._deadline = None
+        now_seconds = self._loop.time()
+        while self._waiting:
+            future, (due_seconds, operation) = next(iter(self._waiting.items()))
+            if due_seconds > now_seconds:
+                self._deadline = self._loop.call_at(due_seconds, self._give_up_late_ones)
+                return
+            del self._waiting[future]
+            if not future.done():
+                kind = (
+                    MetadataOutcomeUnknownError if operation.is_change else MetadataUnavailableError
+                )
+                seconds = self.limits.operation_timeout_seconds
+                future.set_exception(kind(f"{self._path}: not done within {seconds:g} s"))
 
     def _deliver(self, outcomes: list[_Outcome], notifications: list[Notification]) -> None:
         self._watches.notify(notifications)
         for future, result, error in outcomes:
+            self._waiting.pop(future, None)
             if future.done():
-                continue  # its caller was cancelled
+                continue  # its caller was cancelled, or was told that it took too long
             if error is None:
                 future.set_result(result)
             else:
                 future.set_exception(error)
+        if self._deadline is not None and not self._waiting:
+            self._deadline.cancel()
+            self._deadline = None
 
     # What follows runs on the thread.
 

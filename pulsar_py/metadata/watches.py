@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from pulsar_py.metadata import paths
-from pulsar_py.metadata.store import Notification, Watcher
+from pulsar_py.metadata.store import Notification, NotificationType, Watcher
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +42,12 @@ class Watches:
             for prefix in paths.ancestors(notification.path):
                 for watcher in tuple(self._watchers.get(prefix, ())):
                     self._tell(watcher, notification)
+
+    def tell_anything(self) -> None:
+        """Tell everybody that changes were missed, each at the prefix that was asked for."""
+        for prefix, watchers in tuple(self._watchers.items()):
+            for watcher in tuple(watchers):
+                self._tell(watcher, Notification(NotificationType.ANYTHING, prefix))
 
     def _tell(self, watcher: Watcher, notification: Notification) -> None:
         try:

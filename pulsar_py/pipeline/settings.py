@@ -16,9 +16,10 @@ from enum import Enum
 from hashlib import sha256
 from typing import Final
 
-from pulsar_py.client.enums import RegexSubscriptionMode
-from pulsar_py.client.topic_lists import TopicPattern
+from pulsar_py.client.many_topics.topic_lists import TopicPattern
+from pulsar_py.client.shared.enums import RegexSubscriptionMode
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.names import TopicName
 
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -204,7 +205,7 @@ def _of_partition(text: str | None, partition: str) -> str | None:
     if text is None or not text.lstrip().startswith("{"):
         return text
     try:
-        places = dict(json.loads(text))
+        places = dict(parse_json(text))
     except ValueError:
         return text  # refused where it is read
     own = (TopicName.parse(partition), TopicName.parse(partition).base)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.common.foreign_json import MAX_DEFINITION_DEPTH, parse_json
 from pulsar_py.schema.collection_types import ArrayType, MapType
 from pulsar_py.schema.logical_types import logical_type
 from pulsar_py.schema.named_types import EnumType, FixedType, NamedType, full_name
@@ -74,8 +75,8 @@ def parse_definition(text: str | bytes | Mapping[str, Any]) -> AvroJson:
     if isinstance(text, Mapping):
         return dict(text)
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text, max_depth=MAX_DEFINITION_DEPTH)
+    except ValueError as error:
         raise InvalidConfigurationError(f"an Avro definition that is no JSON: {error}") from None
 
 

@@ -21,6 +21,7 @@ from struct import Struct
 from typing import Any, Final, Generic, TypeVar
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
+from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.schema.schema import Decoder, Schema
 from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
 
@@ -211,7 +212,7 @@ def _part(info: SchemaInfo, name: str, data: bytes | None) -> SchemaInfo:
     kind = properties.get(f"{name}.schema.type", "BYTES")
     try:
         schema_type = SchemaType[kind]
-        own = json.loads(properties.get(f"{name}.schema.properties") or "{}")
+        own = parse_json(properties.get(f"{name}.schema.properties") or "{}")
     except (KeyError, ValueError) as error:
         raise SchemaSerializationError(f"a KEY_VALUE schema whose {name} is {error}") from None
     if not isinstance(own, dict):

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_py.common.errors import SchemaSerializationError
+from pulsar_py.common.foreign_json import MAX_DEFINITION_DEPTH, parse_json
 from pulsar_py.schema.value_types import AvroJson
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def parse_native_definition(data: bytes) -> Any:  # Any: a class made at run tim
     from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415 - as needed
 
     try:
-        definition = json.loads(data)
+        definition = parse_json(data, max_depth=MAX_DEFINITION_DEPTH)
         file_set = FileDescriptorSet.FromString(base64.b64decode(definition["fileDescriptorSet"]))
         by_name = {each.name: each for each in file_set.file}
         pool = DescriptorPool()

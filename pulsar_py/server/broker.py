@@ -28,6 +28,7 @@ from pulsar_py.common.policies import (
     RetentionPolicy,
 )
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import DynamicConfiguration
@@ -43,6 +44,7 @@ from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
+from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.topics import upkeep
 from pulsar_py.server.topics.context import TopicContext, TopicSettings
 from pulsar_py.server.topics.in_flight import PublishBuffer
@@ -50,14 +52,14 @@ from pulsar_py.server.topics.maintenance import Chore, Maintenance
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.policies import (
     SUBSCRIPTION_TYPES,
+    cursor_persist_interval_seconds,
     retention_seconds,
     retention_size_bytes,
 )
 from pulsar_py.server.topics.producer_names import ProducerNames
 from pulsar_py.server.topics.registry import TopicRegistry
-from pulsar_py.server.topics.settings import RegistrySettings
+from pulsar_py.server.topics.settings import MAX_PARTITIONS, RegistrySettings
 from pulsar_py.server.topics.topic import Topic
-from pulsar_py.storage.ledger_store import LedgerStore
 from pulsar_py.wire.commands import SendReceiptEncoder
 
 logger = logging.getLogger(__name__)
@@ -66,6 +68,7 @@ RATES_INTERVAL_SECONDS = 60.0
 """statsUpdateFrequencyInSecs of Pulsar: over how long rates are measured."""
 
 HEALTH_PATH = "/pulsar_py/health"
+"""Below it each broker has a key, named by where it listens."""
 
 
 class BrokerService:
@@ -80,14 +83,21 @@ class BrokerService:
         configuration_metadata: MetadataStore,
         clock: Clock,
         chance: random.Random | None = None,
+        authenticators: Authenticators | None = None,
     ) -> None:
-        """`metadata` is the local store, `configuration_metadata` the one clusters share."""
+        """`metadata` is the local store, `configuration_metadata` the one clusters share.
+
+        Without `authenticators` everybody is let in.
+        """
         self.config = config
         self.clock = clock
         self._file_config = config  # without what was changed while running
         self._metadata = metadata
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
+        self.namespaces = NamespaceService(
+            metadata, self.resources, default_bundles_count=config.defaultNumberOfNamespaceBundles
+        )
         self.managed_ledgers = ManagedLedgerOpener(
             ledger_store,
             metadata,
@@ -98,16 +108,15 @@ class BrokerService:
             cache_max_age_seconds=config.managedLedgerCacheEvictionTimeThresholdMillis / 1000,
             cache_eviction_interval_seconds=config.managedLedgerCacheEvictionIntervalMs / 1000,
             cursor_memory_bytes=config.managedLedgerCursorMemorySizeMB * MEBIBYTE,
+            owns=self.namespaces.still_owns,
         )
-        self.schemas = SchemaRegistry(metadata, ledger_store, clock)
+        self.schemas = SchemaRegistry(metadata, ledger_store, clock, cluster=config.clusterName)
         self.ledger_store = ledger_store
         self.ledger_collector = LedgerCollector(
             ledger_store,
             [self.managed_ledgers.named_ledgers, self.schemas.named_ledgers],
             clock,
-        )
-        self.namespaces = NamespaceService(
-            metadata, self.resources, default_bundles_count=config.defaultNumberOfNamespaceBundles
+            cluster=config.clusterName,
         )
         self.publish_buffer = PublishBuffer(config.maxMessagePublishBufferSizeInMB * MEBIBYTE)
         self._producer_names = ProducerNames(metadata, config.clusterName)
@@ -137,6 +146,7 @@ class BrokerService:
             publish_buffer=self.publish_buffer,
             clock=clock,
             settings=connection_settings(config),
+            authenticators=authenticators,
         )
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
@@ -153,7 +163,7 @@ class BrokerService:
         """Open a metadata session, start the timers; afterwards lookups and topics work."""
         self.resources.dynamic_configuration.watch(lambda _, value: self._on_dynamic(value))
         self._on_dynamic(await self.resources.dynamic_configuration.get(""))
-        await self.namespaces.start(self.topics.close_topics)
+        await self.namespaces.start(self.topics.close_topics, self.topics.lose_topics)
         self._tasks.spawn(self.maintenance.run(), "maintenance")
         self._tasks.spawn(self.ledger_collector.run(), "ledger collector")
         self.connections.start()
@@ -190,8 +200,10 @@ class BrokerService:
             ServiceMetadataError: It gave back something else.
         """
         value = str(self.clock.wall_time_millis()).encode()
-        await self._metadata.put(HEALTH_PATH, value)
-        stored = await self._metadata.get(HEALTH_PATH)
+        url = self.addresses.default.broker_url or ""
+        path = f"{HEALTH_PATH}/{url.partition('://')[2] or 'not-listening'}"
+        await self._metadata.put(path, value)
+        stored = await self._metadata.get(path)
         if stored is None:
             raise ServiceMetadataError("the metadata store lost a key")
 
@@ -315,7 +327,7 @@ def registry_settings(config: BrokerConfig) -> RegistrySettings:
             default_partitions_count=config.defaultNumPartitions,
         ),
         max_topics_per_namespace=config.maxTopicsPerNamespace,
-        max_partitions=config.maxNumPartitionsPerPartitionedTopic,
+        max_partitions=config.maxNumPartitionsPerPartitionedTopic or MAX_PARTITIONS,
         load_timeout_seconds=float(config.topicLoadTimeoutSeconds),
         max_concurrent_loads=config.maxConcurrentTopicLoadRequest,
         serves_persistent=config.enablePersistentTopics,
@@ -409,7 +421,6 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
         unblocking_interval_millis=config.keySharedUnblockingIntervalMs,
         is_delayed_delivery_enabled=config.delayedDeliveryEnabled,
         delayed_delivery_tick_millis=config.delayedDeliveryTickTimeMillis,
-        is_delayed_delivery_strict=config.isDelayedDeliveryDeliverAtTimeStrict,
         delayed_delivery_look_ahead=config.delayedDeliveryFixedDelayDetectionLookahead,
     )
 
@@ -419,7 +430,6 @@ def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
     retention = RetentionPolicy(
         config.defaultRetentionTimeInMinutes, config.defaultRetentionSizeInMB
     )
-    writes_per_second = config.managedLedgerDefaultMarkDeleteRateLimit
     return ManagedLedgerConfig(
         max_entries_per_ledger=config.managedLedgerMaxEntriesPerLedger,
         max_size_per_ledger_bytes=config.managedLedgerMaxSizePerLedgerMbytes * MEBIBYTE,
@@ -431,7 +441,9 @@ def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
         retention_seconds=retention_seconds(retention),
         retention_size_bytes=retention_size_bytes(retention),
         is_batch_index_ack_enabled=config.acknowledgmentAtBatchIndexLevelEnabled,
-        cursor_persist_interval_seconds=1 / writes_per_second if writes_per_second > 0 else 1.0,
+        cursor_persist_interval_seconds=cursor_persist_interval_seconds(
+            config.managedLedgerDefaultMarkDeleteRateLimit
+        ),
         cursor_max_entries_per_ledger=config.managedLedgerCursorMaxEntriesPerLedger,
         cursor_rollover_seconds=float(config.managedLedgerCursorRolloverTimeInSeconds),
         max_ranges_in_cursor_entry=config.managedLedgerMaxRangesInCursorEntry,
@@ -442,4 +454,5 @@ def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
         max_batch_deleted_indexes_to_persist=config.managedLedgerMaxBatchDeletedIndexToPersist,
         cursor_backlogged_threshold_entries=config.managedLedgerCursorBackloggedThreshold,
         skips_non_recoverable_data=config.autoSkipNonRecoverableData,
+        cluster=config.clusterName,
     )

@@ -100,6 +100,9 @@ webSocketNumServiceThreads=20
 # Reads are always cut at what the permits allow, by the average number of messages in an entry.
 *preciseDispatcherFlowControl=false
 
+# A delayed message never comes early here, and less than `delayedDeliveryTickTimeMillis` late.
+isDelayedDeliveryDeliverAtTimeStrict=false
+
 # Names Java classes or their directories, which can't be loaded here.
 additionalServletDirectory=./brokerAdditionalServlet
 allowShadedLedgerManagerFactoryClass=

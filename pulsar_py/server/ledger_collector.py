@@ -1,10 +1,11 @@
-"""LedgerCollector: deletes ledgers that no metadata names (edge).
+"""LedgerCollector: deletes ledgers of this cluster that no metadata names (edge).
 
 Whoever owns ledgers names them in the metadata store in a second step, and on deletion takes the
 name away first; a crash between both leaves a ledger that nobody knows. Each round compares what
 the store has with all names. A ledger goes that was unnamed in every round for a time long enough
-for any such second step. A round that can't read all names deletes nothing, and neither is a ledger
-deleted whose metadata says that it is of a component not known here.
+for any such second step, and that bears the label of this cluster: those of others, of other
+programs and without labels stay. A round whose listing or reading of names was cut off deletes
+nothing, and looks no further.
 
 In memory are two bitmaps, and a number for each unnamed ledger.
 
@@ -19,8 +20,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pyroaring import BitMap64
 
 from pulsar_py.common.clock import Clock
-from pulsar_py.common.errors import LedgerNotFoundError, PulsarError
-from pulsar_py.storage.ledger_store import LedgerStore
+from pulsar_py.common.errors import LedgerNotFoundError, MetadataError, PulsarError, StorageError
+from pulsar_py.ledgers import labels
+from pulsar_py.ledgers.store import LedgerStore
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +30,6 @@ INTERVAL_SECONDS = 1800.0
 MINIMUM_AGE_SECONDS = 3600.0
 CANDIDATES_COUNT = 100_000
 """Unnamed ledgers remembered at once, the oldest; the others' time begins later."""
-
-KNOWN_COMPONENTS = frozenset({b"", b"managed-ledger", b"schema"})
-"""Values of `component` in the custom metadata of ledgers whose names are looked up."""
 
 Names = Callable[[], Awaitable[Iterable[int]]]
 
@@ -44,16 +43,20 @@ class LedgerCollector:
         names: Sequence[Names],
         clock: Clock,
         *,
+        cluster: str,
         interval_seconds: float = INTERVAL_SECONDS,
         minimum_age_seconds: float = MINIMUM_AGE_SECONDS,
     ) -> None:
-        """`names` together give the ids of all ledgers that are in use."""
+        """`names` together give the ids of all ledgers that are in use in `cluster`."""
         self._ledger_store = ledger_store
         self._names = names
         self._clock = clock
+        self._cluster = cluster
         self._interval_seconds = interval_seconds
         self._minimum_age_seconds = minimum_age_seconds
         self._unnamed_since: dict[int, float] = {}
+        # Unnamed ledgers that are not ours; each is asked for its labels once.
+        self._foreign = BitMap64()
 
     async def run(self) -> None:
         """One round after each interval, until cancelled."""
@@ -70,10 +73,9 @@ class LedgerCollector:
         Raises:
             PulsarError: Ledgers or names could not be read; nothing was deleted.
         """
-        # The ledgers first: what is created and named from here on is not among them.
-        unnamed = BitMap64(await self._ledger_store.list_ledgers())
-        for names in self._names:
-            unnamed -= BitMap64(await names())
+        unnamed = await self._unnamed()
+        self._foreign &= unnamed
+        unnamed -= self._foreign
         now = self._clock.monotonic_seconds()
         since = self._unnamed_since
         self._unnamed_since = {
@@ -84,18 +86,34 @@ class LedgerCollector:
             for ledger_id, first_seen in self._unnamed_since.items()
             if now - first_seen >= self._minimum_age_seconds
         ]
-        deleted = [ledger_id for ledger_id in aged if await self._delete(ledger_id)]
+        deleted = [ledger_id for ledger_id in aged if await self._delete_ours(ledger_id)]
         if deleted:
             logger.info("unnamed ledgers deleted", extra={"count": len(deleted)})
         return len(deleted)
 
-    async def _delete(self, ledger_id: int) -> bool:
+    async def _unnamed(self) -> BitMap64:
+        # The ledgers first: what is created and named from here on is not among them.
+        unnamed = BitMap64()
+        async for page in self._ledger_store.list_ledgers():
+            unnamed.update(page)
+        for names in self._names:
+            unnamed -= BitMap64(await names())
+        return unnamed
+
+    async def _delete_ours(self, ledger_id: int) -> bool:
         try:
-            info = await self._ledger_store.info(ledger_id)
+            custom_metadata = await self._ledger_store.custom_metadata(ledger_id)
+            if not labels.is_ours(custom_metadata, self._cluster):
+                self._foreign.add(ledger_id)
+                return False
+            await self._ledger_store.delete(ledger_id)
         except LedgerNotFoundError:
             return False
-        if info.custom_metadata.get("component", b"") not in KNOWN_COMPONENTS:
+        except (StorageError, MetadataError) as error:
+            # It stays a candidate, and the others have nothing to do with that.
+            logger.warning(
+                "unnamed ledger not deleted", extra={"ledger_id": ledger_id, "error": str(error)}
+            )
             return False
-        await self._ledger_store.delete(ledger_id)
         del self._unnamed_since[ledger_id]
         return True

@@ -59,7 +59,7 @@ class TopicSettings(Settings):
         minimum=0,
         dynamic=True,
         category=LIMITS,
-        doc="Most partitions of a topic; 0: no limit.",
+        doc="Most partitions of a topic; 0: 10000, a limit of this broker's own.",
     )
     defaultNumberOfNamespaceBundles: int = setting(
         default=4,
@@ -325,11 +325,8 @@ class TopicSettings(Settings):
         default=1000,
         minimum=1,
         category=DELAYED,
-        doc="Milliseconds to which that time is exact: a message may come up to a tick and its "
-        "rounding, less than another tick, early, unless times are strict.",
-    )
-    isDelayedDeliveryDeliverAtTimeStrict: bool = setting(
-        default=False, category=DELAYED, doc="Whether a message never comes early."
+        doc="Milliseconds to which that time is exact: a message never comes early, and becomes "
+        "deliverable less than this much late.",
     )
     delayedDeliveryFixedDelayDetectionLookahead: int = setting(
         default=50_000,

@@ -18,8 +18,8 @@ from typing import overload
 
 import pyarrow as pa
 
-from pulsar_py.client.message import Message, OwnMetadata
-from pulsar_py.client.received_batch import ReceivedBatch
+from pulsar_py.client.messages.message import Message, OwnMetadata
+from pulsar_py.client.receiving.received_batch import ReceivedBatch
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.varint import varint
 from pulsar_py.spark.columns import BATCH_INDEX_TAG, BATCH_SIZE_TAG, Array, Rows, repeated

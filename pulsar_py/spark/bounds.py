@@ -13,8 +13,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 
-from pulsar_py.client.enums import RegexSubscriptionMode
-from pulsar_py.client.topic_lists import TopicPattern
+from pulsar_py.client.many_topics.topic_lists import TopicPattern
+from pulsar_py.client.shared.enums import RegexSubscriptionMode
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.names import TopicName
 from pulsar_py.spark.offsets import Edge, UserOffsets, UserPosition

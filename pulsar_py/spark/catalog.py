@@ -17,12 +17,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final, NamedTuple
 
 from pulsar_py.client import Client
-from pulsar_py.client.consumer import Consumer
-from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.enums import RegexSubscriptionMode, SubscriptionMode
-from pulsar_py.client.http_lookup import HttpLookup
-from pulsar_py.client.service_url import ServiceUrl
-from pulsar_py.client.topic_lists import TopicList, TopicPattern
+from pulsar_py.client.brokers.http_lookup import HttpLookup
+from pulsar_py.client.brokers.service_url import ServiceUrl
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.many_topics.topic_lists import TopicList, TopicPattern
+from pulsar_py.client.shared.enums import RegexSubscriptionMode, SubscriptionMode
 from pulsar_py.common.errors import ClientTimeoutError, TopicNotFoundError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 from pulsar_py.common.names import TopicName

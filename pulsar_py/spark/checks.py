@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pulsar_py.client import Client
-from pulsar_py.client.http_lookup import HttpLookup
-from pulsar_py.client.service_url import ServiceUrl
+from pulsar_py.client.brokers.http_lookup import HttpLookup
+from pulsar_py.client.brokers.service_url import ServiceUrl
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.spark.catalog import TopicCatalog, known_topics
 from pulsar_py.spark.contact import naming_options

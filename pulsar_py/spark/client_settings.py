@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from pulsar_py.client.authentication import Authentication
-from pulsar_py.client.authentication_plugins import authentication_from_plugin
-from pulsar_py.client.enums import CompressionType, HashingScheme
+from pulsar_py.client.security.authentication import Authentication
+from pulsar_py.client.security.authentication_plugins import authentication_from_plugin
+from pulsar_py.client.shared.enums import CompressionType, HashingScheme
 from pulsar_py.common.errors import ConfigurationError
 
 Value = str | int | float | bool | None

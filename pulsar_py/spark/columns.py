@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from pulsar_py.client.message import Message, OwnMetadata, key_bytes_of, text_of
+from pulsar_py.client.messages.message import Message, OwnMetadata, key_bytes_of, text_of
 from pulsar_py.common.message_id import MessageId, to_signed
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.varint import varint

@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from pulsar_py.client.enums import HashingScheme
-from pulsar_py.client.send_result import SendResult
-from pulsar_py.client.topic_producer import TopicProducer
+from pulsar_py.client.producing.send_result import SendResult
+from pulsar_py.client.producing.topic_producer import TopicProducer
+from pulsar_py.client.shared.enums import HashingScheme
 from pulsar_py.common.errors import ClientTimeoutError, PulsarError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.schema import SchemaInfo

@@ -22,6 +22,7 @@ from enum import Enum
 from typing import Any, Final
 
 from pulsar_py.common.errors import ConfigurationError, InvalidTopicNameError
+from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, LATEST, Position
@@ -88,7 +89,7 @@ class UserOffsets:
         if edge is not None:
             return cls(edge, {})
         try:
-            parsed = json.loads(text)
+            parsed = parse_json(text)
         except ValueError:
             parsed = None
         if not isinstance(parsed, dict):

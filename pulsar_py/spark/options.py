@@ -15,14 +15,14 @@ Source: PulsarOptions of `pulsar-spark`, spec sections 1.1, 2 and 8.2.
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeVar
 
-from pulsar_py.client.service_url import ServiceUrl
+from pulsar_py.client.brokers.service_url import ServiceUrl
 from pulsar_py.common.errors import ConfigurationError, InvalidServiceUrlError
+from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.schema import KeyValueEncodingType, SchemaInfo
 from pulsar_py.spark.client_settings import ReaderSettings, reader_settings
 from pulsar_py.spark.offsets import Edge, UserOffsets, check_topic_name
@@ -374,7 +374,7 @@ class _Given:
         if text is None:
             return {}
         try:
-            parsed = json.loads(text)
+            parsed = parse_json(text)
         except ValueError:
             parsed = None
         times = parsed if isinstance(parsed, dict) else {"": parsed}

@@ -7,12 +7,12 @@ frame that was read can be written into a new topic as what it was.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
 
+from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.schema import KeyValueEncodingType
 
 KEY: Final = "key"
@@ -46,7 +46,7 @@ def says_separate_keys(comment: str) -> bool:
 def comment_encoding(field: pa.Field) -> KeyValueEncodingType | None:
     """Where keys are in the topic that this column was read from; None if it was none of pairs."""
     try:
-        known = json.loads((field.metadata or {}).get(_ARROW_METADATA, b"{}"))
+        known = parse_json((field.metadata or {}).get(_ARROW_METADATA, b"{}"))
     except ValueError:
         return None
     comment = known.get("comment") if isinstance(known, Mapping) else None

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pulsar_py.client import Client
-from pulsar_py.client.consumer import Consumer
-from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.enums import ConsumerType, InitialPosition
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
 from pulsar_py.common.errors import ConfigurationError, PulsarError, TopicNotFoundError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import EARLIEST, Position

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from pulsar_py.client.message import Message
-from pulsar_py.client.received_batch import ReceivedBatch
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.receiving.received_batch import ReceivedBatch
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.spark.batch_rows import WholeBatches, rows_of
 from pulsar_py.spark.columns import COLUMNS

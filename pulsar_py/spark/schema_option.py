@@ -13,6 +13,7 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.schema import KeyValueEncodingType, SchemaInfo, SchemaType
 from pulsar_py.schema.key_value_schema import key_value_encoding_of
 
@@ -38,7 +39,7 @@ def parse_schema_option(name: str, text: str) -> SchemaInfo:
         ConfigurationError: It is none.
     """
     try:
-        given = json.loads(text)
+        given = parse_json(text)
         kind = SchemaType[str(given["type"]).upper()]
         data = (
             b64decode(given["data"], validate=True)

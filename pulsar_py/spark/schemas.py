@@ -11,14 +11,15 @@ Source: spec sections 1.2 and 8.2.
 from __future__ import annotations
 
 import difflib
-import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from pulsar_py.client import Client
 from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
+from pulsar_py.common.foreign_json import MAX_DEFINITION_DEPTH, parse_json
 from pulsar_py.common.names import TopicName
 from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.spark.catalog import WAITING
@@ -162,9 +163,13 @@ def is_same(one: SchemaInfo, other: SchemaInfo) -> bool:
     if one.data == other.data or not one.type.has_definition_in_avro:
         return one.data == other.data
     try:
-        return bool(json.loads(one.data) == json.loads(other.data))
+        return bool(_parsed(one) == _parsed(other))
     except ValueError:
         return False
+
+
+def _parsed(info: SchemaInfo) -> Any:  # Any: JSON
+    return parse_json(info.data, max_depth=MAX_DEFINITION_DEPTH)
 
 
 def _check_names(columns: ValueColumns) -> None:

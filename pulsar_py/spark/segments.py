@@ -31,13 +31,13 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from pulsar_py.client import Client
-from pulsar_py.client.chunk_assembly import ChunkListener
-from pulsar_py.client.consumer import Consumer
-from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.enums import SubscriptionMode
-from pulsar_py.client.incoming_queue import ProblemListener
-from pulsar_py.client.message import EntryKey, EntryMetadata, Message
-from pulsar_py.client.received_batch import ReceivedBatch
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.messages.message import EntryKey, EntryMetadata, Message
+from pulsar_py.client.receiving.chunk_assembly import ChunkListener
+from pulsar_py.client.receiving.incoming_queue import ProblemListener
+from pulsar_py.client.receiving.received_batch import ReceivedBatch
+from pulsar_py.client.shared.enums import SubscriptionMode
 from pulsar_py.common.errors import ClientTimeoutError, SchemaSerializationError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import EARLIEST, Position
@@ -60,7 +60,7 @@ _WAIT_MILLIS: Final = 1000
 """How long one look for messages takes; between two the end is checked."""
 
 
-class EntrySource(Protocol):
+class SegmentSource(Protocol):
     """Where the messages of a piece come from."""
 
     def read(self, piece: Piece) -> AsyncIterator[Run]:

@@ -25,8 +25,8 @@ from itertools import repeat
 from typing import Any, Final
 
 from pulsar_py.client import Client
-from pulsar_py.client.message_router import key_partition
-from pulsar_py.client.topic_producer import TopicProducer
+from pulsar_py.client.producing.message_router import key_partition
+from pulsar_py.client.producing.topic_producer import TopicProducer
 from pulsar_py.common.errors import (
     InvalidMessageError,
     ProducerBusyError,

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from pulsar_py.client.message import Message
+from pulsar_py.client.messages.message import Message
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import BytesSchema, KeyValueSchema, SchemaInfo, SchemaType
 from pulsar_py.schema.key_value_schema import key_value_encoding_of, split_key_value_info

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -28,10 +29,23 @@ from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import (
     CorruptDataError,
     DiskFullError,
+    LedgerClosedError,
     LedgerFencedError,
     LedgerNotFoundError,
     StorageError,
+    StoreUnavailableError,
 )
+from pulsar_py.ledgers.ids import LedgerIds
+from pulsar_py.ledgers.store import (
+    LedgerInfo,
+    LedgerListener,
+    LedgerOptions,
+    LedgerReader,
+    LedgerStore,
+    LedgerWriter,
+    StoreLimits,
+)
+from pulsar_py.storage.answer_watch import AnswerWatch
 from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_log import check_log_versions
 from pulsar_py.storage.handles import BookieLedger
@@ -43,14 +57,6 @@ from pulsar_py.storage.journal_format import Block, Section
 from pulsar_py.storage.journal_reader import find_files, has_block_after, read_blocks
 from pulsar_py.storage.ledger_record import TOMBSTONE, LedgerRecord
 from pulsar_py.storage.ledger_storage import LedgerStorage
-from pulsar_py.storage.ledger_store import (
-    LedgerInfo,
-    LedgerListener,
-    LedgerOptions,
-    LedgerReader,
-    LedgerStore,
-    LedgerWriter,
-)
 from pulsar_py.storage.ledgers import (
     ENTRY_OVERHEAD_BYTES,
     Ledger,
@@ -66,6 +72,9 @@ from pulsar_py.storage.write_cache import AppendGate, WriteCache
 __all__ = ["Bookie", "BookieSettings", "BookieStatistics"]
 
 logger = logging.getLogger(__name__)
+
+LISTED_LEDGERS_COUNT = 10_000
+"""Ledgers of one page of a listing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,7 @@ class Bookie(LedgerStore):
         self,
         disk: Disk,
         clock: Clock,
-        ledger_ids: Callable[[], Awaitable[int]],
+        ledger_ids: LedgerIds,
         settings: BookieSettings,
         storage: LedgerStorage,
     ) -> None:
@@ -105,8 +114,14 @@ class Bookie(LedgerStore):
         self._loop = asyncio.get_running_loop()
         self.storage = storage
         self.cache = WriteCache(clock.monotonic_seconds(), storage.manifest.mark)
-        self.gate = AppendGate(
+        limit_bytes = (
             settings.volatile_limit_bytes if settings.is_volatile else settings.append_limit_bytes
+        )
+        self.gate = AppendGate(limit_bytes, holds_all=settings.is_volatile)
+        self.limits = StoreLimits(
+            max_entry_bytes=settings.max_entry_bytes,
+            max_pinned_bytes=limit_bytes,
+            answer_timeout_seconds=settings.answer_timeout_seconds,
         )
         self._housekeeper = Housekeeper(
             disk=disk,
@@ -124,6 +139,12 @@ class Bookie(LedgerStore):
             on_group=self._on_group,
             may_take=lambda: self._housekeeper.has_room,
         )
+        self._watch = AnswerWatch(
+            self.journal,
+            clock,
+            timeout_seconds=settings.answer_timeout_seconds,
+            on_late=self._on_late,
+        )
         self._is_closed = False
 
     @classmethod
@@ -132,7 +153,7 @@ class Bookie(LedgerStore):
         disk: Disk,
         *,
         clock: Clock,
-        ledger_ids: Callable[[], Awaitable[int]],
+        ledger_ids: LedgerIds,
         settings: BookieSettings | None = None,
     ) -> Bookie:
         """Lock the disk, recover what is on it, and serve it.
@@ -140,7 +161,7 @@ class Bookie(LedgerStore):
         Args:
             disk: Nobody else may use it until `close`, which closes it.
             clock: For intervals of flushes and checks.
-            ledger_ids: Gives a ledger id never given before, across restarts.
+            ledger_ids: Gives new ledgers their ids.
             settings: Sizes and thresholds; None for the defaults.
 
         Raises:
@@ -169,19 +190,22 @@ class Bookie(LedgerStore):
             await disk.close()
             raise
         bookie._housekeeper.start()
+        if not settings.is_volatile:
+            bookie._watch.start()
         return bookie
 
     async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
-        """A new, empty, durable ledger with an id never used before."""
+        """A new, empty, durable ledger whose id is greater than every id given before."""
         if self.gate.is_shut:
             raise self.gate.refusal()
-        ledger_id = await self._ledger_ids()
-        if await self._find(ledger_id) is not None:
-            raise StorageError(f"ledger {ledger_id} exists already")
-        record = LedgerRecord.created(options)
-        ledger = self._ledgers.adopt(ledger_id, record)
-        ledger.listener = listener
-        await self.journal.submit(ledger, record)
+        ledger_id = await self._ledger_ids.next()
+        async with self.in_time(ledger_id):
+            if await self._find(ledger_id) is not None:
+                raise StorageError(f"ledger {ledger_id} exists already")
+            record = LedgerRecord.created(options)
+            ledger = self._ledgers.adopt(ledger_id, record)
+            ledger.listener = listener
+            await self.journal.submit(ledger, record)
         return BookieLedger(self, ledger, is_writer=True)
 
     async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
@@ -194,34 +218,55 @@ class Bookie(LedgerStore):
         """Fence the writer if there is one, end the ledger at its last durable entry, open it."""
         ledger = await self._require(ledger_id)
         check_password(ledger, password)
-        self._fail(ledger, LedgerFencedError(f"ledger {ledger_id} was recovered by another owner"))
-        await self.close_ledger(ledger, is_fenced=True)
+        if not ledger.record.is_closed:
+            text = f"ledger {ledger_id} was recovered by another owner"
+            self._fail(ledger, LedgerFencedError(text))
+            await self._end(ledger, is_fenced=True)
         return _reader(self, ledger)
 
     async def delete(self, ledger_id: int) -> None:
         """Delete a ledger for good; fine if it is gone already."""
-        ledger = await self._find(ledger_id)
-        if ledger is None or ledger.record.is_deleted:
-            return
-        self._fail(ledger, LedgerNotFoundError(f"ledger {ledger_id} was deleted"))
-        await self._settled(ledger)
-        await self.journal.submit(ledger, TOMBSTONE)
+        async with self.in_time(ledger_id):
+            ledger = await self._find(ledger_id)
+            if ledger is None or ledger.record.is_deleted:
+                return
+            self._fail(ledger, LedgerNotFoundError(f"ledger {ledger_id} was deleted"))
+            await self._settled(ledger)
+            await self.journal.submit(ledger, TOMBSTONE)
 
-    async def close_ledger(self, ledger: Ledger, *, is_fenced: bool) -> None:
+    async def close_ledger(self, ledger: Ledger) -> None:
+        """The writer ends its ledger; what it has not handed to the journal yet fails."""
+        closed = LedgerClosedError(f"ledger {ledger.ledger_id} is closed")
+        dropped = self._give_up(ledger, closed)
+        try:
+            await self._end(ledger, is_fenced=False)
+        finally:
+            if dropped:
+                self._report(ledger, closed)
+        if ledger.record.is_fenced:
+            raise LedgerFencedError(f"ledger {ledger.ledger_id} was recovered by another owner")
+
+    async def _end(self, ledger: Ledger, *, is_fenced: bool) -> None:
         """End a ledger at its last confirmed entry, durably; fine if it has ended already."""
-        await self._settled(ledger)
-        check_exists(ledger)
-        if ledger.record.is_closed:
-            return
-        record = ledger.record.closed(
-            is_fenced=is_fenced,
-            last_entry_id=ledger.last_add_confirmed,
-            length_bytes=ledger.length_bytes,
-        )
-        await self.journal.submit(ledger, record)
+        async with self.in_time(ledger.ledger_id):
+            await self._settled(ledger)
+            check_exists(ledger)
+            if ledger.record.is_closed:
+                return
+            record = ledger.record.closed(
+                is_fenced=is_fenced,
+                last_entry_id=ledger.last_add_confirmed,
+                length_bytes=ledger.length_bytes,
+            )
+            await self.journal.submit(ledger, record)
 
-    async def list_ledgers(self) -> Sequence[int]:
-        """Ids of all ledgers, ascending."""
+    async def list_ledgers(self) -> AsyncIterator[Sequence[int]]:
+        """Ids of all ledgers, in ascending pages."""
+        ledger_ids = await self._all_ledger_ids()
+        for start in range(0, len(ledger_ids), LISTED_LEDGERS_COUNT):
+            yield ledger_ids[start : start + LISTED_LEDGERS_COUNT]
+
+    async def _all_ledger_ids(self) -> list[int]:
         generations = [self.cache.sealed, self.cache.current]
         changed = {
             ledger_id: cached.record.is_deleted
@@ -234,8 +279,12 @@ class Bookie(LedgerStore):
         living += (ledger_id for ledger_id, is_deleted in changed.items() if not is_deleted)
         return sorted(living)
 
+    async def custom_metadata(self, ledger_id: int) -> Mapping[str, bytes]:
+        """A ledger's labels."""
+        return (await self._require(ledger_id)).record.custom_metadata
+
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """State of one ledger."""
+        """What its record says of one ledger."""
         ledger = await self._require(ledger_id)
         return ledger.record.at(ledger.last_add_confirmed, ledger.length_bytes).info(ledger_id)
 
@@ -283,6 +332,7 @@ class Bookie(LedgerStore):
         if self._is_closed:
             return
         self._is_closed = True
+        self._watch.stop()
         self._housekeeper.stop()
         self.gate.shut(StorageError("the store is closed"))
         await self.journal.close()
@@ -324,7 +374,8 @@ class Bookie(LedgerStore):
                 return self._ledgers.adopt(ledger_id, record)
 
     async def _require(self, ledger_id: int) -> Ledger:
-        ledger = await self._find(ledger_id)
+        async with self.in_time(ledger_id):
+            ledger = await self._find(ledger_id)
         if ledger is None:
             raise LedgerNotFoundError(f"there is no ledger {ledger_id}")
         check_exists(ledger)
@@ -337,9 +388,54 @@ class Bookie(LedgerStore):
             ledger.settled_callbacks.append(partial(_resolve, settled))
             await settled
 
+    @asynccontextmanager
+    async def in_time(self, ledger_id: int) -> AsyncIterator[None]:
+        """Raise where the disk takes longer than an answer may.
+
+        Raises:
+            StoreUnavailableError: What was begun may still come to its end.
+        """
+        seconds = self.limits.answer_timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError as error:
+            raise StoreUnavailableError(
+                f"ledger {ledger_id}: no answer of the disk within {seconds} seconds"
+            ) from error
+
+    def _on_late(self, ledger: Ledger) -> None:
+        if ledger.listener is None:
+            return
+        seconds = self.limits.answer_timeout_seconds
+        text = f"ledger {ledger.ledger_id}: no answer of the disk within {seconds} seconds"
+        logger.error("append not answered", extra={"ledger_id": ledger.ledger_id})
+        self._fail(ledger, StoreUnavailableError(text))
+
+    def _give_up(self, ledger: Ledger, error: StorageError) -> int:
+        """Take no more appends and forget what waits; returns how many entries that were."""
+        # That the store can't do it now is no reason to try again with this ledger.
+        is_unavailable = isinstance(error, StoreUnavailableError)
+        refusal = StorageError(f"ledger failed: {error}") if is_unavailable else error
+        lent_count = ledger.lent_pending_count
+        dropped = ledger.give_up(refusal)
+        self.gate.give_back_entries(dropped, lent_count=lent_count)
+        return len(dropped)
+
     def _fail(self, ledger: Ledger, error: StorageError) -> None:
         """Take no more appends, forget what waits, and tell the writer's owner, once."""
-        self.gate.give_back(ledger.give_up(error))
+        self._give_up(ledger, error)
+        self._report(ledger, error)
+
+    def _report(self, ledger: Ledger, error: StorageError) -> None:
+        group = self.journal.group
+        if ledger.lent_taken_count and group is not None and not group.is_late:
+            # Its memory is being written, and nobody may change it before that has ended.
+            ledger.settled_callbacks.append(partial(self._tell_failed, ledger, error))
+        else:
+            self._tell_failed(ledger, error)
+
+    def _tell_failed(self, ledger: Ledger, error: StorageError) -> None:
         listener, ledger.listener = ledger.listener, None
         if listener is not None:
             try:
@@ -373,7 +469,8 @@ class Bookie(LedgerStore):
         if isinstance(error, DiskFullError):
             self._housekeeper.on_disk_full(error)
         for ledger, section in zip(group.ledgers, group.sections, strict=True):
-            self.gate.give_back(section.size_bytes + ENTRY_OVERHEAD_BYTES * len(section.entries))
+            self.gate.give_back_entries(section.entries, lent_count=len(section.lent))
+            ledger.lent_taken_count -= len(section.lent)
             self._fail(ledger, error)
             ledger.take_back()
             ledger.notify_settled()
@@ -382,8 +479,20 @@ class Bookie(LedgerStore):
                 change.done.set_exception(error)
 
     def _apply_section(self, ledger: Ledger, section: Section) -> None:
-        self.cache.current.add(ledger, section.entries, section.size_bytes)
+        kept_bytes = self._take_over(ledger, section) if section.lent else 0
+        self.cache.current.add(ledger, section.entries, section.size_bytes, kept_bytes)
         ledger.confirm(section.last_entry_id, section.size_bytes)
+
+    def _take_over(self, ledger: Ledger, section: Section) -> int:
+        """Own what was lent; returns the bytes that it keeps alive beside its own."""
+        all_kept_bytes = 0
+        for place in section.lent:
+            lent = section.entries[place]
+            section.entries[place], kept_bytes = lent.owned()
+            self.gate.give_back(self.gate.pins.remove(lent) - kept_bytes)
+            all_kept_bytes += kept_bytes
+        ledger.lent_taken_count -= len(section.lent)
+        return all_kept_bytes
 
     def _apply_record(self, ledger: Ledger, record: LedgerRecord) -> None:
         """Take in a record; nothing follows deletion, and only deletion follows the end."""

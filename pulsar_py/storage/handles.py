@@ -1,20 +1,28 @@
 """What a ledger's users hold: a reader, or the writer, which reads too.
 
 Both only look at the shared `Ledger` and the caches; waiting work is the storage's. The writer's
-`append` is the hottest call of the engine: it compares, counts and adds to a list.
+`append` is the hottest call of the engine: it compares, counts and adds to a list. What is lent to
+it takes a longer way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.errors import CorruptDataError, EntryNotFoundError, LedgerClosedError
+from pulsar_py.common.errors import (
+    CorruptDataError,
+    EntryNotFoundError,
+    EntryTooBigError,
+    StorageError,
+)
+from pulsar_py.ledgers.store import LedgerWriter, LentEntry, StoreLimits
 from pulsar_py.storage.journal import Journal
 from pulsar_py.storage.ledger_storage import LedgerStorage
-from pulsar_py.storage.ledger_store import LedgerWriter
 from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger, check_exists
+from pulsar_py.storage.lent import taken
 from pulsar_py.storage.write_cache import AppendGate, WriteCache, cut
 
 ENOUGH_ENTRIES = 32
@@ -28,9 +36,13 @@ class HandleOwner(Protocol):
     cache: WriteCache
     gate: AppendGate
     storage: LedgerStorage
+    limits: StoreLimits
 
-    async def close_ledger(self, ledger: Ledger, *, is_fenced: bool) -> None:
-        """End a ledger at its last confirmed entry, durably."""
+    async def close_ledger(self, ledger: Ledger) -> None:
+        """The writer ends its ledger at its last confirmed entry, durably."""
+
+    def in_time(self, ledger_id: int) -> AbstractAsyncContextManager[None]:
+        """Raise StoreUnavailableError where the disk takes too long."""
 
 
 class BookieLedger(LedgerWriter):
@@ -42,11 +54,17 @@ class BookieLedger(LedgerWriter):
         self._ledger = ledger
         self._gate = owner.gate
         self._journal = owner.journal
+        self._max_cost = owner.limits.max_entry_bytes + ENTRY_OVERHEAD_BYTES
         self._is_writer = is_writer
 
     @property
     def last_add_confirmed(self) -> int:
         """Id of the last readable entry, -1 when there is none."""
+        return self._ledger.last_add_confirmed
+
+    async def read_last_add_confirmed(self) -> int:
+        """The same: all handles share one ledger."""
+        check_exists(self._ledger)
         return self._ledger.last_add_confirmed
 
     @property
@@ -64,16 +82,18 @@ class BookieLedger(LedgerWriter):
         """Nothing will be added any more."""
         return self._ledger.record.is_closed
 
-    def append(self, data: bytes) -> int:
+    def append(self, data: LentEntry) -> int:
         """Queue one entry; returns its id.
 
         # Hot path: benchmarks/micro_storage.py, append
         """
+        if type(data) is not bytes:
+            return self._append_lent(data)
         ledger = self._ledger
         cost = len(data) + ENTRY_OVERHEAD_BYTES
         gate = self._gate
-        if ledger.refusal is not None or gate.room_bytes < cost:
-            raise ledger.refusal or gate.refusal()
+        if ledger.refusal is not None or cost > self._max_cost or gate.room_bytes < cost:
+            raise self._refusal(cost)
         gate.room_bytes -= cost
         pending = ledger.pending
         if not pending:
@@ -81,6 +101,40 @@ class BookieLedger(LedgerWriter):
         pending.append(data)
         ledger.last_add_pushed = entry_id = ledger.last_add_pushed + 1
         return entry_id
+
+    def _refusal(self, cost: int) -> StorageError:
+        """Why an entry of that cost is not taken."""
+        refusal = self._ledger.refusal
+        if refusal is not None:
+            return type(refusal)(*refusal.args)
+        if cost > self._max_cost:
+            return EntryTooBigError(
+                f"ledger {self.ledger_id}: an entry of {cost - ENTRY_OVERHEAD_BYTES} bytes, "
+                f"the largest is {self._max_cost - ENTRY_OVERHEAD_BYTES}"
+            )
+        return self._gate.refusal()
+
+    def _append_lent(self, data: LentEntry) -> int:
+        """Queue an entry that is a view, or in pieces."""
+        entry = taken(data)
+        if isinstance(entry, bytes):
+            return self.append(entry)
+        ledger, gate = self._ledger, self._gate
+        cost = entry.size_bytes + ENTRY_OVERHEAD_BYTES
+        if ledger.refusal is not None or cost > self._max_cost:
+            raise self._refusal(cost)
+        pinned_bytes = gate.pins.add(entry)
+        if gate.room_bytes < cost + pinned_bytes:
+            gate.pins.remove(entry)
+            raise gate.refusal()
+        gate.give_back(-pinned_bytes)
+        gate.room_bytes -= cost
+        if not ledger.pending:
+            self._journal.enqueue(ledger)
+        ledger.pending.append(entry)
+        ledger.lent_pending_count += 1
+        ledger.last_add_pushed += 1
+        return ledger.last_add_pushed
 
     def read_cached(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
@@ -127,7 +181,8 @@ class BookieLedger(LedgerWriter):
         storage = self._owner.storage
         ahead_bytes = storage.settings.read_ahead_bytes if last > first_entry_id else 0
         try:
-            entries, place = await storage.load(self.ledger_id, first_entry_id, ahead_bytes)
+            async with self._owner.in_time(self.ledger_id):
+                entries, place = await storage.load(self.ledger_id, first_entry_id, ahead_bytes)
         except CorruptDataError:
             check_exists(self._ledger)
             raise
@@ -136,7 +191,5 @@ class BookieLedger(LedgerWriter):
     async def close(self) -> None:
         """Release the handle; the writer's ends the ledger at its last confirmed entry."""
         if self._is_writer:
+            await self._owner.close_ledger(self._ledger)
             self._is_writer = False
-            if self._ledger.refusal is None:
-                self._ledger.refusal = LedgerClosedError(f"ledger {self.ledger_id} is closed")
-            await self._owner.close_ledger(self._ledger, is_fenced=False)

@@ -34,6 +34,7 @@ from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.storage.journal_format import FILE_HEADER_BYTES, FileHeader, Section, encode_block
 from pulsar_py.storage.ledger_record import LedgerRecord
 from pulsar_py.storage.ledgers import Ledger
+from pulsar_py.storage.lent import Lent
 from pulsar_py.storage.settings import BookieSettings
 
 logger = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ class RecordChange:
 class Group:
     """What one write carries."""
 
-    __slots__ = ("changes", "end", "ledgers", "sections")
+    __slots__ = ("changes", "end", "is_late", "ledgers", "sections")
 
     def __init__(
         self, ledgers: list[Ledger], sections: list[Section], changes: list[RecordChange]
@@ -81,6 +82,8 @@ class Group:
         self.changes = changes
         # Where in the journal it ends; set when it is written.
         self.end: Mark = (0, 0)
+        # Whoever waited was told that it failed: however it ends, it has failed.
+        self.is_late = False
 
 
 OnGroup = Callable[[Group, StorageError | None], None]
@@ -159,6 +162,23 @@ class Journal:
         """Begin the next file behind `end`, which recovery has found; before any write."""
         self._end = end
         self._next_file_id = next_file_id(end)
+
+    @property
+    def group(self) -> Group | None:
+        """What is being written."""
+        return self._group
+
+    def waiting(self) -> list[Ledger]:
+        """Ledgers with entries that are not answered; some may have none any more."""
+        return [*(self._group.ledgers if self._group is not None else ()), *self._dirty]
+
+    def give_up_group(self) -> None:
+        """Nobody waits for the group at work any more: it will have failed, however it ends.
+
+        So what it has written, in memory that its owners may have changed, will never be read.
+        """
+        if self._group is not None:
+            self._group.is_late = True
 
     @property
     def next_file_id(self) -> int:
@@ -257,6 +277,8 @@ class Journal:
         assert group is not None
         self._group = None
         failure = _as_storage_error(error)
+        if failure is None and group.is_late:
+            failure = StorageError("journal: the write came to its end too late")
         if failure is None:
             self.groups_count += 1
             if not self._settings.is_volatile:
@@ -361,7 +383,12 @@ def take_section(ledger: Ledger, room_bytes: int) -> Section:
         del pending[: len(lengths)]
     first_entry_id = ledger.last_add_taken + 1
     ledger.last_add_taken += len(entries)
-    return Section(ledger.ledger_id, first_entry_id, entries, lengths, size_bytes)
+    lent: list[int] = []
+    if ledger.lent_pending_count:
+        lent = [place for place, entry in enumerate(entries) if isinstance(entry, Lent)]
+        ledger.lent_pending_count -= len(lent)
+        ledger.lent_taken_count += len(lent)
+    return Section(ledger.ledger_id, first_entry_id, entries, lengths, size_bytes, lent=lent)
 
 
 def _as_storage_error(error: BaseException | None) -> StorageError | None:

@@ -38,6 +38,7 @@ import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
@@ -96,21 +97,25 @@ def decode_file_header(data: bytes, path: str) -> FileHeader | None:
 class Section:
     """Entries of one ledger in one group; made once a group and ledger."""
 
-    __slots__ = ("entries", "first_entry_id", "ledger_id", "lengths", "size_bytes")
+    __slots__ = ("entries", "first_entry_id", "ledger_id", "lengths", "lent", "size_bytes")
 
     def __init__(
         self,
         ledger_id: int,
         first_entry_id: int,
-        entries: list[bytes],
+        entries: list[Any],  # Any: bytes, and `Lent` at the places of `lent`
         lengths: array[int],
         size_bytes: int,
+        *,
+        lent: Sequence[int] = (),
     ) -> None:
         self.ledger_id = ledger_id
         self.first_entry_id = first_entry_id
         self.entries = entries
         self.lengths = lengths
         self.size_bytes = size_bytes
+        # Which of the entries are lent, by their places.
+        self.lent = lent
 
     @property
     def last_entry_id(self) -> int:
@@ -143,7 +148,9 @@ def encode_block(
         )
         described.append(big_endian(section.lengths))
         body_bytes += section.size_bytes
-        if section.size_bytes < JOIN_BELOW_BYTES * len(entries):
+        if section.lent:
+            body += lent_buffers(section)
+        elif section.size_bytes < JOIN_BELOW_BYTES * len(entries):
             body.append(b"".join(entries))
         else:
             body += entries
@@ -159,6 +166,18 @@ def encode_block(
         checksum = crc32c(buffer, checksum)
     head = _BLOCK_START.pack(BLOCK_MAGIC, checksum) + rest + description
     return [head, *body], len(head) + body_bytes
+
+
+def lent_buffers(section: Section) -> list[Buffer]:
+    """A section's entries in order, lent ones as the pieces that they are lent in."""
+    buffers: list[Buffer] = []
+    start = 0
+    for place in section.lent:
+        buffers += section.entries[start:place]
+        buffers += section.entries[place].pieces
+        start = place + 1
+    buffers += section.entries[start:]
+    return buffers
 
 
 def block_length(data: Buffer, at: int, file_id: int, offset: int) -> int | None:

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pulsar_py.common.errors import CorruptDataError
-from pulsar_py.storage.ledger_store import LedgerInfo, LedgerOptions
+from pulsar_py.ledgers.store import LedgerInfo, LedgerOptions
 
 _FIXED = struct.Struct(">BBBBqQB")
 _U16 = struct.Struct(">H")
@@ -78,9 +78,8 @@ class LedgerRecord:
         return LedgerInfo(
             ledger_id=ledger_id,
             is_closed=self.is_closed,
-            is_fenced=self.is_fenced,
-            last_entry_id=self.last_entry_id,
-            length_bytes=self.length_bytes,
+            last_entry_id=self.last_entry_id if self.is_closed else None,
+            length_bytes=self.length_bytes if self.is_closed else None,
             custom_metadata=self.custom_metadata,
         )
 

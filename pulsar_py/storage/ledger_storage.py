@@ -241,7 +241,7 @@ class LedgerStorage:
         self._writer.published()
 
     async def _write_runs(
-        self, ledger_id: int, first_entry_id: int, entries: list[bytes]
+        self, ledger_id: int, first_entry_id: int, entries: Sequence[EntryBytes]
     ) -> list[Item]:
         items = []
         for start, end in cut_runs(entries, self.settings.run_bytes):

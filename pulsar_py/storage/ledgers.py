@@ -10,12 +10,13 @@ after `last_add_taken`; what is taken and not confirmed is in the journal's hand
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from weakref import WeakValueDictionary
 
 from pulsar_py.common.errors import LedgerNotFoundError, StorageError
+from pulsar_py.ledgers.store import LedgerListener
 from pulsar_py.storage.ledger_record import LedgerRecord, digest
-from pulsar_py.storage.ledger_store import LedgerListener
+from pulsar_py.storage.lent import Lent
 
 
 class Ledger:
@@ -28,6 +29,8 @@ class Ledger:
         "last_add_taken",
         "ledger_id",
         "length_bytes",
+        "lent_pending_count",
+        "lent_taken_count",
         "listener",
         "pending",
         "record",
@@ -44,7 +47,10 @@ class Ledger:
         self.last_add_pushed = record.last_entry_id
         self.last_add_taken = record.last_entry_id
         # Entries waiting for the journal.
-        self.pending: list[bytes] = []
+        self.pending: list[bytes | Lent] = []
+        # Lent ones among them, and among those in the journal's hands.
+        self.lent_pending_count = 0
+        self.lent_taken_count = 0
         # The writer's owner; None without a writer, and once it was told of a failure.
         self.listener: LedgerListener | None = None
         # Why nothing can be appended; None while it can.
@@ -63,16 +69,17 @@ class Ledger:
         self.last_add_confirmed = last_entry_id
         self.length_bytes += size_bytes
 
-    def give_up(self, refusal: StorageError) -> int:
-        """Take no more and forget what waits; returns the bytes that no longer do.
+    def give_up(self, refusal: StorageError) -> Sequence[bytes | Lent]:
+        """Take no more and forget what waits; returns that.
 
         What is in the journal's hands is left to it.
         """
         if self.refusal is None:
             self.refusal = refusal
         pending, self.pending = self.pending, []
+        self.lent_pending_count = 0
         self.last_add_pushed = self.last_add_taken
-        return entries_cost(pending)
+        return pending
 
     def take_back(self) -> None:
         """The journal failed to write what it had taken."""
@@ -96,7 +103,7 @@ ENTRY_OVERHEAD_BYTES = 64
 what the allocator adds. Counted, so that a hundred thousand tiny entries can't exceed a limit."""
 
 
-def entries_cost(entries: list[bytes]) -> int:
+def entries_cost(entries: Sequence[bytes | Lent]) -> int:
     """Bytes of memory that entries hold."""
     return sum(map(len, entries)) + ENTRY_OVERHEAD_BYTES * len(entries)
 

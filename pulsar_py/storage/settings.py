@@ -29,8 +29,15 @@ class BookieSettings:
     """One of the two write cache generations; when it is full it is flushed to an entry log."""
 
     append_limit_bytes: int = 192 * MIB
-    """Entries queued or not yet flushed; beyond it appends get `StorageError` until there is room.
-    At least two generations, or a flush would stop all writes."""
+    """Entries queued or not yet flushed, and the memory they keep; beyond it appends get
+    `StoreBusyError` until there is room. At least two generations, or a flush would stop all
+    writes."""
+
+    max_entry_bytes: int = 6 * MIB
+    """The largest entry; a larger one gets `EntryTooBigError`."""
+
+    answer_timeout_seconds: float = 60.0
+    """After so long without an answer of the disk, appends fail and calls raise."""
 
     flush_interval_seconds: float = 60.0
     """A generation is flushed at this age even if it is small."""

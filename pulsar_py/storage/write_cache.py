@@ -18,10 +18,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.errors import DiskFullError, StorageError
+from pulsar_py.common.errors import DiskFullError, StorageError, StoreBusyError
 from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.storage.ledger_record import LedgerRecord
-from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger
+from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger, entries_cost
+from pulsar_py.storage.lent import Lent, Pins
 
 LEDGER_OVERHEAD_BYTES = 1024
 """What a ledger costs in a generation beside its entries."""
@@ -40,10 +41,14 @@ class AppendGate:
     zero, so that the comparison covers that as well.
     """
 
-    __slots__ = ("_excess_bytes", "_reason", "limit_bytes", "room_bytes")
+    __slots__ = ("_excess_bytes", "_holds_all", "_reason", "limit_bytes", "pins", "room_bytes")
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, *, holds_all: bool = False) -> None:
+        """`holds_all`: memory is where entries stay, so that a full one is a full disk."""
         self.limit_bytes = limit_bytes
+        self._holds_all = holds_all
+        # What lent entries keep alive beside their own bytes.
+        self.pins = Pins()
         # What may still be appended; negative while shut.
         self.room_bytes = limit_bytes
         # Why the gate is shut; None while it is open.
@@ -76,6 +81,14 @@ class AppendGate:
         """Memory has that much more room; about the disk nothing is known by that."""
         self._set_excess(self._excess_bytes + cost_bytes)
         self.room_bytes += cost_bytes
+
+    def give_back_entries(self, entries: Sequence[bytes | Lent], *, lent_count: int) -> None:
+        """These were not written and are forgotten."""
+        self.give_back(entries_cost(entries))
+        if lent_count:
+            for entry in entries:
+                if isinstance(entry, Lent):
+                    self.give_back(self.pins.remove(entry))
 
     def set_disk_room(self, room_bytes: int) -> None:
         """Somebody has looked: beside what waits, the disk takes that much."""
@@ -111,13 +124,15 @@ class AppendGate:
                 f"{self.waiting_bytes} bytes wait for the disk, "
                 f"which has room for {max(self.room_bytes, 0)} more"
             )
-        return DiskFullError(f"{self.waiting_bytes} of {self.limit_bytes} bytes wait for the disk")
+        if self._holds_all:
+            return DiskFullError(f"{self.waiting_bytes} of {self.limit_bytes} bytes are in use")
+        return StoreBusyError(f"{self.waiting_bytes} of {self.limit_bytes} bytes wait for the disk")
 
 
 class CachedLedger:
     """One ledger's part of a generation."""
 
-    __slots__ = ("entries", "first_entry_id", "ledger", "length_bytes", "record")
+    __slots__ = ("entries", "first_entry_id", "kept_bytes", "ledger", "length_bytes", "record")
 
     def __init__(self, ledger: Ledger, first_entry_id: int, length_bytes: int) -> None:
         # Keeps the ledger alive, so that its state is found until it is in the index.
@@ -125,7 +140,9 @@ class CachedLedger:
         # As of this generation; the ledger's own may be ahead.
         self.record = ledger.record
         self.first_entry_id = first_entry_id
-        self.entries: list[bytes] = []
+        self.entries: list[EntryBytes] = []
+        # What entries that are views keep alive beside their own bytes.
+        self.kept_bytes = 0
         # Bytes of the whole ledger as of this generation.
         self.length_bytes = length_bytes
 
@@ -136,7 +153,7 @@ class CachedLedger:
         return self.record.at(self.first_entry_id + len(self.entries) - 1, self.length_bytes)
 
     @property
-    def living_entries(self) -> list[bytes]:
+    def living_entries(self) -> list[EntryBytes]:
         """What has to be kept: nothing once the ledger's deletion is in the journal."""
         return [] if self.ledger.record.is_deleted else self.entries
 
@@ -175,12 +192,18 @@ class Generation:
             )
         return cached
 
-    def add(self, ledger: Ledger, entries: list[bytes], size_bytes: int) -> None:
-        """Add confirmed entries that follow the ledger's last confirmed one."""
+    def add(
+        self, ledger: Ledger, entries: list[EntryBytes], size_bytes: int, kept_bytes: int = 0
+    ) -> None:
+        """Add confirmed entries that follow the ledger's last confirmed one.
+
+        `kept_bytes` are what they keep alive beside their own bytes.
+        """
         cached = self.touch(ledger)
         cached.entries += entries
         cached.length_bytes += size_bytes
-        self.entries_cost_bytes += size_bytes + ENTRY_OVERHEAD_BYTES * len(entries)
+        cached.kept_bytes += kept_bytes
+        self.entries_cost_bytes += size_bytes + kept_bytes + ENTRY_OVERHEAD_BYTES * len(entries)
 
     def set_record(self, ledger: Ledger) -> int:
         """Note the ledger's new record; returns the bytes freed if that deleted it."""
@@ -189,7 +212,9 @@ class Generation:
         if not ledger.record.is_deleted or not cached.entries:
             return 0
         freed = sum(map(len, cached.entries)) + ENTRY_OVERHEAD_BYTES * len(cached.entries)
+        freed += cached.kept_bytes
         cached.entries = []
+        cached.kept_bytes = 0
         self.entries_cost_bytes -= freed
         return freed
 

@@ -4,7 +4,11 @@
 nothing is ready, the loop's time moves to the next timer at once. What always holds: time never
 moves while something is ready to run, so runs without threads and sockets replay exactly. A loop
 that has neither a timer nor anything ready is stuck and raises after a few real seconds (which
-leave threads time to report), instead of hanging the tests.
+leave threads time to report), instead of hanging the tests; where nobody outside could wake it
+(`is_alone`), it raises at once.
+
+Tasks and futures hash by their numbers: asyncio keeps some of them in sets and walks these (a task
+group that cancels its tasks), and by their addresses each process would have an order of its own.
 
 All asyncio tests of a directory run in virtual time with one line in its `conftest.py`:
 
@@ -14,28 +18,38 @@ All asyncio tests of a directory run in virtual time with one line in its `conft
 from __future__ import annotations
 
 import asyncio
+import gc
+import itertools
 import selectors
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 from pulsar_py.common.clock import Clock
+from pulsar_py.testing.sealing import RealityError
 
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
 
 T = TypeVar("T")
 
+Work = Coroutine[Any, Any, Any] | Generator[Any, None, Any]  # Any: as in asyncio
+
 START_WALL_MILLIS = 1_700_000_000_000
 STUCK_AFTER_REAL_SECONDS = 10.0
+COLLECT_EVERY_SECONDS = 60.0
+"""Virtual seconds between two looks for cyclic garbage, where those are set times."""
 
 
 class _JumpingSelector(selectors.BaseSelector):
     """Passes everything on, but never waits for a timer: it moves the loop's time instead."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_alone: bool) -> None:
         self._real = selectors.DefaultSelector()
+        self._is_alone = is_alone
+        self._collect_at = COLLECT_EVERY_SECONDS
+        self.collects = False  # cyclic garbage goes here, and at no other moment
         self.now_seconds = 0.0
 
     def register(
@@ -44,19 +58,24 @@ class _JumpingSelector(selectors.BaseSelector):
         events: int,
         data: Any = None,  # Any: the loop's own data, passed through
     ) -> selectors.SelectorKey:
+        if self._is_alone and self._real.get_map():  # the first is the loop's own
+            raise RealityError(f"a simulated world waits for the real {fileobj!r}")
         return self._real.register(fileobj, events, data)
 
     def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
         return self._real.unregister(fileobj)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = self._real.select(0)
+        ready = [] if self._is_alone else self._real.select(0)
         if ready or (timeout is not None and timeout <= 0):
             return ready
         if timeout is not None:
             self.now_seconds += timeout
+            if self.collects and self.now_seconds >= self._collect_at:
+                self._collect_at = self.now_seconds + COLLECT_EVERY_SECONDS
+                gc.collect()
             return []
-        ready = self._real.select(STUCK_AFTER_REAL_SECONDS)
+        ready = [] if self._is_alone else self._real.select(STUCK_AFTER_REAL_SECONDS)
         if not ready:
             raise RuntimeError("virtual time: nothing is ready, and no timer is set")
         return ready
@@ -68,16 +87,60 @@ class _JumpingSelector(selectors.BaseSelector):
         return self._real.get_map()
 
 
+class _NumberedFuture(asyncio.Future[Any]):  # Any: results are whoever's
+    number: int
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class _NumberedTask(asyncio.Task[Any]):  # Any: results are whoever's
+    def __init__(
+        self,
+        work: Work,
+        *,
+        loop: VirtualTimeLoop,
+        **options: Any,  # Any: asyncio's own, passed through
+    ) -> None:
+        self.number = loop.next_number()  # first: asyncio puts a task into a set when it begins
+        super().__init__(work, loop=loop, **options)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+def _new_task(
+    loop: asyncio.AbstractEventLoop,
+    work: Work,
+    **options: Any,  # Any: asyncio's own, passed through
+) -> _NumberedTask:
+    assert isinstance(loop, VirtualTimeLoop)
+    return _NumberedTask(work, loop=loop, **options)
+
+
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """A loop that starts at time 0 and jumps to the next timer when idle."""
 
-    def __init__(self) -> None:
-        self._jumping = _JumpingSelector()
+    def __init__(self, *, is_alone: bool = False) -> None:
+        """`is_alone` where no thread and no socket ever has news for it: it does not look."""
+        self._jumping = _JumpingSelector(is_alone=is_alone)
+        self._numbers = itertools.count()
         super().__init__(self._jumping)
+        self.set_task_factory(_new_task)
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
         return self._jumping.now_seconds
+
+    def next_number(self) -> int:
+        """The next task's or future's, counted from 0."""
+        return next(self._numbers)
+
+    def create_future(self) -> asyncio.Future[Any]:  # Any: as in asyncio
+        """A future that hashes by its number."""
+        future = _NumberedFuture(loop=self)
+        future.number = next(self._numbers)
+        return future
 
 
 class VirtualClock(Clock):

@@ -8,25 +8,36 @@ test opens new managed ledgers on the same store, which recover, and thereby fen
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     EntryNotFoundError,
+    EntryTooBigError,
     LedgerClosedError,
     LedgerFencedError,
     LedgerNotFoundError,
     StorageError,
+    StoreBusyError,
 )
-from pulsar_py.storage.ledger_store import (
+from pulsar_py.ledgers.store import (
     LedgerInfo,
     LedgerListener,
     LedgerOptions,
     LedgerReader,
     LedgerStore,
     LedgerWriter,
+    LentEntry,
+    StoreLimits,
 )
+
+LIMITS = StoreLimits(
+    max_entry_bytes=16 * 1024 * 1024,
+    max_pinned_bytes=1024 * 1024 * 1024,
+    answer_timeout_seconds=60.0,
+)
+"""What a store takes that is not told otherwise."""
 
 
 @dataclass(slots=True)
@@ -75,6 +86,12 @@ class _Reader(LedgerReader):
             found.append(data)
         return found
 
+    async def read_last_add_confirmed(self) -> int:
+        await asyncio.sleep(0)
+        if self.ledger_id not in self._store.ledgers:
+            raise LedgerNotFoundError(f"ledger {self.ledger_id} was deleted")
+        return self._ledger.last_confirmed
+
     async def read(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
     ) -> Sequence[EntryBytes]:
@@ -98,12 +115,13 @@ class _Writer(_Reader, LedgerWriter):
         self.listener = listener
         self.error: StorageError | None = None  # what it failed with
         self._is_announcing = False
+        self._pending_bytes = 0  # of entries that are not answered
 
     @property
     def last_add_pushed(self) -> int:
         return len(self._ledger.entries) - 1
 
-    def append(self, data: bytes) -> int:
+    def append(self, data: LentEntry) -> int:
         store = self._store
         if self._ledger.is_fenced:
             raise LedgerFencedError(f"ledger {self.ledger_id} is fenced")
@@ -113,6 +131,15 @@ class _Writer(_Reader, LedgerWriter):
             raise StorageError(f"ledger {self.ledger_id} has failed")
         if store.append_error is not None:
             raise store.append_error
+        if self.ledger_id not in store.ledgers:
+            raise LedgerNotFoundError(f"ledger {self.ledger_id} was deleted")
+        data = b"".join(data) if isinstance(data, tuple) else bytes(data)
+        if len(data) > store.limits.max_entry_bytes:
+            raise EntryTooBigError(
+                f"an entry of {len(data)} bytes, the largest is {store.limits.max_entry_bytes}"
+            )
+        store.take_pending(len(data))
+        self._pending_bytes += len(data)
         self._ledger.entries.append(data)
         if not store.is_holding:
             self.announce_soon()
@@ -131,28 +158,42 @@ class _Writer(_Reader, LedgerWriter):
         if self.error is not None or self._store.is_holding or ledger.is_closed:
             return
         ledger.last_confirmed = len(ledger.entries) - 1
+        self._answer_pending()
         self.listener.on_confirmed(self.ledger_id, ledger.last_confirmed)
 
     def fail(self, error: StorageError) -> None:
         if self.error is None:
             self.error = error
+            self._answer_pending()
             self.listener.on_failed(self.ledger_id, error)
 
+    def _answer_pending(self) -> None:
+        self._store.pending_bytes -= self._pending_bytes
+        self._pending_bytes = 0
+
     async def close(self) -> None:
-        await asyncio.sleep(0)
+        ledger = self._ledger
         if self._store.close_error is not None:
+            await asyncio.sleep(0)
             raise self._store.close_error
-        if self._ledger.is_fenced and not self._ledger.is_closed:
+        if ledger.is_fenced:
             raise LedgerFencedError(f"ledger {self.ledger_id} is fenced")
-        if not self._ledger.is_closed:
-            del self._ledger.entries[self._ledger.last_confirmed + 1 :]
-            self._ledger.is_closed = True
+        if self.ledger_id not in self._store.ledgers:
+            raise LedgerNotFoundError(f"ledger {self.ledger_id} was deleted")
+        if not ledger.is_closed:
+            ledger.is_closed = True
+            if self.last_add_pushed > ledger.last_confirmed:
+                del ledger.entries[ledger.last_confirmed + 1 :]
+                self.fail(LedgerClosedError(f"ledger {self.ledger_id} is closed"))
+        await asyncio.sleep(0)
 
 
 class SimulatedLedgerStore(LedgerStore):
     """A LedgerStore in memory with switches for faults; set the attributes at any time."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: StoreLimits = LIMITS) -> None:
+        self.limits = limits
+        self.pending_bytes = 0  # of appends that are not answered
         self.ledgers: dict[int, _Ledger] = {}
         self.is_holding = False  # appends are not confirmed
         self.is_cold = False  # nothing is in memory: every read has to wait
@@ -164,6 +205,18 @@ class SimulatedLedgerStore(LedgerStore):
         self.reads_count = 0  # awaited reads
         self._writers: list[_Writer] = []
         self._next_ledger_id = 3
+
+    def take_pending(self, size_bytes: int) -> None:
+        """An entry is about to wait for its answer.
+
+        Raises:
+            StoreBusyError: Too much waits already.
+        """
+        if self.pending_bytes + size_bytes > self.limits.max_pinned_bytes:
+            raise StoreBusyError(
+                f"{self.pending_bytes} of {self.limits.max_pinned_bytes} bytes wait"
+            )
+        self.pending_bytes += size_bytes
 
     def release(self) -> None:
         """Stop holding, and confirm what was held."""
@@ -194,22 +247,23 @@ class SimulatedLedgerStore(LedgerStore):
         self._writers.append(writer)
         return writer
 
-    def _existing(self, ledger_id: int) -> _Ledger:
-        if ledger_id not in self.ledgers:
+    def _existing(self, ledger_id: int, password: bytes | None = None) -> _Ledger:
+        ledger = self.ledgers.get(ledger_id)
+        if ledger is None:
             raise LedgerNotFoundError(f"no ledger {ledger_id}")
-        return self.ledgers[ledger_id]
+        if password is not None and password != ledger.options.password:
+            raise StorageError(f"ledger {ledger_id}: the password does not match")
+        return ledger
 
     async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
         """Open for reading."""
-        del password
         await asyncio.sleep(0)
-        return _Reader(self, self._existing(ledger_id))
+        return _Reader(self, self._existing(ledger_id, password))
 
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
         """Fence, close at whatever was stored, and open."""
-        del password
         await asyncio.sleep(0)
-        ledger = self._existing(ledger_id)
+        ledger = self._existing(ledger_id, password)
         if not ledger.is_closed:
             ledger.is_fenced = ledger.is_closed = True
             ledger.last_confirmed = len(ledger.entries) - 1
@@ -222,19 +276,26 @@ class SimulatedLedgerStore(LedgerStore):
             raise self.delete_error
         self.ledgers.pop(ledger_id, None)
 
-    async def list_ledgers(self) -> Sequence[int]:
-        """All ids."""
-        return sorted(self.ledgers)
+    async def list_ledgers(self) -> AsyncIterator[Sequence[int]]:
+        """All ids, in pages of a hundred."""
+        ledger_ids = sorted(self.ledgers)
+        for start in range(0, len(ledger_ids), 100):
+            await asyncio.sleep(0)
+            yield ledger_ids[start : start + 100]
+
+    async def custom_metadata(self, ledger_id: int) -> Mapping[str, bytes]:
+        """A ledger's labels."""
+        return self._existing(ledger_id).options.custom_metadata
 
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """State of one ledger."""
+        """What is known of one ledger."""
         ledger = self._existing(ledger_id)
+        reader = _Reader(self, ledger)
         return LedgerInfo(
             ledger_id=ledger_id,
             is_closed=ledger.is_closed,
-            is_fenced=ledger.is_fenced,
-            last_entry_id=ledger.last_confirmed,
-            length_bytes=_Reader(self, ledger).length_bytes,
+            last_entry_id=reader.last_add_confirmed if ledger.is_closed else None,
+            length_bytes=reader.length_bytes if ledger.is_closed else None,
             custom_metadata=ledger.options.custom_metadata,
         )
 

@@ -6,8 +6,10 @@
 `SimulatedLoop` is a `VirtualTimeLoop` whose `create_server` and `create_connection` meet in its
 `network`, so code that only uses those two runs unchanged. What always holds: bytes arrive in the
 order of their writes and once; an arrival is a callback of the loop, never a call from within
-`write`; the same program does the same steps at the same virtual times, every time. What a program
-asks of threads (`run_in_executor`) is done at once, in the loop, so that time can't run ahead.
+`write`; the same program does the same steps at the same virtual times, every time, and
+`Network.digest` tells whether it did. What a program asks of threads (`run_in_executor`) is done at
+once, in the loop, so that time can't run ahead; what is real raises (`testing.sealing`), and cyclic
+garbage is collected at set virtual times.
 
 Like TCP: a connection has a window, so a peer that pauses reading fills the writer's buffer and has
 it told to pause; `close` sends what is buffered, then the end; `abort` loses what is buffered, and
@@ -20,14 +22,19 @@ What goes wrong between both ends is left to `testing.faulty_proxy`.
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.testing.clock import VirtualTimeLoop
+from pulsar_py.testing.sealing import RealityError, sealed, steady_collector
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 Address = tuple[str, int]
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
@@ -49,10 +56,18 @@ class Network:
         """`latency_seconds` is how long each byte takes from one end to the other."""
         self.loop = loop
         self.latency_seconds = latency_seconds
-        self.connections: set[MemoryTransport] = set()  # both ends of each open connection
+        # Both ends of each open connection, in order of their coming.
+        self.connections: dict[MemoryTransport, None] = {}
         self._listeners: dict[Address, MemoryServer] = {}
         self._silent: set[Address] = set()  # where connecting never ends
         self._next_port = FIRST_FREE_PORT
+        self.digest = 0  # CRC-32 of everything that was sent: when, by whom, and what
+
+    def on_sent(self, source: Address, item: bytes | BaseException) -> None:
+        """Take a piece into the digest."""
+        data = item if isinstance(item, bytes) else type(item).__name__.encode()
+        place = f"{self.loop.time():.9f} {source} {len(data)} ".encode()
+        self.digest = zlib.crc32(data, zlib.crc32(place, self.digest))
 
     def free_port(self) -> int:
         """A port never given before."""
@@ -183,6 +198,7 @@ class MemoryTransport(asyncio.Transport):
         super().__init__({"sockname": sockname, "peername": peername})
         self.peer: MemoryTransport = self  # the other end, once there is one
         self._network = network
+        self._sockname = sockname
         self._loop = network.loop
         self._protocol: asyncio.BaseProtocol | None = None  # None before `start`
         self._unsent: deque[bytes] = deque()  # no room in the window for it; may end with _EOF
@@ -206,7 +222,7 @@ class MemoryTransport(asyncio.Transport):
     def start(self, protocol: asyncio.BaseProtocol) -> None:
         """Hand the connection to its protocol."""
         self._protocol = protocol
-        self._network.connections.add(self)
+        self._network.connections[self] = None
         protocol.connection_made(self)
         self._read_soon()
 
@@ -279,6 +295,7 @@ class MemoryTransport(asyncio.Transport):
     def _send(self, item: bytes | BaseException) -> None:
         # Which of two timers of one moment comes first is the heap's business: each of them takes
         # what is next in the queue.
+        self._network.on_sent(self._sockname, item)
         self.peer.under_way.append(item)
         if self._network.latency_seconds:
             self._loop.call_later(self._network.latency_seconds, self.peer.on_arrival)
@@ -387,7 +404,7 @@ class MemoryTransport(asyncio.Transport):
         self._loop.call_soon(self._on_lost, error)
 
     def _on_lost(self, error: BaseException | None) -> None:
-        self._network.connections.discard(self)
+        self._network.connections.pop(self, None)
         assert self._protocol is not None
         self._protocol.connection_lost(cast("Exception | None", error))
 
@@ -430,11 +447,40 @@ def _feed(protocol: asyncio.BufferedProtocol, data: bytes) -> None:
 
 
 class SimulatedLoop(VirtualTimeLoop):
-    """A loop in virtual time whose network is in memory."""
+    """A loop in virtual time whose network is in memory; nothing outside can wake it."""
 
     def __init__(self, *, latency_seconds: float = 0.0) -> None:
-        super().__init__()
+        super().__init__(is_alone=True)
         self.network = Network(self, latency_seconds=latency_seconds)
+        self._thread = threading.get_ident()
+
+    def run_sealed(self, runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end with this loop's runner.
+
+        Raises:
+            RealityError: It asked for real time, chance, threads or sockets.
+        """
+        with steady_collector(), sealed():
+            self._jumping.collects = True
+            try:
+                return runner.run(work)
+            finally:
+                self._jumping.collects = False
+
+    def call_soon_threadsafe(
+        self,
+        callback: Callable[[Unpack[Arguments]], object],
+        *args: *Arguments,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        """As `call_soon`: there are no other threads.
+
+        Raises:
+            RealityError: There are.
+        """
+        if threading.get_ident() != self._thread:
+            raise RealityError(f"another thread calls {callback} in a simulated world")
+        return super().call_soon_threadsafe(callback, *args, context=context)
 
     async def create_server(  # type: ignore[override]  # fewer ways to say where
         self,
@@ -508,6 +554,11 @@ def run_simulated(
     *,
     latency_seconds: float = 0.0,
 ) -> T:
-    """Run a coroutine to its end on a fresh `SimulatedLoop`."""
-    with asyncio.Runner(loop_factory=lambda: SimulatedLoop(latency_seconds=latency_seconds)) as run:
-        return run.run(work)
+    """Run a coroutine to its end on a fresh `SimulatedLoop`.
+
+    Raises:
+        RealityError: It asked for real time, chance, threads or sockets.
+    """
+    loop = SimulatedLoop(latency_seconds=latency_seconds)
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        return loop.run_sealed(runner, work)

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from pulsar_py.server.dispatch.dispatcher import PersistentDispatcher
+from pulsar_py.server.dispatch.filtering import EntryFilter, Verdict
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
-from pulsar_py.testing.clock import pytest_asyncio_loop_factories, virtual_clock
+from pulsar_py.server.topics.consumer import Consumer
+from pulsar_py.server.topics.subscription import PersistentSubscription
+from pulsar_py.testing.clock import VirtualClock, pytest_asyncio_loop_factories, virtual_clock
+from pulsar_py.testing.ledger_store import SimulatedLedgerStore
+from pulsar_py.wire.entry_summary import EntrySummary
 from tests.dispatch_fixtures import topic
 from tests.dispatch_parts import (
     FakeConnection,
@@ -160,3 +171,151 @@ async def test_closing_ends_everything(topic: Topic, kind: SubscriptionType) -> 
     consumer.flow(5)
     await settle()
     assert received(consumer) == []
+
+
+async def test_a_closed_dispatcher_sends_nothing_whoever_calls_what(
+    topic: Topic, kind: SubscriptionType
+) -> None:
+    connection = FakeConnection()
+    consumers = await three(topic, kind, connection)
+    await topic.publish_many(30)
+    await settle()
+    subscription = await topic.subscription()
+    dispatcher = subscription.dispatcher
+    assert isinstance(dispatcher, PersistentDispatcher)
+    sent, told = len(connection.messages), len(connection.commands)
+    dispatcher.close()
+    await topic.publish_many(5)
+    for consumer in consumers:
+        dispatcher.remove_consumer(consumer)
+        dispatcher.on_flow(consumer)
+        dispatcher.redeliver(consumer, None)
+        dispatcher.on_acknowledged(consumer, [(1, 0)], None)
+    dispatcher.on_mark_delete_moved(subscription.cursor.mark_delete_position)
+    dispatcher.on_cursor_reset()
+    dispatcher.on_settings_changed()
+    dispatcher.read_more()
+    dispatcher.tell_end_of_topic()
+    connection.become_writable()
+    await settle()
+    assert (len(connection.messages), len(connection.commands)) == (sent, told)
+    assert list(dispatcher.consumers) == []
+
+
+async def test_what_was_being_read_when_it_closed_is_sent_to_nobody(
+    virtual_clock: VirtualClock, kind: SubscriptionType
+) -> None:
+    cold = await Topic(virtual_clock).open(is_cold=True)
+    await cold.publish_many(30)
+    connection = FakeConnection()
+    await three(cold, kind, connection)
+    subscription = await cold.subscription()
+    assert subscription.is_read_in_flight
+    assert subscription.dispatcher is not None
+    subscription.dispatcher.close()
+    await settle(200)
+    assert connection.messages == []
+    again = await cold.consume(9, kind, permits=100)
+    await settle(200)
+    assert received(again) == list(range(30))
+    await cold.close()
+
+
+@pytest.mark.parametrize("end", ["close", "delete", "disconnect"])
+async def test_ending_a_subscription_costs_what_it_sent_and_no_more(
+    topic: Topic, kind: SubscriptionType, end: str
+) -> None:
+    connection = FakeConnection()
+    await three(topic, kind, connection)
+    await topic.publish_many(30)
+    await settle()
+    subscription = await topic.subscription()
+    sent = len(connection.messages)
+    ended = getattr(subscription, end)()
+    if ended is not None:
+        await ended
+    await settle()
+    assert len(connection.messages) == sent
+    assert len(connection.consumers_closed) == (1 if kind is SubscriptionType.EXCLUSIVE else 3)
+
+
+async def test_a_reset_sends_nothing_before_the_cursor_stands(
+    virtual_clock: VirtualClock, kind: SubscriptionType
+) -> None:
+    cold = await Topic(virtual_clock).open(is_cold=True)
+    assert isinstance(cold.store, SimulatedLedgerStore)
+    positions = await cold.publish_many(30)
+    connection = FakeConnection()
+    consumers = await three(cold, kind, connection)
+    await settle(200)
+    sent = len(connection.messages)
+    subscription = await cold.subscription()
+    cold.store.is_holding = True
+    tasks = TaskOwner("test")
+    resetting = tasks.spawn(subscription.reset_to_position(positions[20], None), "reset")
+    await settle(200)
+    for consumer in consumers:
+        if not consumer.is_closed:
+            consumer.flow(100)
+            redeliver(consumer)
+    await settle(200)
+    assert len(connection.messages) == sent
+    cold.store.release()
+    await resetting
+    await settle(200)
+    stays = kind is SubscriptionType.FAILOVER
+    assert connection.entry_ids()[sent:] == (list(range(20, 30)) if stays else [])
+    await cold.close()
+
+
+async def three(topic: Topic, kind: SubscriptionType, connection: FakeConnection) -> list[Consumer]:
+    """Three consumers, or the one of Exclusive, with permits."""
+    count = 1 if kind is SubscriptionType.EXCLUSIVE else 3
+    return [
+        await topic.consume(number, kind, permits=100, connection=connection)
+        for number in range(1, count + 1)
+    ]
+
+
+class Aborted:
+    """Acknowledges what its set names, plain entries included."""
+
+    judges_plain_entries = True
+
+    def __init__(self) -> None:
+        self.entry_ids: set[int] = set()
+        self.judged: list[int] = []
+
+    def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
+        self.judged.append(entry.entry_id)
+        return Verdict.ACKNOWLEDGE if entry.entry_id in self.entry_ids else Verdict.ACCEPT
+
+
+class Filtered(PersistentSubscription):
+    """A subscription with a filter of its own."""
+
+    aborted: Aborted
+
+    def entry_filters(self) -> Sequence[EntryFilter]:
+        return (*super().entry_filters(), self.aborted)
+
+
+async def test_the_subscription_says_what_judges_entries_also_those_read_again(
+    topic: Topic, kind: SubscriptionType
+) -> None:
+    cursor = await topic.ledger.open_cursor("sub", InitialPosition.EARLIEST)
+    subscription = Filtered(topic, "sub", topic.ledger, cursor, clock=topic.clock)
+    subscription.aborted = aborted = Aborted()
+    topic.subscriptions["sub"] = subscription
+    await topic.publish(message(), message(), message(marker_type=21), message())
+    aborted.entry_ids = {1}
+    consumer = await topic.consume(kind=kind, permits=100)
+    await settle()
+    assert received(consumer) == [0, 3]
+    assert aborted.judged == [0, 1, 3]
+    assert subscription.stats().backlog_entries == 2
+    aborted.entry_ids = {0}
+    redeliver(consumer)
+    await settle()
+    assert received(consumer) == [0, 3, 3]
+    assert subscription.stats().backlog_entries == 1

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.common.clock import SystemClock
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 
 NAME = "metadata.sqlite"
@@ -36,14 +37,16 @@ async def test_what_was_confirmed_is_in_the_files(tmp_path: Path) -> None:
     taken = 0
     for step in range(10):
         await asyncio.gather(*(store.put(f"/k{number}", b"%d" % step) for number in range(20)))
-        taken = await store.next_in_sequence("/s", 3) + 3
+        session = await store.open_session()
+        taken = paths.sequence_number(await store.create_sequential("/s/", b"", session))
         copy_files(live, tmp_path / str(step))
         copy = await SqliteMetadataStore.open(tmp_path / str(step) / NAME, SystemClock())
         for number in range(20):
             found = await copy.get(f"/k{number}")
             assert found is not None
             assert (found.value, found.version) == (b"%d" % step, step)
-        assert await copy.next_in_sequence("/s") == taken
+        following = await copy.create_sequential("/s/", b"")
+        assert paths.sequence_number(following) == taken + 1
         await copy.close()
     await store.close()
 
@@ -79,9 +82,12 @@ from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 
 async def main():
     store = await SqliteMetadataStore.open(sys.argv[1], SystemClock())
+    session = await store.open_session()
     step = 0
     while True:
-        first = await store.next_in_sequence("/s", 10)
+        path = await store.create_sequential("/s/", b"", session)
+        await store.delete(path)
+        first = int(path[3:])
         await asyncio.gather(*(store.put(f"/k{number}", b"%d" % step) for number in range(10)))
         print(step, first, flush=True)
         step += 1
@@ -114,5 +120,6 @@ async def test_a_killed_process_leaves_what_it_confirmed(
         found = await store.get(f"/k{number}")
         assert found is not None
         assert int(found.value) in {confirmed_step, confirmed_step + 1}
-    assert await store.next_in_sequence("/s") >= first + 10
+    following = await store.create_sequential("/s/", b"")
+    assert paths.sequence_number(following) > first
     await store.close()

@@ -208,7 +208,7 @@ async def read_from(broker: BrokerProcess, start: Id, take: Callable[[Received],
     subscribe.request_id = client.next_request_id()
     await client.request(command, subscribe.request_id)
     client.flow(2000)
-    await asyncio.wait_for(enough.wait(), 60)
+    await asyncio.wait_for(enough.wait(), 120)
     await client.close()
 
 
@@ -250,7 +250,7 @@ async def check_acknowledgements(broker: BrokerProcess, history: History, played
     client.on_message = on_message
     await client.subscribe(TOPIC, "acks", CommandSubscribe.Shared)
     client.flow(100_000)
-    await asyncio.wait_for(has_come.wait(), 20)
+    await asyncio.wait_for(has_come.wait(), 120)
     history.unwritten_acks_per_kill.append(len(lost_ages))
     oldest = max(lost_ages, default=0.0)
     history.oldest_lost_ack_seconds = max(history.oldest_lost_ack_seconds, oldest)

@@ -90,7 +90,7 @@ def test_a_signal_stops_it_with_everything_written(tmp_path: Path, number: signa
             consumer.acknowledge(consumer.receive(5000))
         client.close()
         process.send_signal(number)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=120) == 0
     with running(tmp_path) as (_, url, _):
         client = client_of(url)
         consumer = client.subscribe("t", "s")
@@ -102,7 +102,7 @@ def test_a_signal_stops_it_with_everything_written(tmp_path: Path, number: signa
 def test_a_second_process_is_refused_in_one_line(tmp_path: Path) -> None:
     with running(tmp_path):
         second = start(tmp_path)
-        output, errors = second.communicate(timeout=20)
+        output, errors = second.communicate(timeout=120)
     assert second.returncode == 1
     assert output == ""
     assert len(errors.splitlines()) == 1
@@ -122,7 +122,7 @@ def test_a_wrong_setting_is_refused_in_one_line(
     tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     process = start(tmp_path / "data", *arguments)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     assert len(errors.splitlines()) == 1
     assert words in errors
@@ -133,7 +133,7 @@ def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         process = start(tmp_path, "--port", str(port))
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     last = errors.splitlines()[-1]
     assert last.startswith(f"pulsar-py: can't listen on 127.0.0.1:{port}: address already in use")

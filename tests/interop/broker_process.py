@@ -49,7 +49,7 @@ class BrokerProcess:
         assert self.process is not None
         return self.process.pid
 
-    def start(self, timeout_seconds: float = 30.0) -> None:
+    def start(self, timeout_seconds: float = 120.0) -> None:
         """Start it; returns when its line of readiness has come."""
         command = [
             str(Path(sys.executable).with_name("pulsar-py")), "standalone",

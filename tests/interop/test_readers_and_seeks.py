@@ -6,7 +6,7 @@ import time
 
 import pulsar
 import pytest
-from pulsar import ConsumerType, MessageId
+from pulsar import ConsumerType, InitialPosition, MessageId
 
 from tests.interop.test_produce_consume import TIMEOUT, assert_nothing_left, publish, receive_all
 
@@ -130,3 +130,37 @@ def test_table_view_holds_the_latest_value_of_each_key(client: pulsar.Client, to
         time.sleep(0.02)
     assert view.get("k0") == b"new"
     view.close()
+
+
+def test_a_seek_that_nobody_waits_for_keeps_no_subscribe_out(
+    client: pulsar.Client, topic: str
+) -> None:
+    producer = client.create_producer(topic)
+    ids = [producer.send(f"m{i}".encode()) for i in range(10)]
+
+    for message_id in ids:
+        consumer = client.subscribe(topic, "sub", start_message_id_inclusive=True)
+        # Its blocking `seek` would never return: the client forgets it when the consumer closes.
+        consumer._consumer.seek_async(message_id, lambda _: None)
+        consumer.close()
+        again = client.subscribe(topic, "sub")
+        again.close()
+
+
+def test_a_closed_exclusive_consumer_makes_room_at_once(client: pulsar.Client, topic: str) -> None:
+    producer = client.create_producer(topic)
+    producer.send(b"m")
+
+    for _ in range(50):
+        consumer = client.subscribe(topic, "sub", initial_position=InitialPosition.Earliest)
+        assert consumer.receive(TIMEOUT).data() == b"m"
+        consumer.close()
+
+
+def test_a_consumer_closed_right_after_its_seek_makes_room_at_once(
+    client: pulsar.Client, topic: str
+) -> None:
+    for _ in range(20):
+        consumer = client.subscribe(topic, "sub")
+        consumer.seek(MessageId.earliest)
+        consumer.close()

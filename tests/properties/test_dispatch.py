@@ -1,8 +1,9 @@
 """Any order of joining, leaving, FLOW, acknowledging and redelivering against what must hold.
 
-After each step: what consumers owe is what they hold; on ordered Key_Shared no two consumers hold
-entries of one hash; entries of a key are first delivered in order. At the end, with enough permits and all
-acknowledged, every entry was delivered at least once and nothing is left.
+After each step: what consumers owe is what they hold; no entry came before its time; on ordered
+Key_Shared no two consumers hold entries of one hash; entries of a key are first delivered in order.
+At the end, with enough permits and all acknowledged, every entry was delivered at least once and
+nothing is left.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, Subscript
 from pulsar_py.server.topics.consumer import Consumer
 from pulsar_py.server.topics.subscription import PersistentSubscription
 from pulsar_py.testing.clock import VirtualClock, run_virtual
-from tests.dispatch_parts import Topic, ack, message, messages_of, redeliver, settle
+from tests.dispatch_parts import (
+    TimedConnection,
+    Topic,
+    ack,
+    message,
+    messages_of,
+    redeliver,
+    settle,
+)
 
 SHARED = SubscriptionType.SHARED
 KEY_SHARED = SubscriptionType.KEY_SHARED
@@ -54,9 +63,11 @@ class World:
         self.meta = meta
         self.consumers: dict[int, Consumer] = {}
         self.everybody: list[Consumer] = []
+        self.connections: list[TimedConnection] = []  # of everybody
         self.keys: list[int] = []  # of each entry
         self.sizes: list[int] = []  # messages in each entry
         self.chunks = [0] * 4  # of each key, three a message
+        self.due_millis: list[int] = []  # when each entry may come
 
     async def do(self, action: str, number: int) -> None:
         consumer = self.consumers.get(number % 3)
@@ -70,7 +81,8 @@ class World:
             self.ask(action, number // 3, consumer)
 
     async def publish(self, action: str, key: int) -> None:
-        later = self.topic.clock.wall_time_millis() + 2500
+        now = self.topic.clock.wall_time_millis()
+        later = now + (1, 700, 2500, 3001)[key] if action == "publish later" else 0
         chunk: dict[str, Any] = {}  # Any: fields of MessageMetadata
         if action == "publish chunk":
             count = self.chunks[key]
@@ -85,17 +97,24 @@ class World:
             message(
                 partition_key=f"k{key}",
                 batch=3 if action == "publish batch" else None,
-                deliver_at_time=later if action == "publish later" else 0,
+                deliver_at_time=later,
                 **chunk,
             )
         )
         self.keys.append(key)
         self.sizes.append(3 if action == "publish batch" else 1)
+        self.due_millis.append(later or now)
 
     async def join(self, number: int) -> None:
+        connection = TimedConnection(clock=self.topic.clock)
         consumer = await self.topic.consume(
-            number, self.kind, consumer_name=f"c{number}", key_shared=self.meta
+            number,
+            self.kind,
+            connection=connection,
+            consumer_name=f"c{number}",
+            key_shared=self.meta,
         )
+        self.connections.append(connection)
         self.consumers[number] = consumer
         self.everybody.append(consumer)
         consumer.flow(4)
@@ -120,6 +139,7 @@ class World:
                 redeliver(consumer, entry_id)
 
     def check(self) -> None:
+        self.check_times()
         owed = 0
         for consumer in self.consumers.values():
             consumer.pending_acks.check()
@@ -137,6 +157,11 @@ class World:
         assert len(held) == len(set(held)), "an entry is held by two"
         if self.kind is KEY_SHARED and self.meta is None:
             self.check_hashes()
+
+    def check_times(self) -> None:
+        for connection in self.connections:
+            for each, time_millis in zip(connection.messages, connection.times_millis, strict=True):
+                assert time_millis >= self.due_millis[each.entry_id], "an entry came early"
 
     def check_hashes(self) -> None:
         holders: defaultdict[int, int] = defaultdict(int)
@@ -160,7 +185,8 @@ class World:
         for _ in range(4):
             for consumer in self.consumers.values():
                 consumer.flow(1000)
-            await asyncio.sleep(3)
+            await asyncio.sleep(4)
+            self.check_times()
             for consumer in self.consumers.values():
                 for ledger_id, entry_id in list(consumer.pending_acks):
                     ack(consumer, entry_id, ledger_id=ledger_id)

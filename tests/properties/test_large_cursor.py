@@ -19,6 +19,7 @@ from pulsar_py.managed_ledger.cursor_state import CursorState
 from pulsar_py.managed_ledger.cursor_store import CursorStore
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.storage.bookie import Bookie, BookieSettings
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
 
 PATH = "/managed-ledgers/t/n/persistent/a/sub"
 MEGABYTE = 1_000_000
@@ -27,6 +28,10 @@ SCALES = [
     pytest.param(200, 10_000_000, id="ten-million", marks=pytest.mark.slow),
     pytest.param(1, 10_000_000, id="ten-million-in-one-ledger", marks=pytest.mark.slow),
 ]
+
+
+async def nobody_asks():
+    """Ownership is not in question here."""
 
 
 class Place:
@@ -43,19 +48,23 @@ class Place:
         self.state = CursorState(self.ledgers, Position(1, -1))
 
     async def start(self):
-        async def ledger_ids():
-            return await self.metadata.next_in_sequence("/ids") + 1000
-
         self.bookie = await Bookie.start(
-            MemoryDisk(), clock=self.owner.clock, ledger_ids=ledger_ids, settings=BookieSettings()
+            MemoryDisk(),
+            clock=self.owner.clock,
+            ledger_ids=CountedLedgerIds(1001),
+            settings=BookieSettings(),
         )
-        self.store = CursorStore(PATH, self.metadata, self.bookie, self.owner.clock)
+        self.store = CursorStore(
+            PATH, self.metadata, self.bookie, self.owner.clock, prove_ownership=nobody_asks
+        )
         await self.store.create(self.state)
         self.persister = CursorPersister("sub", self.owner, self.state, self.store)
 
     async def restart(self):
         """The cursor as another process finds it."""
-        store = CursorStore(PATH, self.metadata, self.bookie, self.owner.clock)
+        store = CursorStore(
+            PATH, self.metadata, self.bookie, self.owner.clock, prove_ownership=nobody_asks
+        )
         snapshot = await store.recover(
             self.owner.config, room_bytes=self.owner.cursor_memory.room_bytes
         )

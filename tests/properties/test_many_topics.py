@@ -15,11 +15,11 @@ from contextlib import suppress
 
 import pytest
 
-from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
-from pulsar_py.client.enums import ConsumerType, InitialPosition
-from pulsar_py.client.message import Message
-from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
-from pulsar_py.client.producer import Producer
+from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.producing.producer import Producer
+from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
+from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
 from pulsar_py.common.errors import ClientTimeoutError, TopicNotFoundError
 from pulsar_py.common.names import TopicName
 from tests.simulated_client import World, simulated

@@ -16,6 +16,7 @@ from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import (
     MetadataBadVersionError,
     MetadataExistsError,
+    MetadataNotEmptyError,
     MetadataNotFoundError,
 )
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
@@ -73,7 +74,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(path=PATHS)
     def delete(self, path: str) -> None:
-        if self.keys.pop(path, None) is None:
+        if any(key.startswith(path + "/") for key in self.keys):
+            with pytest.raises(MetadataNotEmptyError):
+                self.run(self.store.delete(path))
+        elif self.keys.pop(path, None) is None:
             with pytest.raises(MetadataNotFoundError):
                 self.run(self.store.delete(path))
         else:
@@ -86,11 +90,18 @@ class StoreMachine(RuleBasedStateMachine):
             if key == path or key.startswith(path + "/"):
                 del self.keys[key]
 
-    @rule(path=PATHS, count=st.integers(1, 5))
-    def take(self, path: str, count: int) -> None:
-        first = self.sequences.get(path, 0)
-        assert self.run(self.store.next_in_sequence(path, count)) == first
-        self.sequences[path] = first + count
+    @rule(path=PATHS, which=st.none() | st.integers(0, 3))
+    def create_sequential(self, path: str, which: int | None) -> None:
+        session = None if which is None else self.session(which)
+        created = self.run(self.store.create_sequential(f"{path}-", b"", session))
+        parent = path[: path.rindex("/")]
+        number = self.sequences.get(parent, 0)
+        assert created == f"{path}-{number:010d}"
+        self.sequences[parent] = number + 1
+        self.keys[created] = (b"", 0, session)
+
+    def session(self, which: int) -> Session | None:
+        return self.sessions[which] if which < len(self.sessions) else None
 
     @rule()
     def open_session(self) -> None:
@@ -98,12 +109,16 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(path=PATHS, value=VALUES, which=st.integers(0, 3))
     def put_ephemeral(self, path: str, value: bytes, which: int) -> None:
-        if which >= len(self.sessions):
+        session = self.session(which)
+        if session is None:
             return
-        _, version, _ = self.keys.get(path, (b"", -1, None))
-        session = self.sessions[which]
-        assert self.run(self.store.put(path, value, session=session)) == version + 1
-        self.keys[path] = (value, version + 1, session)
+        work = self.store.put(path, value, expected_version=MUST_NOT_EXIST, session=session)
+        if path in self.keys:
+            with pytest.raises(MetadataExistsError):
+                self.run(work)
+        else:
+            assert self.run(work) == 0
+            self.keys[path] = (value, 0, session)
 
     @rule(which=st.integers(0, 3))
     def close_session(self, which: int) -> None:
@@ -124,7 +139,7 @@ class StoreMachine(RuleBasedStateMachine):
             found = await self.store.get(path)
             assert found is not None, path
             assert (found.value, found.version) == (value, version)
-            assert found.is_ephemeral == (session is not None)
+            assert found.owner == (session.session_id if session else None)
         for parent in ["/", *self.keys]:
             prefix = parent.rstrip("/") + "/"
             below = {path.removeprefix(prefix) for path in self.keys if path.startswith(prefix)}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import logging
 import random
 import sys
@@ -24,10 +23,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pulsar_py.client.client import Client
-from pulsar_py.client.consumer import Consumer
-from pulsar_py.client.enums import BatchingType, ConsumerType, InitialPosition
-from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
-from pulsar_py.client.table_view import TableView
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.reading.table_view import TableView
+from pulsar_py.client.shared.enums import BatchingType, ConsumerType, InitialPosition
 from pulsar_py.common.errors import ProducerQueueFullError, PulsarError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
@@ -172,7 +171,7 @@ class Soak:
         producers = [await self._start(plan) for plan in PLANS]
         first = self._clients["consuming-1"]
         view = await self._opened("view", lambda: first.create_table_view(PREFIX + "keyed"))
-        await self._or_failed(self._pass_time())
+        await self._or_failed(asyncio.sleep(self.minutes * 60))
         self.is_stopping = True
         await self._or_failed(self._all_of(producers))
         self.world.proxy.calm()
@@ -192,13 +191,6 @@ class Soak:
             except PulsarError as error:
                 self.model.log.note(self.world.now(), "not opened", what, error)
                 await asyncio.sleep(1)
-
-    async def _pass_time(self) -> None:
-        seconds = self.minutes * 60
-        while seconds > 0:
-            await asyncio.sleep(min(seconds, 60))
-            seconds -= 60
-            gc.collect()
 
     async def _start(self, plan: StreamPlan) -> asyncio.Task[Any]:
         stream = Stream(plan.name, plan.keys, plan.payload_bytes)
@@ -428,13 +420,15 @@ class Soak:
         self.model.require(ENDED, holds=left == 0, detail=f"{left} connections")
 
     def _outcome(self) -> Outcome:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop)
         return Outcome(
             held=self.model.held,
             faults=self.world.proxy.seen,
             sent=sum(each.sent for each in self.model.streams),
             confirmed=sum(len(each.confirmed) for each in self.model.streams),
             delivered=sum(each.delivered for each in self.model.subscriptions),
-            digest=self.model.log.digest,
+            digest=f"{self.model.log.digest}-{loop.network.digest:08x}",
         )
 
 
@@ -454,24 +448,11 @@ def run_soak(seed: int, minutes: float) -> Outcome:
 
     print(f"client soak, seed {seed}, {minutes:g} minutes")
     try:
-        with _silence(), _steady_collector():
+        with _silence():
             return run_simulated(main(), latency_seconds=LATENCY_SECONDS)
     except Exception as error:
         again = f"python -m tests.simulation.client_soak --seed {seed} --minutes {minutes:g}"
         raise SoakError(f"seed {seed}: {error!r}; again: {again}") from error
-
-
-@contextmanager
-def _steady_collector() -> Iterator[None]:
-    """Cycles go at set times: what is only weakly held would else change a seed's course."""
-    gc.collect()
-    gc.freeze()  # what was there before is not looked through each minute
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.unfreeze()
 
 
 @contextmanager

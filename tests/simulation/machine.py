@@ -15,6 +15,7 @@ from typing import Any
 
 from pulsar_py.common.errors import DiskFullError, MetadataError, StorageError
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.storage.bookie import Bookie
@@ -41,7 +42,7 @@ ENGINE = replace(
 LEDGERS = replace(
     CONFIG,
     creation_failure_backoff_seconds=1.0,
-    disk_full_backoff_seconds=1.0,
+    unavailable_backoff_seconds=1.0,
     read_ahead_bytes=1_000,
 )
 METADATA_LIMITS = (1_000, 2, 0)
@@ -57,6 +58,18 @@ FENCING = (METADATA_IN_DOUBT, METADATA_OTHER_OWNER)
 """What a managed ledger may only notice with its next change, however late that is."""
 
 METADATA_FAULTS = (METADATA_SLOW, METADATA_REFUSED, METADATA_IN_DOUBT, METADATA_OTHER_OWNER)
+
+
+class LedgerIds:
+    """Counts in the metadata store, so that ids go on after a crash."""
+
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
+
+    async def next(self) -> int:
+        """The next one."""
+        path = await self._metadata.create_sequential("/ledger-ids/ID-", b"")
+        return paths.sequence_number(path)
 
 
 class StormyMetadata:
@@ -200,10 +213,8 @@ class Machine:
         return bookie, ManagedLedgerOpener(bookie, metadata, clock, chance=self.chance)
 
     async def _start_engine(self, clock: VirtualClock) -> Bookie:
-        async def ledger_ids() -> int:
-            return await self.metadata.next_in_sequence("/ledger-ids")
-
-        return await Bookie.start(self.disk, clock=clock, ledger_ids=ledger_ids, settings=ENGINE)
+        ids = LedgerIds(self.metadata)
+        return await Bookie.start(self.disk, clock=clock, ledger_ids=ids, settings=ENGINE)
 
     def damage(self) -> set[str]:
         """Flip bits at rest; returns the directories of the files hit."""

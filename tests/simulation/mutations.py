@@ -140,10 +140,10 @@ def trimming_ignores_cursors() -> Iterator[None]:
 def ledger_ids_reused() -> Iterator[None]:
     numbers = count()
 
-    async def mutated(self: Any, path: str) -> int:
-        return 50 - next(numbers) % 50
+    async def mutated(self: Any, prefix: str, value: bytes, session: Any = None) -> str:
+        return f"{prefix}{50 - next(numbers) % 50:010d}"
 
-    with patch.object(MemoryMetadataStore, "next_in_sequence", mutated):
+    with patch.object(MemoryMetadataStore, "create_sequential", mutated):
         yield
 
 

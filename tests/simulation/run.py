@@ -16,7 +16,7 @@ from pulsar_py.common.errors import (
     MetadataError,
     StorageError,
 )
-from pulsar_py.testing.clock import run_virtual
+from pulsar_py.testing.network import run_simulated
 from tests.simulation.checks import check_damaged
 from tests.simulation.machine import Machine, until_crash
 from tests.simulation.model import SERVED, InvariantError, Model
@@ -73,7 +73,7 @@ def _run(seed: int, ignored_syncs: Collection[str]) -> Outcome:
         machine.disk.crash_at = crash_at
         life = Life(machine, model, trace, number)
         work = life.run(chance.randint(5, 22), ends_cleanly=chance.random() < 0.5)
-        run_virtual(_live(machine, model, work))
+        run_simulated(_live(machine, model, work))
         faults += machine.weather.seen + machine.weather.total
         faults["crash"] += machine.disk.write_points_count == crash_at
         faults["restart"] += 1
@@ -81,9 +81,9 @@ def _run(seed: int, ignored_syncs: Collection[str]) -> Outcome:
     if chance.random() < DAMAGED_SHARE:
         model.damaged = machine.damage()
         faults["damage"] += bool(model.damaged)
-        run_virtual(_live(machine, model, _look_at_damage(machine, model)))
+        run_simulated(_live(machine, model, _look_at_damage(machine, model)))
     else:
-        run_virtual(_live(machine, model, Life(machine, model, trace, number).run_last()))
+        run_simulated(_live(machine, model, Life(machine, model, trace, number).run_last()))
     trace.update(repr(sorted(model.held.items())).encode())
     trace.update(repr(machine.disk.paths()).encode())
     return Outcome(model.held, faults, trace.hexdigest())

@@ -15,10 +15,10 @@ from unittest.mock import patch
 
 import pytest
 
-from pulsar_py.client.chunk_assembly import ChunkAssembly, ChunkOutcome
-from pulsar_py.client.outbox import Outbox
-from pulsar_py.client.pending_messages import PendingMessages
-from pulsar_py.client.receiver import Receiver
+from pulsar_py.client.producing.outbox import Outbox
+from pulsar_py.client.producing.pending_messages import PendingMessages
+from pulsar_py.client.receiving.chunk_assembly import ChunkAssembly, ChunkOutcome
+from pulsar_py.client.receiving.receiver import Receiver
 from tests.simulation.client_model import ARRIVES, INVARIANTS, ORDER, Outcome
 from tests.simulation.client_soak import SoakError, run_soak
 
@@ -53,21 +53,33 @@ def test_every_invariant_holds_for_many_seeds(seed: int) -> None:
     check(run_soak(seed, 5), confirmed=8_000)
 
 
-def test_a_seed_replays_exactly_in_another_process() -> None:
-    script = (
-        "from tests.simulation.client_soak import run_soak; print(run_soak(5, 1).digest, end='')"
-    )
-    digests = {
+def digests(*arguments: str, salts: tuple[int, ...]) -> set[str]:
+    """What processes that are as unlike as can be make of one seed."""
+    command = [sys.executable, "-m", "tests.simulation.perturbation", *arguments]
+    return {
         subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            [*command, "--salt", str(salt)],
+            env={**os.environ, "PYTHONHASHSEED": str(salt)},
             check=True,
             capture_output=True,
             text=True,
         ).stdout
-        for hash_seed in ("1", "2")
+        for salt in salts
     }
-    assert len(digests) == 1
+
+
+def test_a_seed_replays_exactly_in_another_process() -> None:
+    assert len(digests("--seed", "5", salts=(0, 1, 2))) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20, 40))
+def test_many_seeds_replay_exactly_in_another_process(seed: int) -> None:
+    assert len(digests("--seed", str(seed), "--minutes", "5", salts=(0, 1, 2, 3))) == 1
+
+
+def test_an_order_that_hangs_on_addresses_is_found() -> None:
+    assert len(digests("--broken", "--minutes", "3", salts=(1, 2))) > 1
 
 
 # --- bugs put in on purpose --------------------------------------------------------------------

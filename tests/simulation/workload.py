@@ -18,6 +18,7 @@ from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.storage.bookie import Bookie
+from tests.ledger_parts import all_ledgers
 from tests.simulation.checks import (
     acknowledged,
     all_indexes,
@@ -124,7 +125,7 @@ class Life:
             await self._do(self._deliver, name)
             await self._do(self._append_and_wait, name)
         named = await self._opener.named_ledgers()
-        missing = named - set(await self._bookie.list_ledgers())
+        missing = named - set(await all_ledgers(self._bookie))
         model.require(NAMED, holds=not missing, detail=missing)
         await self._do(self._close, "")
 

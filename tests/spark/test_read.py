@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_py.client import Client
-from pulsar_py.client.enums import InitialPosition
+from pulsar_py.client.shared.enums import InitialPosition
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.schema import StringSchema
 from pulsar_py.testing.broker_thread import BrokerThread

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import (
     ConfigurationError,
     CorruptDataError,
@@ -16,22 +15,9 @@ from pulsar_py.common.errors import (
     InstanceMismatchError,
 )
 from pulsar_py.common.names import TopicName
-from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.standalone import LEDGER_IDS_BLOCK, Broker, LedgerIds, bookie_settings
-
-
-async def test_ledger_ids_start_at_1_and_come_in_order() -> None:
-    ids = LedgerIds(MemoryMetadataStore(SystemClock()))
-    wanted = 2 * LEDGER_IDS_BLOCK + 5
-    given = await asyncio.gather(*(ids.next() for _ in range(wanted)))
-    assert sorted(given) == list(range(1, wanted + 1))
-
-
-async def test_ledger_ids_are_never_given_twice_after_a_restart() -> None:
-    metadata = MemoryMetadataStore(SystemClock())
-    first = [await LedgerIds(metadata).next() for _ in range(3)]
-    assert first == [1, LEDGER_IDS_BLOCK + 1, 2 * LEDGER_IDS_BLOCK + 1]
+from pulsar_py.server.security.authentication import Authenticators
+from pulsar_py.standalone import Broker, bookie_settings
 
 
 def test_settings_of_the_storage_engine_have_its_units() -> None:
@@ -158,3 +144,11 @@ async def test_a_cluster_is_there_again_after_a_restart(tmp_path: Path) -> None:
         before = await broker.service.resources.tenants.list()
     async with Broker(data_dir=tmp_path) as broker:
         assert await broker.service.resources.tenants.list() == before == ["public", "pulsar"]
+
+
+async def test_who_may_connect_is_handed_to_the_connections() -> None:
+    authenticators = Authenticators(anonymous_role="nobody")
+    async with Broker(authenticators=authenticators) as broker:
+        assert broker.service.connections.authenticators is authenticators
+    async with Broker() as open_to_all:
+        assert not open_to_all.service.connections.authenticators.is_enabled

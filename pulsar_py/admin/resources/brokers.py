@@ -22,6 +22,7 @@ from pulsar_py.admin.resources.topic_access import broker_id_of
 from pulsar_py.admin.router import Route, get
 from pulsar_py.metadata import paths
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.upkeep import enforce_backlog_quota
 
@@ -39,15 +40,19 @@ class Brokers:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(BROKERS, self.active),
-            get(BROKERS + "/{cluster}", self.active),
-            get(BROKERS + "/leaderBroker", self.leader),
-            get(BROKERS + "/configuration", self.not_yet),
-            get(BROKERS + "/internal-configuration", self.internal_configuration),
-            get(BROKERS + "/backlog-quota-check", self.check_backlog_quotas),
-            get(BROKERS + "/health", self.health),
-            get(BROKERS + "/ready", self.ready),
-            get(BROKERS + "/version", self.version),
+            get(BROKERS, self.active, Action.READ_BROKERS),
+            get(BROKERS + "/{cluster}", self.active, Action.READ_BROKERS),
+            get(BROKERS + "/leaderBroker", self.leader, Action.READ_BROKERS),
+            get(BROKERS + "/configuration", self.not_yet, Action.READ_BROKERS),
+            get(
+                BROKERS + "/internal-configuration",
+                self.internal_configuration,
+                Action.READ_BROKERS,
+            ),
+            get(BROKERS + "/backlog-quota-check", self.check_backlog_quotas, Action.WRITE_BROKERS),
+            get(BROKERS + "/health", self.health, Action.READ_BROKERS),
+            get(BROKERS + "/ready", self.ready, "open to every caller: probes ask it"),
+            get(BROKERS + "/version", self.version, "open to every caller: tools ask it first"),
         )
 
     async def active(self, request: Request) -> Response:  # noqa: ARG002 - any cluster

@@ -24,6 +24,7 @@ from pulsar_py.common.errors import MetadataExistsError, MetadataNotFoundError
 from pulsar_py.common.names import is_valid_entity
 from pulsar_py.metadata.documents import ClusterData
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
 
 CLUSTERS: Final = "/admin/v2/clusters"
 CLUSTER: Final = CLUSTERS + "/{cluster}"
@@ -61,12 +62,12 @@ class Clusters:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(CLUSTERS, self.names),
-            get(CLUSTER, self.data),
-            put(CLUSTER, self.create),
-            post(CLUSTER, self.update),
-            delete(CLUSTER, self.delete),
-            get(CLUSTER + "/failureDomains", self.failure_domains),
+            get(CLUSTERS, self.names, "open to every caller: names alone"),
+            get(CLUSTER, self.data, Action.READ_CLUSTER),
+            put(CLUSTER, self.create, Action.WRITE_CLUSTER),
+            post(CLUSTER, self.update, Action.WRITE_CLUSTER),
+            delete(CLUSTER, self.delete, Action.WRITE_CLUSTER),
+            get(CLUSTER + "/failureDomains", self.failure_domains, Action.READ_CLUSTER),
         )
 
     async def names(self, request: Request) -> Response:  # noqa: ARG002

@@ -22,6 +22,7 @@ from pulsar_py.admin.router import Route, get
 from pulsar_py.common.names import TopicName
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.namespaces.lookup import LookupType
+from pulsar_py.server.security.actions import Action
 
 TOPIC: Final = "/lookup/v2/topic/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}"
 WHOLE_RANGE: Final = "0x00000000_0xffffffff"
@@ -35,7 +36,10 @@ class Lookup:
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
-        return (get(TOPIC, self.topic), get(TOPIC + "/bundle", self.bundle))
+        return (
+            get(TOPIC, self.topic, Action.LOOKUP),
+            get(TOPIC + "/bundle", self.bundle, Action.GET_BUNDLE_RANGE),
+        )
 
     async def topic(self, request: Request) -> Response:
         """Addresses of the owner; 307 to it where that is another broker."""

@@ -39,6 +39,7 @@ persisted: what neither a cursor ledger nor the metadata store took at the last 
 again after a crash.
 """
 
+OPEN = "open to every caller: Prometheus asks it"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -50,7 +51,7 @@ class Metrics:
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
-        return (Route("GET", "/metrics", self.page, produces="text/plain"),)
+        return (Route("GET", "/metrics", self.page, OPEN, produces="text/plain"),)
 
     async def page(self, request: Request) -> Response:  # noqa: ARG002
         """The text."""

@@ -31,8 +31,10 @@ from pulsar_py.common.names import NamespaceName
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
 
 DEFAULT_QUOTA_TYPE: Final = "destination_storage"
+AUTO_TOPIC_CREATION: Final = "autoTopicCreationOverride"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,23 @@ class Policy:
     unset_answer: object = None
     set_method: str = "POST"
     can_be_deleted: bool = True
+    write_needs: Action = Action.WRITE_POLICY
 
 
 POLICIES: Final = (
     Policy("deduplication", "deduplicationEnabled", values.boolean),
-    Policy("autoTopicCreation", "autoTopicCreationOverride", values.auto_topic_creation),
+    Policy("autoTopicCreation", AUTO_TOPIC_CREATION, values.auto_topic_creation),
     Policy(
         "autoSubscriptionCreation",
         "autoSubscriptionCreationOverride",
         values.auto_subscription_creation,
     ),
-    Policy("delayedDelivery", "delayed_delivery_policies", values.delayed_delivery),
+    Policy(
+        "delayedDelivery",
+        "delayed_delivery_policies",
+        values.delayed_delivery,
+        write_needs=Action.WRITE_POLICY_OF_BROKERS,
+    ),
     Policy(
         "encryptionRequired",
         "encryption_required",
@@ -117,16 +125,20 @@ class NamespaceSettings:
         for policy in POLICIES:
             template = f"{NAMESPACE}/{policy.word}"
             verb = put if policy.set_method == "PUT" else post
-            yield get(template, self._getter(policy))
-            yield verb(template, self._setter(policy))
+            yield get(template, self._getter(policy), Action.READ_POLICY)
+            yield verb(template, self._setter(policy), policy.write_needs)
             if policy.can_be_deleted:
-                yield delete(template, self._remover(policy))
-        yield get(NAMESPACE + "/isAllowAutoUpdateSchema", self.auto_update_schema)
-        yield post(NAMESPACE + "/isAllowAutoUpdateSchema", self.set_auto_update_schema)
-        yield get(NAMESPACE + "/backlogQuotaMap", self.backlog_quotas)
-        yield post(NAMESPACE + "/backlogQuota", self.set_backlog_quota)
-        yield delete(NAMESPACE + "/backlogQuota", self.remove_backlog_quota)
-        yield get(NAMESPACE + "/replication", self.replication)
+                yield delete(template, self._remover(policy), Action.WRITE_POLICY)
+        yield get(
+            NAMESPACE + "/isAllowAutoUpdateSchema", self.auto_update_schema, Action.READ_POLICY
+        )
+        yield post(
+            NAMESPACE + "/isAllowAutoUpdateSchema", self.set_auto_update_schema, Action.WRITE_POLICY
+        )
+        yield get(NAMESPACE + "/backlogQuotaMap", self.backlog_quotas, Action.READ_POLICY)
+        yield post(NAMESPACE + "/backlogQuota", self.set_backlog_quota, Action.WRITE_POLICY)
+        yield delete(NAMESPACE + "/backlogQuota", self.remove_backlog_quota, Action.WRITE_POLICY)
+        yield get(NAMESPACE + "/replication", self.replication, Action.READ_POLICY)
 
     def _getter(self, policy: Policy) -> Callable[[Request], Awaitable[Response]]:
         async def show(request: Request) -> Response:
@@ -137,10 +149,21 @@ class NamespaceSettings:
 
     def _setter(self, policy: Policy) -> Callable[[Request], Awaitable[Response]]:
         async def store(request: Request) -> Response:
-            await self._store(request, policy.key, policy.read(request))
+            value = policy.read(request)
+            if policy.key == AUTO_TOPIC_CREATION and value is not None:
+                self._check_partitions_limit(value)
+            await self._store(request, policy.key, value)
             return NO_CONTENT
 
         return store
+
+    def _check_partitions_limit(self, creation: dict[str, Any]) -> None:  # Any: JSON
+        limit = self._broker.topics.settings.max_partitions
+        if (creation["defaultNumPartitions"] or 0) > limit:
+            raise HttpError(
+                HTTPStatus.NOT_ACCEPTABLE,
+                f"Number of partitions should be less than or equal to {limit}",
+            )
 
     def _remover(self, policy: Policy) -> Callable[[Request], Awaitable[Response]]:
         async def remove(request: Request) -> Response:

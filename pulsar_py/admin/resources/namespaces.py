@@ -31,6 +31,7 @@ from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies, equal_boundaries
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.namespaces.bundles import Bundles
+from pulsar_py.server.security.actions import Action
 from pulsar_py.server.topics.registry import TopicListMode
 
 NAMESPACES: Final = "/admin/v2/namespaces"
@@ -82,15 +83,20 @@ class Namespaces:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(NAMESPACES + "/{tenant}", self.names),
-            get(NAMESPACE, self.policies),
-            put(NAMESPACE, self.create),
-            delete(NAMESPACE, self.delete),
-            get(NAMESPACE + "/topics", self.topics),
-            get(NAMESPACE + "/bundles", self.bundles),
-            put(NAMESPACE + "/unload", self.unload, consumes=()),
-            put(NAMESPACE + "/{bundle}/unload", self.unload_bundle, consumes=()),
-            delete(NAMESPACE + "/{bundle}", self.delete_bundle),
+            get(NAMESPACES + "/{tenant}", self.names, Action.LIST_NAMESPACES),
+            get(NAMESPACE, self.policies, Action.READ_POLICY),
+            put(NAMESPACE, self.create, Action.CREATE_NAMESPACE),
+            delete(NAMESPACE, self.delete, Action.DELETE_NAMESPACE),
+            get(NAMESPACE + "/topics", self.topics, Action.GET_TOPICS),
+            get(NAMESPACE + "/bundles", self.bundles, Action.GET_BUNDLE),
+            put(NAMESPACE + "/unload", self.unload, Action.UNLOAD_NAMESPACE, consumes=()),
+            put(
+                NAMESPACE + "/{bundle}/unload",
+                self.unload_bundle,
+                Action.UNLOAD_NAMESPACE,
+                consumes=(),
+            ),
+            delete(NAMESPACE + "/{bundle}", self.delete_bundle, Action.DELETE_BUNDLE),
         )
 
     async def names(self, request: Request) -> Response:
@@ -158,6 +164,11 @@ class Namespaces:
         """How the namespace is cut; a count that makes no sense is the default."""
         boundaries = read_texts(fields.get("boundaries"), "boundaries")
         if boundaries:
+            if len(boundaries) > MAX_BUNDLES + 1:
+                raise HttpError(
+                    HTTPStatus.BAD_REQUEST,
+                    f"{len(boundaries) - 1} bundles: at most {MAX_BUNDLES} are allowed",
+                )
             try:
                 return Bundles(tuple(int(text, 16) for text in boundaries)).boundaries
             except ValueError:

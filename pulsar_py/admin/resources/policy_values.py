@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pulsar_py.admin.http_messages import HttpError, Request, UnreadableBodyError
 from pulsar_py.admin.resources.requests import (
+    LONG_BITS,
     read_bool,
     read_int,
     read_object,
@@ -47,10 +48,10 @@ def not_negative(request: Request) -> int:
 
 
 def auto_topic_creation(request: Request) -> Any:  # Any: JSON
-    """AutoTopicCreationOverride.
+    """AutoTopicCreationOverride; how many partitions there may be is for who stores it.
 
     Raises:
-        HttpError: 412, type and number of partitions don't fit; 406, too many partitions.
+        HttpError: 412, type and number of partitions don't fit.
     """
     fields = read_object(request.json())
     if fields is None:
@@ -105,9 +106,9 @@ def backlog_quota(request: Request) -> Any:  # Any: JSON
     action = read_text(fields.get("policy"), "policy")
     if action not in {member.value for member in BacklogQuotaAction}:
         raise HttpError(HTTPStatus.BAD_REQUEST, "backlogQuota policy must not be null")
-    size = read_int(fields.get("limitSize"), "limitSize")
+    size = read_int(fields.get("limitSize"), "limitSize", bits=LONG_BITS)
     if size is None:
-        size = read_int(fields.get("limit"), "limit") or 0
+        size = read_int(fields.get("limit"), "limit", bits=LONG_BITS) or 0
     return {
         "limit": size,
         "limitSize": size,
@@ -121,10 +122,12 @@ def delayed_delivery(request: Request) -> Any:  # Any: JSON
     fields = read_object(request.json())
     if fields is None:
         return None
+    name = "maxDeliveryDelayInMillis"
+    longest = read_int(fields.get(name), name, bits=LONG_BITS)
     return {
-        "tickTime": read_int(fields.get("tickTime"), "tickTime") or 0,
+        "tickTime": read_int(fields.get("tickTime"), "tickTime", bits=LONG_BITS) or 0,
         "active": bool(read_bool(fields.get("active"), "active")),
-        "maxDeliveryDelayInMillis": read_int(fields.get("maxDeliveryDelayInMillis")) or 0,
+        "maxDeliveryDelayInMillis": longest or 0,
     }
 
 

@@ -8,9 +8,10 @@ Source: admin.md 1.2 and its corrections.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from pulsar_py.admin.http_messages import (
     HttpError,
@@ -20,6 +21,13 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.common.errors import InvalidTopicNameError
 from pulsar_py.common.names import NamespaceName, TopicName, is_valid_entity
+
+INT_BITS: Final = 32
+"""Java's int: counts, and times in seconds."""
+LONG_BITS: Final = 64
+"""Java's long: sizes, ids, and times in milliseconds."""
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 def tenant_of(request: Request) -> str:
@@ -60,34 +68,51 @@ def topic_of(request: Request) -> TopicName:
         raise HttpError(HTTPStatus.PRECONDITION_FAILED, "Topic name is not valid") from None
 
 
-def whole_number_in_path(request: Request, name: str) -> int:
-    """A path parameter that has to be a whole number.
+def whole_number_in_path(request: Request, name: str, *, bits: int = INT_BITS) -> int:
+    """A path parameter that has to be a whole number of so many bits.
 
     Raises:
         PathValueError: It is none.
     """
-    try:
-        return int(request.path[name])
-    except ValueError:
-        raise PathValueError from None
+    number = _whole_number(request.path[name])
+    if number is None or not _fits(number, bits):
+        raise PathValueError
+    return number
 
 
-def read_int(value: Any, what: str = "value") -> int | None:  # Any: parsed JSON
-    """A whole number or a text of one.
+def read_int(
+    value: Any,  # Any: parsed JSON
+    what: str = "value",
+    *,
+    bits: int = INT_BITS,
+) -> int | None:
+    """A whole number of so many bits, or a text of one; a fraction is cut off.
 
     Raises:
         UnreadableBodyError: It is neither.
     """
     if value is None:
         return None
+    number = _whole_number(value)
+    if number is None:
+        raise UnreadableBodyError(f"{what}: {value!r:.100} is not a whole number")
+    if not _fits(number, bits):
+        raise UnreadableBodyError(f"{what}: {value!r:.100} is beyond {bits} bits")
+    return number
+
+
+def _whole_number(value: Any) -> int | None:  # Any: parsed JSON
     if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            raise UnreadableBodyError(f"{what}: {value!r} is not a whole number") from None
+        text = value.strip()
+        return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnreadableBodyError(f"{what}: {value!r} is not a whole number")
+        return None
     return int(value)
+
+
+def _fits(number: int, bits: int) -> bool:
+    """Whether a signed number of so many bits can have that value."""
+    return -(1 << bits - 1) <= number < 1 << bits - 1
 
 
 def read_bool(value: Any, what: str = "value") -> bool | None:  # Any: parsed JSON
@@ -184,6 +209,6 @@ def position_fields(value: Mapping[str, Any]) -> tuple[int, int]:  # Any: parsed
     Raises:
         UnreadableBodyError: They are no whole numbers.
     """
-    ledger_id = read_int(value.get("ledgerId"), "ledgerId")
-    entry_id = read_int(value.get("entryId"), "entryId")
+    ledger_id = read_int(value.get("ledgerId"), "ledgerId", bits=LONG_BITS)
+    entry_id = read_int(value.get("entryId"), "entryId", bits=LONG_BITS)
     return ledger_id or 0, entry_id or 0

@@ -22,6 +22,7 @@ from pulsar_py.admin.http_messages import (
     json_response,
 )
 from pulsar_py.admin.resources.requests import (
+    LONG_BITS,
     position_fields,
     read_bool,
     read_object,
@@ -41,6 +42,7 @@ from pulsar_py.common.errors import NotAllowedError, SubscriptionBusyError, Topi
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
 from pulsar_py.server.topics.topic import Topic
@@ -92,18 +94,31 @@ class Subscriptions:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(TOPIC + "/subscriptions", self.names),
-            put(SUBSCRIPTION, self.create),
-            delete(SUBSCRIPTION, self.delete),
-            post(SUBSCRIPTION + "/skip_all", self.skip_all, consumes=()),
-            post(SUBSCRIPTION + "/skip/{count}", self.skip, consumes=()),
-            post(SUBSCRIPTION + "/expireMessages/{seconds}", self.expire, consumes=()),
-            post(SUBSCRIPTION + "/expireMessages", self.expire_to_position),
+            get(TOPIC + "/subscriptions", self.names, Action.GET_SUBSCRIPTIONS),
+            put(SUBSCRIPTION, self.create, Action.SUBSCRIBE),
+            delete(SUBSCRIPTION, self.delete, Action.UNSUBSCRIBE),
+            post(SUBSCRIPTION + "/skip_all", self.skip_all, Action.SKIP, consumes=()),
+            post(SUBSCRIPTION + "/skip/{count}", self.skip, Action.SKIP, consumes=()),
             post(
-                TOPIC + "/all_subscription/expireMessages/{seconds}", self.expire_all, consumes=()
+                SUBSCRIPTION + "/expireMessages/{seconds}",
+                self.expire,
+                Action.EXPIRE_MESSAGES,
+                consumes=(),
             ),
-            post(SUBSCRIPTION + "/resetcursor/{timestamp}", self.reset_to_time, consumes=()),
-            post(SUBSCRIPTION + "/resetcursor", self.reset_to_position),
+            post(SUBSCRIPTION + "/expireMessages", self.expire_to_position, Action.EXPIRE_MESSAGES),
+            post(
+                TOPIC + "/all_subscription/expireMessages/{seconds}",
+                self.expire_all,
+                Action.EXPIRE_MESSAGES,
+                consumes=(),
+            ),
+            post(
+                SUBSCRIPTION + "/resetcursor/{timestamp}",
+                self.reset_to_time,
+                Action.RESET_CURSOR,
+                consumes=(),
+            ),
+            post(SUBSCRIPTION + "/resetcursor", self.reset_to_position, Action.RESET_CURSOR),
         )
 
     async def names(self, request: Request) -> Response:
@@ -257,7 +272,7 @@ class Subscriptions:
 
     async def reset_to_time(self, request: Request) -> Response:
         """Go to the first entry published at that time or later; consumers reconnect."""
-        timestamp = whole_number_in_path(request, "timestamp")
+        timestamp = whole_number_in_path(request, "timestamp", bits=LONG_BITS)
         name = topic_of(request)
 
         async def act(part: TopicName) -> None:

@@ -19,9 +19,10 @@ from pulsar_py.admin.http_messages import (
 from pulsar_py.admin.resources.namespaces import delete_namespace
 from pulsar_py.admin.resources.requests import read_object, read_texts, tenant_of
 from pulsar_py.admin.router import Route, delete, get, post, put
-from pulsar_py.common.errors import MetadataExistsError
+from pulsar_py.common.errors import MetadataExistsError, MetadataNotEmptyError
 from pulsar_py.metadata.documents import TenantInfo
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
 
 TENANTS: Final = "/admin/v2/tenants"
 TENANT: Final = TENANTS + "/{tenant}"
@@ -37,11 +38,11 @@ class Tenants:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(TENANTS, self.names),
-            get(TENANT, self.info),
-            put(TENANT, self.create),
-            post(TENANT, self.update),
-            delete(TENANT, self.delete),
+            get(TENANTS, self.names, Action.LIST_TENANTS),
+            get(TENANT, self.info, Action.GET_TENANT),
+            put(TENANT, self.create, Action.CREATE_TENANT),
+            post(TENANT, self.update, Action.UPDATE_TENANT),
+            delete(TENANT, self.delete, Action.DELETE_TENANT),
         )
 
     async def names(self, request: Request) -> Response:  # noqa: ARG002
@@ -133,7 +134,10 @@ class Tenants:
             )
         for namespace in namespaces:
             await delete_namespace(self._broker, namespace)
-        await self._tenants.delete(tenant)
+        try:
+            await self._tenants.delete(tenant)
+        except MetadataNotEmptyError:  # one was created meanwhile
+            raise HttpError(HTTPStatus.CONFLICT, "The tenant still has active namespaces") from None
         return NO_CONTENT
 
 

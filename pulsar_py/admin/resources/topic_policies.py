@@ -25,6 +25,7 @@ from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.common.names import TopicName
 from pulsar_py.metadata.documents import TopicPolicies
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,9 @@ class TopicSettings:
         """The routes of this resource."""
         for policy in POLICIES:
             template = f"{TOPIC}/{policy.word}"
-            yield get(template, self._getter(policy))
-            yield post(template, self._setter(policy))
-            yield delete(template, self._remover(policy))
+            yield get(template, self._getter(policy), Action.READ_TOPIC_POLICY)
+            yield post(template, self._setter(policy), Action.WRITE_TOPIC_POLICY)
+            yield delete(template, self._remover(policy), Action.WRITE_TOPIC_POLICY)
 
     def _getter(self, policy: Policy) -> Callable[[Request], Awaitable[Response]]:
         async def show(request: Request) -> Response:

@@ -41,10 +41,12 @@ from pulsar_py.admin.resources.topic_stats_json import (
     topic_stats_json,
 )
 from pulsar_py.admin.router import Route, delete, get, post, put
+from pulsar_py.admin.without_effect import not_implemented
 from pulsar_py.common.errors import TopicExistsError, TopicNotFoundError
 from pulsar_py.common.names import PARTITION_SUFFIX, PERSISTENT, TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.registry import TopicListMode
 from pulsar_py.server.topics.topic import Topic
@@ -52,6 +54,7 @@ from pulsar_py.server.topics.topic import Topic
 DOMAIN: Final = "/admin/v2/{domain:persistent|non-persistent}"
 NAMESPACE: Final = DOMAIN + "/{tenant}/{namespace}"
 TOPIC: Final = NAMESPACE + "/{topic}"
+COMPACTION: Final = TOPIC + "/compaction"
 PARTITIONED_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
 EXISTS: Final = "This topic already exists"
 
@@ -77,29 +80,39 @@ class Topics:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(NAMESPACE, self.list_topics),
-            get(NAMESPACE + "/partitioned", self.list_partitioned),
-            put(TOPIC, self.create),
-            delete(TOPIC, self.delete),
-            get(TOPIC + "/partitions", self.partitions),
+            get(NAMESPACE, self.list_topics, Action.GET_TOPICS),
+            get(NAMESPACE + "/partitioned", self.list_partitioned, Action.GET_TOPICS),
+            put(TOPIC, self.create, Action.CREATE_TOPIC),
+            delete(TOPIC, self.delete, Action.DELETE_TOPIC),
+            get(TOPIC + "/partitions", self.partitions, Action.GET_METADATA),
             put(
                 TOPIC + "/partitions",
                 self.create_partitioned,
+                Action.CREATE_TOPIC,
                 consumes=(JSON, PARTITIONED_METADATA),
             ),
-            post(TOPIC + "/partitions", self.update_partitions),
-            delete(TOPIC + "/partitions", self.delete_partitioned),
-            put(TOPIC + "/unload", self.unload, consumes=()),
-            get(TOPIC + "/properties", self.properties),
-            put(TOPIC + "/compaction", self.compact, consumes=()),
-            get(TOPIC + "/compaction", self.compaction_status),
-            post(TOPIC + "/terminate", self.terminate, consumes=()),
-            post(TOPIC + "/terminate/partitions", self.terminate_partitions, consumes=()),
-            get(TOPIC + "/lastMessageId", self.last_message_id),
-            get(TOPIC + "/stats", self.stats),
-            get(TOPIC + "/partitioned-stats", self.partitioned_stats),
-            get(TOPIC + "/internalStats", self.internal_stats),
-            get(TOPIC + "/partitioned-internalStats", self.partitioned_internal_stats),
+            post(TOPIC + "/partitions", self.update_partitions, Action.UPDATE_METADATA),
+            delete(TOPIC + "/partitions", self.delete_partitioned, Action.DELETE_TOPIC),
+            put(TOPIC + "/unload", self.unload, Action.UNLOAD, consumes=()),
+            get(TOPIC + "/properties", self.properties, Action.GET_METADATA),
+            put(COMPACTION, self.compact, Action.COMPACT, consumes=()),
+            get(COMPACTION, self.compaction_status, Action.COMPACT),
+            post(TOPIC + "/terminate", self.terminate, Action.TERMINATE, consumes=()),
+            post(
+                TOPIC + "/terminate/partitions",
+                self.terminate_partitions,
+                Action.TERMINATE,
+                consumes=(),
+            ),
+            get(TOPIC + "/lastMessageId", self.last_message_id, Action.PEEK_MESSAGES),
+            get(TOPIC + "/stats", self.stats, Action.GET_STATS),
+            get(TOPIC + "/partitioned-stats", self.partitioned_stats, Action.GET_STATS),
+            get(TOPIC + "/internalStats", self.internal_stats, Action.GET_STATS),
+            get(
+                TOPIC + "/partitioned-internalStats",
+                self.partitioned_internal_stats,
+                Action.GET_STATS,
+            ),
         )
 
     # --- lists ---------------------------------------------------------------------------------
@@ -228,8 +241,8 @@ class Topics:
         return NO_CONTENT
 
     def _check_partitions_limit(self, partitions_count: int, status: int) -> None:
-        limit = self._broker.config.maxNumPartitionsPerPartitionedTopic
-        if 0 < limit < partitions_count:
+        limit = self._topics.settings.max_partitions
+        if partitions_count > limit:
             raise HttpError(status, f"Number of partitions should be less than or equal to {limit}")
 
     async def update_partitions(self, request: Request) -> Response:
@@ -294,11 +307,15 @@ class Topics:
         return json_response(dict(stored))
 
     async def compact(self, request: Request) -> Response:
-        """Ask for compaction, which comes with an issue of its own: nothing is to be done yet."""
+        """Ask for compaction, which is not there yet.
+
+        Raises:
+            HttpError: 404, there is no such topic; else 501.
+        """
         name = topic_of(request)
         if not await self._topics.partitioned.count(name):
             await require_topic(self._broker, name)
-        return NO_CONTENT
+        raise not_implemented(f"PUT {COMPACTION}")
 
     async def compaction_status(self, request: Request) -> Response:
         """How the last compaction went."""

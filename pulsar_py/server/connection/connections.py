@@ -16,11 +16,11 @@ from collections import Counter
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import NotAllowedError
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.server.connection.authentication import Authenticators
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaRegistry
+from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.topics.in_flight import PublishBuffer
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.wire import commands
@@ -56,7 +56,7 @@ class Connections:
         self.tasks = TaskOwner("connections")
         self.pending_lookups_count = 0
         self.created_count = 0  # since the start
-        self._open: set[ServerCnx] = set()
+        self._open: dict[ServerCnx, None] = {}  # in order of their coming
         self._per_host: Counter[str] = Counter()
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._refresh_timer: asyncio.TimerHandle | None = None
@@ -82,7 +82,7 @@ class Connections:
 
     def opened(self, cnx: ServerCnx) -> None:
         """A socket is there; one too many is told so and closed."""
-        self._open.add(cnx)
+        self._open[cnx] = None
         self.created_count += 1
         host = _host_of(cnx)
         self._per_host[host] += 1
@@ -108,7 +108,7 @@ class Connections:
         """A socket is gone."""
         if cnx not in self._open:
             return
-        self._open.discard(cnx)
+        del self._open[cnx]
         host = _host_of(cnx)
         self._per_host[host] -= 1
         if not self._per_host[host]:
@@ -169,7 +169,7 @@ class Connections:
 
     def stop_reading(self) -> None:
         """Take nothing more from any client, so that topics close without a flood to answer."""
-        for cnx in self._open:
+        for cnx in list(self._open):
             cnx.stop_reading()
 
     async def close(self) -> None:

@@ -18,7 +18,11 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandPing,
     CommandPong,
 )
-from pulsar_py.server.connection.authentication import REFRESH_CHALLENGE, Authenticated
+from pulsar_py.server.security.authentication import (
+    REFRESH_CHALLENGE,
+    Authenticated,
+    ClientCredentials,
+)
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import Handshake, broker_feature_flags
 
@@ -41,12 +45,14 @@ def handle_connect(cnx: ServerCnx, command: CommandConnect) -> None:
     """Begin the handshake; ends with CONNECTED, AUTH_CHALLENGE or ERROR."""
     cnx.state.on_connect()
     cnx.handshake = Handshake.from_connect(command)
+    if command.HasField("original_principal"):
+        cnx.original_principal = command.original_principal
     authenticators = cnx.connections.authenticators
     if not authenticators.is_enabled:
         _send_connected(cnx)
         return
     try:
-        cnx.auth_state = authenticators.state_for(command.auth_method_name, cnx.remote_address)
+        cnx.auth_state = authenticators.state_for(_credentials_of(cnx, command))
     except ServiceError as error:
         _refuse(cnx, error)
         return
@@ -56,6 +62,19 @@ def handle_connect(cnx: ServerCnx, command: CommandConnect) -> None:
         _send_connected(cnx)
         return
     cnx.spawn(_authenticate(cnx, command.auth_data), "authenticate")
+
+
+def _credentials_of(cnx: ServerCnx, command: CommandConnect) -> ClientCredentials:
+    has = command.HasField
+    return ClientCredentials(
+        method_name=command.auth_method_name,
+        peer=cnx.peer,
+        original_principal=cnx.original_principal,
+        original_auth_data=(
+            command.original_auth_data.encode() if has("original_auth_data") else None
+        ),
+        original_auth_method=command.original_auth_method if has("original_auth_method") else None,
+    )
 
 
 def handle_auth_response(cnx: ServerCnx, command: CommandAuthResponse) -> None:

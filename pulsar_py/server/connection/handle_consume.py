@@ -9,18 +9,27 @@ Source: ServerCnx.handleSubscribe and the handlers after it in Pulsar's broker.
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import (
     ConsumerNotFoundError,
     NotAllowedError,
     RemoteProtocolError,
+    ServiceError,
     ServiceMetadataError,
     ServiceNotReadyError,
 )
 from pulsar_py.common.message_id import position_of
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.common.work import (
+    MAX_HOLDERS_A_TURN,
+    MAX_IDS_A_TURN,
+    MAX_UNITS,
+    check_units,
+    ids_a_turn,
+)
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
@@ -35,6 +44,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 )
 from pulsar_py.server.connection.handle_schema import check_schema_of_consumer
 from pulsar_py.server.connection.pending import PendingConsumer
+from pulsar_py.server.topics.consumer import check_ack_set
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.requests import SubscribeRequest
 from pulsar_py.server.topics.subscription import PersistentSubscription
@@ -67,7 +77,9 @@ def handle_subscribe(cnx: ServerCnx, command: CommandSubscribe) -> None:
         raise ServiceNotReadyError("Consumer is already present on the connection")
     pending = PendingConsumer()
     cnx.pending_consumers[consumer_id] = pending
-    request = SubscribeRequest.from_command(command, cnx, role=cnx.role)
+    request = SubscribeRequest.from_command(
+        command, cnx, role=cnx.role, is_wanted=lambda: not pending.is_abandoned
+    )
     cnx.spawn(_subscribe(cnx, name, request, pending, request_id), f"subscribe {name}")
 
 
@@ -115,27 +127,88 @@ def handle_flow(cnx: ServerCnx, command: CommandFlow) -> None:
         pending.flow(command.messagePermits)
 
 
-def handle_ack(cnx: ServerCnx, command: CommandAck) -> None:
+def handle_ack(cnx: ServerCnx, command: CommandAck) -> Generator[None] | None:
     """Acknowledge; answered only where the client asks for it and the consumer is there."""
+    # Hot path: acknowledge.
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
-        return
+        return None
     if command.HasField("txnid_least_bits"):
         _refuse_transactional_ack(cnx, command)
-        return
+        return None
+    ids_count = len(command.message_id)
+    if (
+        ids_count > 1
+        and ids_count * len(consumer.subscription.consumers) > MAX_HOLDERS_A_TURN
+        and command.ack_type == CommandAck.Individual
+    ):
+        return acknowledge_in_parts(cnx, iter((command,)))
     try:
         consumer.acknowledge(command)
     except Exception as error:  # noqa: BLE001 - it becomes the answer
-        answer = cnx.explain(error)
-        if command.HasField("request_id"):
-            cnx.send(
-                commands.ack_response(
-                    command.consumer_id, command.request_id, code=answer.code, message=str(answer)
-                )
-            )
-        return
+        _answer_ack(cnx, command, cnx.explain(error))
+        return None
     if command.HasField("request_id"):
         cnx.send(commands.ack_response(command.consumer_id, command.request_id))
+    return None
+
+
+def acknowledge_in_parts(cnx: ServerCnx, parts: Iterator[CommandAck]) -> Generator[None]:
+    """The same for an ACK of many ids, cut into several: one answer, as soon as one fails.
+
+    A cumulative one has one id, or is none: more of them are ignored, as in `handle_ack`.
+    """
+    part = command = next(parts)
+    while True:
+        consumer = cnx.consumers.get(command.consumer_id)
+        if consumer is None:
+            return
+        if command.HasField("txnid_least_bits"):
+            _refuse_transactional_ack(cnx, command)
+            return
+        try:
+            if command.ack_type == CommandAck.Cumulative or not (
+                yield from _acknowledge_in_turns(consumer, part)
+            ):
+                break
+            following = next(parts, None)
+        except RemoteProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it becomes the answer
+            _answer_ack(cnx, command, cnx.explain(error))
+            return
+        if following is None:
+            break
+        part = following
+    _answer_ack(cnx, command, None)
+
+
+def _acknowledge_in_turns(consumer: Consumer, command: CommandAck) -> Generator[None, None, bool]:
+    """Acknowledge some ids a turn; False: the rest is to be ignored."""
+    ids = command.message_id
+    size = ids_a_turn(len(consumer.subscription.consumers))
+    for start in range(0, len(ids), size):
+        yield
+        if consumer.is_closed:
+            return False
+        some = CommandAck(consumer_id=command.consumer_id, ack_type=command.ack_type)
+        some.message_id.extend(ids[start : start + size])
+        check_units(len(some.message_id) + sum(len(each.ack_set) for each in some.message_id))
+        if not consumer.acknowledge(some):
+            return False
+    return True
+
+
+def _answer_ack(cnx: ServerCnx, command: CommandAck, error: ServiceError | None) -> None:
+    if not command.HasField("request_id"):
+        return
+    if error is None:
+        answer = commands.ack_response(command.consumer_id, command.request_id)
+    else:
+        answer = commands.ack_response(
+            command.consumer_id, command.request_id, code=error.code, message=str(error)
+        )
+    cnx.send(answer)
 
 
 def _refuse_transactional_ack(cnx: ServerCnx, command: CommandAck) -> None:
@@ -151,11 +224,43 @@ def _refuse_transactional_ack(cnx: ServerCnx, command: CommandAck) -> None:
         )
 
 
-def handle_redeliver(cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages) -> None:
+def handle_redeliver(
+    cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages
+) -> Generator[None] | None:
     """Send what is unacknowledged again; there is no answer."""
     consumer = cnx.consumers.get(command.consumer_id)
-    if consumer is not None:
-        consumer.redeliver(command)
+    if consumer is None:
+        return None
+    if not command.message_ids and len(consumer.pending_acks) > MAX_UNITS:
+        return _redeliver_all(consumer, command)
+    check_units(len(command.message_ids))
+    consumer.redeliver(command)
+    return None
+
+
+def _redeliver_all(
+    consumer: Consumer, command: CommandRedeliverUnacknowledgedMessages
+) -> Generator[None]:
+    """Send all that a consumer holds again, some entries a turn; what comes meanwhile stays."""
+    held = [Position(*key) for key in consumer.pending_acks]
+    for start in range(0, len(held), MAX_IDS_A_TURN):
+        yield
+        if consumer.is_closed:
+            return
+        consumer.redeliver(command, held[start : start + MAX_IDS_A_TURN])
+
+
+def redeliver_in_parts(
+    cnx: ServerCnx, parts: Iterator[CommandRedeliverUnacknowledgedMessages]
+) -> Generator[None]:
+    """The same for a command of many ids, cut into several."""
+    for part in parts:
+        yield
+        consumer = cnx.consumers.get(part.consumer_id)
+        if consumer is None:
+            return
+        check_units(len(part.message_ids))
+        consumer.redeliver(part)
 
 
 def _consumer_of(cnx: ServerCnx, consumer_id: int) -> Consumer:
@@ -187,6 +292,7 @@ def handle_seek(cnx: ServerCnx, command: CommandSeek) -> None:
     consumer = _consumer_of(cnx, command.consumer_id)
     if not command.HasField("message_id") and not command.HasField("message_publish_time"):
         raise ServiceMetadataError("Message id and message publish time were not present")
+    check_ack_set(command.message_id.ack_set)
     cnx.spawn(_seek(cnx, command, consumer), f"seek {command.consumer_id}")
 
 
@@ -239,11 +345,11 @@ async def _last_message(topic: Topic) -> tuple[Position, int]:
     """Where the last entry for consumers stands, and its last message in it, -1 if it is no batch.
 
     Markers are for brokers: who waited for one would wait for ever. They are passed over, one by
-    one, up to a limit.
+    one, up to a limit. What may not be dispatched yet is not told.
     """
-    position = topic.last_message_position()
     if not isinstance(topic, PersistentTopic):
-        return position, -1
+        return topic.last_message_position(), -1
+    position = topic.last_readable_position()
     for _ in range(_MAX_MARKERS_PASSED):
         if position.entry_id < 0 or not topic.ledger.contains(position):
             return EARLIEST, -1

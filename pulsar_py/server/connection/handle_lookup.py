@@ -142,11 +142,11 @@ async def _get_topics(cnx: ServerCnx, command: CommandGetTopicsOfNamespace) -> N
         pattern = _usable_pattern(cnx, command.topics_pattern)
         mode = _MODES[command.mode]
         topics = await cnx.connections.topics.list_topics(namespace, mode)
+        if pattern is not None:
+            topics = await pattern.filter_many(topics)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         cnx.send_error(command.request_id, error)
         return
-    if pattern is not None:
-        topics = pattern.filter(topics)
     text_hash = topics_hash(topics)
     is_changed = text_hash != command.topics_hash
     cnx.send(

@@ -4,6 +4,9 @@
                              |  '--ERROR--> unknown
                              '--waits for exclusive access: success without "ready", later with it
 
+Requests about one id are answered in their order: a CLOSE_PRODUCER that comes while its producer is
+being created waits for the answer to the PRODUCER.
+
 Source: ServerCnx.handleProducer, buildProducerAndAddTopic, handleCloseProducer in Pulsar's broker.
 """
 
@@ -102,6 +105,8 @@ async def _create(
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         _on_failed(cnx, request_id, request.producer_id, pending, error)
         return
+    finally:
+        pending.on_answered()  # who waits for it goes on after this task's next step, the answer
     if pending.is_abandoned:
         grant.producer.on_connection_lost()
         return
@@ -168,6 +173,23 @@ def _send_success(cnx: ServerCnx, request_id: int, grant: ProducerGrant) -> None
 
 def handle_close_producer(cnx: ServerCnx, command: CommandCloseProducer) -> None:
     """Close a producer after its publishes are answered; unknown ids are fine."""
+    pending = cnx.pending_producers.get(command.producer_id)
+    if pending is not None and not pending.is_answered:
+        work = _close_once_created(cnx, command, pending)
+        cnx.spawn(work, f"close producer {command.producer_id}")
+        return
+    _close_known(cnx, command)
+
+
+async def _close_once_created(
+    cnx: ServerCnx, command: CommandCloseProducer, pending: PendingProducer
+) -> None:
+    await pending.wait_until_answered()
+    _close_known(cnx, command)
+
+
+def _close_known(cnx: ServerCnx, command: CommandCloseProducer) -> None:
+    """Close a producer that is there or waits for exclusive access."""
     producer_id = command.producer_id
     pending = cnx.pending_producers.pop(producer_id, None)
     if pending is not None:

@@ -1,8 +1,8 @@
 """Transaction commands: refused, as by a broker whose coordinator is off.
 
-What a coordinator elsewhere sends to finish its transactions succeeds on topics that are not
-there, because nothing can be left to finish. Also here: commands of the 5.0 line, whose feature
-flags this broker does not set.
+What a coordinator elsewhere sends to finish its transactions succeeds on topics and subscriptions
+that are not there, because nothing can be left to finish; where they are, it is refused. Also
+here: commands of the 5.0 line, whose feature flags this broker does not set.
 
 Source: ServerCnx.checkTransactionEnableAndSendError in Pulsar's broker; recordings of 4.2.4.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pulsar_py.common.errors import NotAllowedError
+from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandEndTxnOnPartition,
     CommandEndTxnOnSubscription,
@@ -36,12 +37,43 @@ def handle_not_supported(cnx: ServerCnx, command: Any) -> None:  # Any: one of s
 
 
 def handle_end_txn_on_partition(cnx: ServerCnx, command: CommandEndTxnOnPartition) -> None:
-    """Nothing of the transaction is here: done."""
+    """Done if there is no such topic, which can have nothing of the transaction."""
+    cnx.spawn(_end_on_partition(cnx, command), "end transaction on partition")
+
+
+async def _end_on_partition(cnx: ServerCnx, command: CommandEndTxnOnPartition) -> None:
     txn_id = (command.txnid_most_bits, command.txnid_least_bits)
-    cnx.send(commands.end_txn_on_partition_response(command.request_id, txn_id))
+    answer = commands.end_txn_on_partition_response
+    try:
+        name = TopicName.parse(command.topic)
+        if await cnx.connections.topics.exists(name):
+            raise NotAllowedError(f"Transactions are not enabled: {name}")  # noqa: TRY301
+    except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        told = cnx.explain(error)
+        cnx.send(answer(command.request_id, txn_id, code=told.code, message=str(told)))
+        return
+    cnx.send(answer(command.request_id, txn_id))
 
 
 def handle_end_txn_on_subscription(cnx: ServerCnx, command: CommandEndTxnOnSubscription) -> None:
-    """Nothing of the transaction is here: done."""
+    """Done if there is no such subscription, which can have nothing of the transaction."""
+    cnx.spawn(_end_on_subscription(cnx, command), "end transaction on subscription")
+
+
+async def _end_on_subscription(cnx: ServerCnx, command: CommandEndTxnOnSubscription) -> None:
     txn_id = (command.txnid_most_bits, command.txnid_least_bits)
-    cnx.send(commands.end_txn_on_subscription_response(command.request_id, txn_id))
+    answer = commands.end_txn_on_subscription_response
+    wanted = command.subscription
+    try:
+        name = TopicName.parse(wanted.topic)
+        topics = cnx.connections.topics
+        if await topics.exists(name):
+            topic = await topics.get_or_load(name, create_if_missing=False)
+            if wanted.subscription in topic.subscriptions:
+                text = f"Transactions are not enabled: {wanted.subscription} of {name}"
+                raise NotAllowedError(text)  # noqa: TRY301 - one answer
+    except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        told = cnx.explain(error)
+        cnx.send(answer(command.request_id, txn_id, code=told.code, message=str(told)))
+        return
+    cnx.send(answer(command.request_id, txn_id))

@@ -6,6 +6,7 @@ done: whether the client gave up, and what it granted before it heard of success
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import RemoteProtocolError
@@ -22,11 +23,25 @@ class PendingProducer:
     Invariant: `producer` is None until the topic has taken it in.
     """
 
-    __slots__ = ("is_abandoned", "producer")
+    __slots__ = ("_answered", "is_abandoned", "producer")
 
     def __init__(self) -> None:
         self.is_abandoned = False
-        self.producer: Producer | None = None
+        self.producer: Producer | None = None  # set while it waits for exclusive access
+        self._answered = asyncio.Event()
+
+    @property
+    def is_answered(self) -> bool:
+        """The PRODUCER had its first answer; what is left is waiting for exclusive access."""
+        return self._answered.is_set()
+
+    def on_answered(self) -> None:
+        """PRODUCER_SUCCESS or ERROR is on its way, or nobody is there for it."""
+        self._answered.set()
+
+    async def wait_until_answered(self) -> None:
+        """Return once the PRODUCER has its first answer; as long as loading its topic may take."""
+        await self._answered.wait()
 
     def abandon(self) -> None:
         """The client closed the id, or is gone; the result is not wanted any more."""

@@ -5,12 +5,13 @@
     handlers, producers, dispatchers -> send/write -> one writelines a loop tick -> socket
 
 It works on asyncio's and uvloop's transports. A handler is a plain function; what has to wait runs
-as a task of `Connections`. Nothing here knows what a command means.
+as a task of `Connections`. One with much to do gives back a generator: it gets one step a turn of
+the loop, and what came behind the command waits. Nothing here knows what a command means.
 
-Back-pressure. Reading stops for any of three reasons, and starts again when none is left: too many
+Back-pressure. Reading stops for any of four reasons, and starts again when none is left: too many
 publishes without an answer, too much output that the client does not take, too many requests under
-way. It stops for good when the broker closes. Output that is queued stays below the high mark as
-long as dispatchers ask `is_writable`.
+way, a long command that is served in parts (`work`). It stops for good when the broker closes.
+Output that is queued stays below the high mark as long as dispatchers ask `is_writable`.
 While reading is paused a silent client is not taken for dead: its answer may be in the socket.
 
 Memory. An idle connection is this object, its decoder, state and keep-alive: no task, no timer, no
@@ -23,30 +24,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final, cast
 
 from google.protobuf.message import DecodeError
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import RemoteProtocolError, ServiceError
+from pulsar_py.common.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection.closed_producers import ClosedProducers
 from pulsar_py.server.connection.command_table import HANDLERS
 from pulsar_py.server.connection.errors import is_expected, to_service_error
 from pulsar_py.server.connection.handle_connect import send_challenge
 from pulsar_py.server.connection.handle_send import handle_odd_send, handle_send
+from pulsar_py.server.connection.large_commands import serve_large
 from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
+from pulsar_py.server.security.peer import Peer, peer_of
 from pulsar_py.server.topics.in_flight import InFlightPublishes
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, Handshake, KeepAlive, Side, State
-from pulsar_py.wire.framing import FrameDecoder
+from pulsar_py.wire.framing import Frame, FrameDecoder
 from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.authentication import AuthenticationState
     from pulsar_py.server.connection.connections import Connections
     from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
+    from pulsar_py.server.security.authentication import AuthenticationState
     from pulsar_py.server.topics.consumer import Consumer
     from pulsar_py.server.topics.producer import Producer
     from pulsar_py.server.topics.topic import Topic
@@ -58,6 +63,7 @@ PAUSED_BY_PUBLISHES: Final = 1
 PAUSED_BY_OUTPUT: Final = 2
 PAUSED_BY_REQUESTS: Final = 4
 PAUSED_BY_SHUTDOWN: Final = 8
+PAUSED_BY_WORK: Final = 16
 
 MAX_REQUESTS_UNDER_WAY: Final = 1000
 
@@ -73,16 +79,23 @@ _UNKNOWN_HANDSHAKE: Final = Handshake(
 )
 
 
+def _next_turn() -> Iterator[None]:
+    """Work that is none: what came behind it is served in a later turn."""
+    yield
+
+
 class ServerCnx(asyncio.Protocol):
     """Implements `ClientConnection`; made by `Connections` for each socket accepted.
 
     Attributes for handlers: `connections` (topics, settings …), `state`, `handshake`, `producers`,
-    `consumers`, `closed_producers`, `pending_producers`, `pending_consumers`, `watchers`, `role`.
+    `consumers`, `closed_producers`, `pending_producers`, `pending_consumers`, `watchers`, `role`,
+    `peer`, `original_principal`.
     """
 
     __slots__ = (
         "__weakref__",
         "_decoder",
+        "_held",
         "_in_flight",
         "_is_closed",
         "_is_flush_due",
@@ -94,6 +107,7 @@ class ServerCnx(asyncio.Protocol):
         "_queued_bytes",
         "_requests_count",
         "_transport",
+        "_work",
         "_writable_waiters",
         "auth_method_name",
         "auth_state",
@@ -104,6 +118,8 @@ class ServerCnx(asyncio.Protocol):
         "credentials_expire_at_millis",
         "handshake",
         "keep_alive",
+        "original_principal",
+        "peer",
         "pending_consumers",
         "pending_producers",
         "producers",
@@ -122,7 +138,9 @@ class ServerCnx(asyncio.Protocol):
             interval_seconds=settings.keep_alive_interval_seconds,
         )
         self.handshake = _UNKNOWN_HANDSHAKE
+        self.peer = Peer()
         self.remote_address = ""
+        self.original_principal: str | None = None  # whom a proxy connects for
         self.role: str | None = None
         self.auth_method_name = ""
         self.auth_state: AuthenticationState | None = None
@@ -147,6 +165,8 @@ class ServerCnx(asyncio.Protocol):
         self._requests_count = 0  # tasks of this connection under way
         self._probe: asyncio.Future[bool] | None = None  # somebody asked whether the client lives
         self._is_closed = False
+        self._work: Iterator[None] | None = None  # the rest of a long command under way
+        self._held: list[Frame] = []  # what came behind it
 
     def __repr__(self) -> str:
         return f"ServerCnx({self.remote_address})"
@@ -160,11 +180,11 @@ class ServerCnx(asyncio.Protocol):
         self._transport.set_write_buffer_limits(
             settings.output_high_water_bytes, settings.output_low_water_bytes
         )
-        peer = transport.get_extra_info("peername")
-        self.remote_address = f"/{peer[0]}:{peer[1]}" if peer else "/unknown:0"
+        self.peer = peer_of(transport)
+        self.remote_address = self.peer.remote_address
         self.connections.opened(self)
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:  # noqa: C901, PLR0912 - one call a read
         """Serve every command that is complete now."""
         # Hot path: publish-1k. SENDs take no call but the producer's.
         self.keep_alive.is_waiting = False
@@ -177,11 +197,18 @@ class ServerCnx(asyncio.Protocol):
         except RemoteProtocolError as error:
             self.refuse(str(error))
             return
+        if self._work is not None or self._held:
+            self._held += frames
+            if self._work is not None:
+                return
+            frames, self._held = self._held, []
+        others_bytes = 0  # of commands that are no plain SENDs
+        waiting = iter(frames)
         command = BaseCommand()  # one for all of `data`: upb frees what it parsed only with it
         parse = command.ParseFromString
         producer_of = self.producers.get
-        for body, rest in frames:
-            if body[:3] == _SEND_START and rest is not None:
+        for body, rest in waiting:
+            if body[:3] == _SEND_START and rest is not None and len(body) <= MAX_UNITS:
                 try:
                     parse(body)
                 except DecodeError as error:
@@ -210,6 +237,12 @@ class ServerCnx(asyncio.Protocol):
                 self._on_command(body, rest)
                 if self._is_closed:
                     return
+                others_bytes += len(body)
+                if self._work is None and others_bytes > MAX_UNITS:
+                    self._begin(_next_turn())
+                if self._work is not None:
+                    self._held = list(waiting)
+                    return
 
     def eof_received(self) -> bool:
         """The client will send nothing more: the connection is over."""
@@ -235,27 +268,73 @@ class ServerCnx(asyncio.Protocol):
     # --- commands --------------------------------------------------------------------------
 
     def _on_command(self, body: bytes, rest: bytes | None) -> None:
+        if len(body) > MAX_UNITS:
+            self._begin(serve_large(self, body, rest))
+            return
         try:
             command = commands.read_command(body)
             self.state.check(command.type)
-            if command.type == BaseCommand.SEND:
-                handle_send(self, command.send, rest)
-            else:
-                self._serve(command)
+            self.serve(command, rest)
         except RemoteProtocolError as error:
             self.refuse(str(error))
 
-    def _serve(self, command: BaseCommand) -> None:
+    def serve(self, command: BaseCommand, rest: bytes | None) -> None:
+        """Serve a command whose type may come now.
+
+        Raises:
+            RemoteProtocolError: It breaks the protocol.
+        """
+        if command.type == BaseCommand.SEND:
+            handle_send(self, command.send, rest)
+            return
         handler = HANDLERS.get(command.type)
         if handler is None:
             raise RemoteProtocolError(f"{BaseCommand.Type.Name(command.type)} is not served")
         message = getattr(command, commands.FIELD_NAMES[command.type])
         try:
-            handler(self, message)
+            work = handler(self, message)
         except RemoteProtocolError:
             raise
         except Exception as error:  # noqa: BLE001 - the outermost edge of a command
             self._on_handler_failed(error, message)
+        else:
+            if work is not None:
+                self._begin(work)
+
+    def _begin(self, work: Iterator[None]) -> None:
+        """Serve the rest of a command a step a turn; what comes behind it waits."""
+        if self._work is not None:  # begun while the first part of the same command was served
+            self._work = chain(work, self._work)
+            return
+        self._work = work
+        self._pause_reading(PAUSED_BY_WORK)
+        self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        work = self._work
+        if work is None:
+            return
+        is_done = self._is_closed
+        if not is_done:
+            try:
+                next(work)
+            except StopIteration:
+                is_done = self._work is work  # else the command's handler has begun more
+            except RemoteProtocolError as error:
+                self.refuse(str(error))
+            except Exception as error:  # noqa: BLE001 - the outermost edge of a command
+                self._on_handler_failed(error, None)
+        if not is_done and not self._is_closed:
+            self._loop.call_soon(self._go_on)
+            return
+        self._work = None
+        if self._is_closed:
+            self._held.clear()
+            return
+        if self._held:
+            self.data_received(b"")
+        if self._work is None:
+            self._resume_reading(PAUSED_BY_WORK)
 
     def _on_handler_failed(self, error: Exception, message: object) -> None:
         request_id = getattr(message, "request_id", None)
@@ -326,9 +405,10 @@ class ServerCnx(asyncio.Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """False while more is queued than the high mark."""
+        """False while more is queued than the high mark, and once the connection is closed."""
         return (
             not self._is_output_paused
+            and not self._is_closed
             and self._queued_bytes < self.connections.settings.output_high_water_bytes
         )
 

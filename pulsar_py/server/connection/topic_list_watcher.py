@@ -44,7 +44,7 @@ class TopicListWatcher:
         """Watch, and read the list."""
         self._end_watch = registry.watch(self._namespace, self._on_changed)
         topics = await registry.list_topics(self._namespace, TopicListMode.PERSISTENT)
-        self._topics = set(self._pattern.filter(topics))
+        self._topics = set(await self._pattern.filter_many(topics))
         early, self._early = self._early or [], None
         for created, deleted in early:
             self._topics -= set(deleted)

@@ -11,11 +11,12 @@ Source: TopicList, TopicsPattern in Pulsar's common module; PIP-145.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pulsar_py.common.errors import InvalidTopicNameError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.common.names import PARTITION_SUFFIX
+from pulsar_py.common.work import in_turns
 
 _EMPTY_HASH = "00000000"
 _DOMAIN_SEPARATOR = "://"
@@ -52,6 +53,13 @@ class TopicPattern:
     def filter(self, topics: Iterable[str]) -> list[str]:
         """Those that match, in their order."""
         return [topic for topic in topics if self.matches(topic)]
+
+    async def filter_many(self, topics: Sequence[str]) -> list[str]:
+        """The same for as many as a namespace may have; others have turns in between."""
+        matching: list[str] = []
+        async for some in in_turns(topics):
+            matching += self.filter(some)
+        return matching
 
 
 def _reason(error: Exception) -> str:

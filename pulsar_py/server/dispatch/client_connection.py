@@ -38,7 +38,7 @@ class ClientConnection(Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """False while more is queued than the high mark."""
+        """False while more is queued than the high mark, and once the connection is closed."""
 
     def send(self, frame: bytes) -> None:
         """Queue one encoded frame; dropped when the connection is closed."""

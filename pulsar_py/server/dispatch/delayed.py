@@ -1,12 +1,13 @@
 """DelayedDeliveryTracker: entries that may not be delivered before a time (pure).
 
-Times are grouped: their low bits are cut, as many as fit into one tick (512 ms for the tick of
-1000 ms), and each group has one bitmap of entry ids a ledger. So a million delayed entries of one
-hour cost some megabytes at most. Nothing is stored: after a restart the entries are unacknowledged,
-are read again and come in again.
+Times are grouped: they are rounded up to a multiple of the largest power of two that fits into one
+tick (512 ms for the tick of 1000 ms), and each group has one bitmap of entry ids a ledger. So a
+million delayed entries of one hour cost some megabytes at most. Nothing is stored: after a restart
+the entries are unacknowledged, are read again and come in again.
 
-An entry is due at `now + tick`, that is up to one tick early; with `is_strict` never early: groups
-are rounded up and the cutoff is `now`.
+What always holds: no entry is given out before its time, and at the first millisecond of its group,
+less than one tick after its time, every entry may be taken. Apache Pulsar's tracker looks one tick
+ahead unless isDelayedDeliveryDeliverAtTimeStrict is on; this one never does.
 
 Source: InMemoryDelayedDeliveryTracker in Pulsar's broker, PIP-26.
 """
@@ -22,12 +23,13 @@ from pulsar_py.server.dispatch.pending_acks import PositionKey
 class DelayedDeliveryTracker:
     """Owned by the dispatcher of a Shared or Key_Shared subscription."""
 
-    def __init__(self, *, tick_millis: int, is_strict: bool, look_ahead: int) -> None:
-        """`look_ahead`: entries of a fixed delay tracked before reading pauses; 0 never pauses."""
-        self._tick_millis = tick_millis
-        self._is_strict = is_strict
+    def __init__(self, *, tick_millis: int, look_ahead: int) -> None:
+        """`look_ahead`: entries of a fixed delay tracked before reading pauses; 0 never pauses.
+
+        `tick_millis` bounds how late an entry is; 0 and 1 group nothing.
+        """
+        self.set_tick_millis(tick_millis)
         self._look_ahead = look_ahead
-        self._precision_bits = max(tick_millis.bit_length() - 1, 0)
         # Group time in ms to bitmaps of entry ids by ledger. (No types are shipped.)
         self._groups: SortedDict = SortedDict()
         self._count = 0
@@ -38,9 +40,14 @@ class DelayedDeliveryTracker:
         """Entries that wait."""
         return self._count
 
+    def set_tick_millis(self, tick_millis: int) -> None:
+        """Group what is added from now on by another tick; what waits keeps its time."""
+        self._tick_millis = tick_millis
+        self._precision_bits = max(tick_millis.bit_length() - 1, 0)
+
     def add(self, position: PositionKey, deliver_at_millis: int, now_millis: int) -> bool:
         """Keep an entry back; returns False when it may be delivered now. Twice is once."""
-        if deliver_at_millis <= self.cutoff_millis(now_millis):
+        if deliver_at_millis <= now_millis:
             self._has_fixed_delay = False
             return False
         if deliver_at_millis < self._highest_millis - self._tick_millis:
@@ -59,10 +66,9 @@ class DelayedDeliveryTracker:
     def take_due(self, limit: int, now_millis: int) -> list[PositionKey]:
         """Up to `limit` entries that are due, by group and then position; they are forgotten."""
         due: list[PositionKey] = []
-        cutoff = self.cutoff_millis(now_millis)
         while self._groups and len(due) < limit:
             group_millis, group = self._groups.peekitem(0)
-            if group_millis > cutoff:
+            if group_millis > now_millis:
                 break
             for ledger_id in sorted(group):
                 bitmap = group[ledger_id]
@@ -83,14 +89,13 @@ class DelayedDeliveryTracker:
 
     def has_due(self, now_millis: int) -> bool:
         """Some entry may be delivered now."""
-        return bool(self._groups) and self._groups.peekitem(0)[0] <= self.cutoff_millis(now_millis)
+        return bool(self._groups) and self._groups.peekitem(0)[0] <= now_millis
 
     def next_check_millis(self, now_millis: int) -> int | None:
         """In how many milliseconds something will be due, None when nothing waits."""
         if not self._groups:
             return None
-        wait = int(self._groups.peekitem(0)[0]) - self.cutoff_millis(now_millis)
-        return max(wait, 0)
+        return max(int(self._groups.peekitem(0)[0]) - now_millis, 0)
 
     def is_pausing(self, now_millis: int) -> bool:
         """All delays so far are the same and many wait: reading on would find more that wait."""
@@ -101,10 +106,6 @@ class DelayedDeliveryTracker:
             and not self.has_due(now_millis)
         )
 
-    def cutoff_millis(self, now_millis: int) -> int:
-        """What has to be delivered at this time or before may go now."""
-        return now_millis if self._is_strict else now_millis + self._tick_millis
-
     def clear(self) -> None:
         """Forget everything: the cursor will be read anew."""
         self._groups.clear()
@@ -113,6 +114,6 @@ class DelayedDeliveryTracker:
         self._has_fixed_delay = True
 
     def _group_millis(self, deliver_at_millis: int) -> int:
-        if self._is_strict:
-            deliver_at_millis += (1 << self._precision_bits) - 1
-        return deliver_at_millis >> self._precision_bits << self._precision_bits
+        """The time rounded up: at or after it, by less than a tick."""
+        bits = self._precision_bits
+        return (deliver_at_millis + (1 << bits) - 1) >> bits << bits

@@ -7,7 +7,9 @@ and `read_more` goes on when it is back. Reads never overlap. A connection whose
 left alone until it says that it is writable.
 
 What always holds: between a check and the act that relies on it there is no await. What a storage
-read brings is dropped when the dispatcher's epoch has changed meanwhile (`restart`).
+read brings is dropped when the dispatcher's epoch has changed meanwhile (`restart`). A dispatcher
+that was closed has no consumers and sends nothing, whoever calls what: whoever ends a subscription
+closes its dispatcher first, and only then tells the consumers.
 
 Source: AbstractBaseDispatcher, Dispatcher in Pulsar's broker.
 """
@@ -22,12 +24,18 @@ from functools import partial
 from typing import Protocol
 
 from pulsar_py.common.clock import Clock
-from pulsar_py.common.errors import CursorClosedError, ManagedLedgerError, StorageError
+from pulsar_py.common.errors import (
+    CursorClosedError,
+    ManagedLedgerError,
+    StorageError,
+    StoreUnavailableError,
+)
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.entry import Entry
-from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
 from pulsar_py.server.dispatch.client_connection import ClientConnection
+from pulsar_py.server.dispatch.entry_source import EntrySource
+from pulsar_py.server.dispatch.filtering import EntryFilter
 from pulsar_py.server.dispatch.pending_acks import PendingAcks, PositionKey
 from pulsar_py.server.dispatch.permits import ConsumerPermits
 from pulsar_py.server.dispatch.redelivery import RedeliveryController
@@ -43,6 +51,10 @@ MAX_BATCHES_A_TURN = 8
 BATCHES_TOGETHER = 4
 """Batches read and sent as one where one consumer gets all and they are in memory: what a batch
 costs beside its entries, 0.9 µs for each of 100, is paid once."""
+
+
+UNAVAILABLE_BACKOFF_MILLIS = 100
+"""The first pause after a read that the ledger store could not answer; it doubles."""
 
 
 class DispatchConsumer(Protocol):
@@ -116,8 +128,15 @@ class DispatchHost(Protocol):
         """-1 on a topic without partitions."""
 
     @property
-    def cursor(self) -> ManagedCursor:
-        """What is read."""
+    def entry_source(self) -> EntrySource:
+        """What is read: the subscription's cursor, or what stands in front of it."""
+
+    def entry_filters(self) -> Sequence[EntryFilter]:
+        """The chain that judges entries, read for the first time or again.
+
+        Asked for once a dispatcher. It adds its own filter of delays behind them, for what is read
+        for the first time. One that holds an entry back which is read again gives it out itself.
+        """
 
     @property
     def clock(self) -> Clock:
@@ -144,7 +163,6 @@ class DispatchHost(Protocol):
         """Acknowledge entries that are never delivered."""
 
     is_read_in_flight: bool  # A task reads from storage, be it for a dispatcher replaced since.
-    is_resetting: bool  # The cursor is being moved: nothing may be read now.
 
     def on_read_finished(self) -> None:
         """The read of a closed dispatcher is back: the one in use may read."""
@@ -154,6 +172,7 @@ class Dispatcher(ABC):
     """What a subscription asks of its dispatcher, persistent or not."""
 
     subscription_type: SubscriptionType
+    is_closed = False
 
     @property
     @abstractmethod
@@ -205,10 +224,15 @@ class Dispatcher(ABC):
         """Entries up to here were expired, skipped or cleared: nobody owes them any more."""
 
     def on_cursor_reset(self) -> None:  # noqa: B027 - not all care
-        """The cursor was moved by SEEK while consumers stayed connected."""
+        """A reset has ended: those who stayed connected go on where the cursor stands now."""
 
-    def close(self) -> None:  # noqa: B027 - not all have what to stop
-        """Stop; nothing is sent after this."""
+    @abstractmethod
+    def close(self) -> None:
+        """Stop for good and let all consumers go; they are sent nothing after this.
+
+        What they held is given to nobody: it takes time in proportion to their entries, however
+        many consumers there are. May be called again.
+        """
 
 
 class PersistentDispatcher(Dispatcher):
@@ -218,16 +242,15 @@ class PersistentDispatcher(Dispatcher):
 
     def __init__(self, host: DispatchHost) -> None:
         self._host = host
-        self._cursor = host.cursor
+        self._cursor = host.entry_source
         self._is_reading = False  # Inside read_more; what is called from there may call it again.
         self._epoch = 0  # Reads begun in an earlier one are dropped.
-        self._is_closed = False
         self._read_this_turn = 0  # entries
         self._read_batch_entries = host.settings.max_read_batch_entries
         self._backoff_millis = 0  # Of the last failed read, 0 after success.
         self._retry: asyncio.TimerHandle | None = None  # Set while a failed read waits.
         self._next_turn: asyncio.TimerHandle | None = None  # Set while other work has its turn.
-        self._unwritable: set[ClientConnection] = set()  # They will call back.
+        self._unwritable: dict[ClientConnection, None] = {}  # They will call back.
 
     @abstractmethod
     def _read_batch(self) -> bool:
@@ -240,7 +263,7 @@ class PersistentDispatcher(Dispatcher):
         """Read and send while there are entries and permits. Never sends after `close`."""
         # Hot path: tailing consume.
         host = self._host
-        if self._is_reading or self._is_closed or host.is_read_in_flight or host.is_resetting:
+        if self._is_reading or self.is_closed or host.is_read_in_flight:
             return
         if self._retry is not None:
             return
@@ -258,7 +281,7 @@ class PersistentDispatcher(Dispatcher):
         self._schedule_read(0)
 
     def _schedule_read(self, delay_seconds: float) -> None:
-        if self._next_turn is None and not self._is_closed:
+        if self._next_turn is None and not self.is_closed:
             self._next_turn = self._host.clock.call_later(delay_seconds, self._on_next_turn)
 
     def _on_next_turn(self) -> None:
@@ -267,13 +290,13 @@ class PersistentDispatcher(Dispatcher):
 
     def _wait_until_writable(self, connection: ClientConnection) -> None:
         """Read more once the connection's queue is below its low mark."""
-        if connection in self._unwritable:
-            return
-        self._unwritable.add(connection)
+        if connection in self._unwritable or not connection.is_connected:
+            return  # It calls back already, or its consumers are about to leave.
+        self._unwritable[connection] = None
         connection.when_writable(lambda: self._on_writable(connection))
 
     def _on_writable(self, connection: ClientConnection) -> None:
-        self._unwritable.discard(connection)
+        self._unwritable.pop(connection, None)
         self.read_more()
 
     def restart(self) -> None:
@@ -282,20 +305,18 @@ class PersistentDispatcher(Dispatcher):
         self._cursor.cancel_wait()
         self._cursor.rewind()
 
-    def on_cursor_reset(self) -> None:
-        """Drop what is being read, and go on where the cursor stands now."""
-        self._epoch += 1
-        self.read_more()
-
     def on_settings_changed(self) -> None:
         """The host's settings changed."""
         self._read_batch_entries = self._host.settings.max_read_batch_entries
 
     def close(self) -> None:
-        """Stop reading."""
-        self._is_closed = True
+        """Stop reading for good; the kinds let their consumers go."""
+        if self.is_closed:
+            return  # The cursor may be another dispatcher's by now.
+        self.is_closed = True
         self._epoch += 1
         self._cursor.cancel_wait()
+        self._unwritable.clear()
         for timer in (self._retry, self._next_turn):
             if timer is not None:
                 timer.cancel()
@@ -370,9 +391,9 @@ class PersistentDispatcher(Dispatcher):
             return
         finally:
             self._host.is_read_in_flight = False
-            if self._is_closed:
+            if self.is_closed:
                 self._host.on_read_finished()
-        if self._is_closed:
+        if self.is_closed:
             return
         self._backoff_millis //= 2
         self._read_batch_entries = min(
@@ -387,13 +408,19 @@ class PersistentDispatcher(Dispatcher):
         self.read_more()
 
     def _on_read_failed(self, error: Exception) -> None:
-        """Try again later, with small batches; the pause doubles up to its limit."""
-        if self._is_closed:
+        """Try again later, with small batches; the pause doubles up to its limit.
+
+        A store that can't answer now is asked again soon: a lost connection is back in no time.
+        """
+        if self.is_closed:
             return
         settings = self._host.settings
         self._read_batch_entries = settings.min_read_batch_entries
+        shortest_millis = settings.read_failure_backoff_initial_millis
+        if isinstance(error, StoreUnavailableError):
+            shortest_millis = min(UNAVAILABLE_BACKOFF_MILLIS, shortest_millis)
         self._backoff_millis = min(
-            max(self._backoff_millis * 2, settings.read_failure_backoff_initial_millis),
+            max(self._backoff_millis * 2, shortest_millis),
             settings.read_failure_backoff_max_millis,
         )
         logger.warning(

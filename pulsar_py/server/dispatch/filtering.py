@@ -2,9 +2,9 @@
 
 A chain of filters judges every entry that is not plain; the first verdict other than ACCEPT stands.
 An entry is plain if it is one whole readable message of a user, without delay or transaction. After
-the chain, batches acknowledged in part get the set of indexes that are left. Filters for users'
-entries (`judges_plain_entries`), transactions and compaction take their places in the chain; how
-far may be read at all is decided before, by the `max_read_position` of the read.
+the chain, batches acknowledged in part get the set of indexes that are left. The subscription says
+which filters the chain has, those of users' entries (`judges_plain_entries`) included; how far may
+be read at all is decided before, by the `max_read_position` of the read.
 
 What always holds: an entry that is dropped for good is acknowledged, one that is held back is kept
 by whoever held it back, and no filtered entry costs permits.
@@ -44,12 +44,18 @@ class Verdict(Enum):
 class EntryFilter(Protocol):
     """One link of the chain."""
 
+    @property
+    def judges_plain_entries(self) -> bool:
+        """Whether it has to see plain entries, too; then each one is parsed."""
+
     def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
         """Decide about one entry; called at most once a read, in the order of positions."""
 
 
 class MarkerFilter:
     """Brokers' own entries, and those nobody can read: acknowledged, never delivered."""
+
+    judges_plain_entries = False
 
     def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:  # noqa: ARG002
         """Accept what a user wrote."""
@@ -60,6 +66,8 @@ class MarkerFilter:
 
 class DelayFilter:
     """Messages for later: `keep_back` takes them (Shared and Key_Shared only)."""
+
+    judges_plain_entries = False
 
     def __init__(self, keep_back: Callable[[PositionKey, int], bool]) -> None:
         """`keep_back(position, deliver_at_millis)` returns whether it keeps the entry."""
@@ -110,8 +118,8 @@ class EntryFilters:
         batch_ack_set: Callable[[Position], Sequence[int] | None],
         acknowledge: Callable[[list[Position]], None],
     ) -> None:
-        self.filters = list(filters)
-        self.judges_plain_entries = False  # set by whoever adds a filter for users' entries
+        self._filters = tuple(filters)
+        self._judges_plain_entries = any(each.judges_plain_entries for each in filters)
         self._batch_ack_set = batch_ack_set
         self._acknowledge = acknowledge
         self._shape = PlainShape()
@@ -122,7 +130,7 @@ class EntryFilters:
         if type(entries) is EntryRun and self._is_plain_run(entries):
             return FilteredEntries(entries, None, len(entries))
         messages_count = 0
-        is_plain = not self.judges_plain_entries
+        is_plain = not self._judges_plain_entries
         shape = self._shape
         end, mask, pattern = shape.end, shape.mask, shape.pattern
         for entry in entries:
@@ -144,7 +152,7 @@ class EntryFilters:
 
     def _is_plain_run(self, run: EntryRun) -> bool:
         """Whether all entries of a run are plain, and nobody has to look at one alone."""
-        if run.is_made or self.judges_plain_entries:
+        if run.is_made or self._judges_plain_entries:
             return False
         if not self._shape.are_plain(run.datas):
             return False
@@ -159,7 +167,7 @@ class EntryFilters:
         has_chunks = False
         for entry in entries:
             summary = summary_of(entry)
-            if self.judges_plain_entries or not summary.is_plain:
+            if self._judges_plain_entries or not summary.is_plain:
                 verdict = self._judge(entry, summary)
                 if verdict is Verdict.ACKNOWLEDGE:
                     dropped.append(entry.position)
@@ -178,7 +186,7 @@ class EntryFilters:
         return FilteredEntries(accepted, ack_sets or None, messages_count, has_chunks=has_chunks)
 
     def _judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
-        for entry_filter in self.filters:
+        for entry_filter in self._filters:
             verdict = entry_filter.judge(entry, summary)
             if verdict is not Verdict.ACCEPT:
                 return verdict

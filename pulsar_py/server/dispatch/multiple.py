@@ -35,7 +35,6 @@ from pulsar_py.server.dispatch.filtering import (
     DelayFilter,
     EntryFilters,
     FilteredEntries,
-    MarkerFilter,
     summary_of,
 )
 from pulsar_py.server.dispatch.pending_acks import PositionKey
@@ -67,7 +66,6 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self.redelivery = RedeliveryController()
         self.delayed = DelayedDeliveryTracker(
             tick_millis=settings.delayed_delivery_tick_millis,
-            is_strict=settings.is_delayed_delivery_strict,
             look_ahead=settings.delayed_delivery_look_ahead,
         )
         self._delay_timer: asyncio.TimerHandle | None = None
@@ -77,16 +75,17 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self._chunks: ChunkAffinity[DispatchConsumer] = ChunkAffinity()
         # False once nothing in the redelivery set could be sent, until that may change.
         self._may_replay = True
-        batch_ack_set = host.cursor.batch_ack_set
+        batch_ack_set = self._cursor.batch_ack_set
         acknowledge = host.acknowledge_filtered
+        filters = host.entry_filters()
         self._filters = EntryFilters(
-            [MarkerFilter(), DelayFilter(self._keep_back)],
+            [*filters, DelayFilter(self._keep_back)],
             batch_ack_set=batch_ack_set,
             acknowledge=acknowledge,
         )
         # What is sent again was due before.
         self._replay_filters = EntryFilters(
-            [MarkerFilter()], batch_ack_set=batch_ack_set, acknowledge=acknowledge
+            filters, batch_ack_set=batch_ack_set, acknowledge=acknowledge
         )
 
     @property
@@ -114,8 +113,9 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         if consumer not in self._turns.consumers:
             return
         self._turns.remove(consumer)
-        for position, _, sticky_hash in consumer.pending_acks.take_all():
-            self.redelivery.add(position, sticky_hash)
+        taken = consumer.pending_acks.take_all()
+        if self._turns.consumers:  # else all is forgotten below
+            self.redelivery.add_all(taken)
         self._add_unacked(-consumer.permits.unacked_messages)
         consumer.permits.unacked_messages = 0
         self._chunks.forget_consumer(consumer)
@@ -140,9 +140,14 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self._delay_timer = None
 
     def close(self) -> None:
-        """Stop reading and forget what would be sent."""
+        """Stop reading, forget what would be sent, and let all consumers go."""
         super().close()
         self._forget_state()
+        for consumer in self._turns.consumers:
+            consumer.pending_acks.clear()
+            consumer.permits.unacked_messages = 0
+        self._turns = PriorityRoundRobin()
+        self._add_unacked(-self.unacked_messages)
         if self._broker_limit is not None:
             self._broker_limit.remove(self)
 
@@ -158,8 +163,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         pending = consumer.pending_acks
         taken = pending.take_all() if positions is None else pending.take(positions)
         messages_count = sum(count for _, count, _ in taken)
-        for position, _, sticky_hash in taken:
-            self.redelivery.add(position, sticky_hash)
+        self.redelivery.add_all(taken)
         if self._host.settings.is_redelivery_tracked:
             self.redelivery.count_redelivery(position for position, _, _ in taken)
         self._add_unacked(-messages_count)
@@ -248,12 +252,17 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _block_at_limit(self) -> None:
         limit = self._host.settings.max_unacked_messages_per_subscription
-        if not limit or not self._host.cursor.is_durable:
+        if not limit or not self._cursor.is_durable:
             self.is_blocked_by_subscription = False
         elif self.unacked_messages >= limit:
             self.is_blocked_by_subscription = True
         elif self.unacked_messages < limit // 2:
             self.is_blocked_by_subscription = False
+
+    def on_settings_changed(self) -> None:
+        """The host's settings changed: new delays are grouped by the new tick."""
+        super().on_settings_changed()
+        self.delayed.set_tick_millis(self._host.settings.delayed_delivery_tick_millis)
 
     def on_limits_changed(self) -> None:
         """Limits of unacknowledged messages were changed."""

@@ -75,6 +75,12 @@ class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
         """The one that gets messages."""
         return self._active
 
+    def close(self) -> None:
+        """Let all consumers go; what is published is dropped."""
+        self.is_closed = True
+        self._consumers = []
+        self._active = None
+
     def add_consumer(self, consumer: DispatchConsumer) -> None:
         """Take in a consumer; it is told only if another one stays active, as Pulsar does."""
         is_failover = self.subscription_type is SubscriptionType.FAILOVER
@@ -138,6 +144,11 @@ class NonPersistentMultipleDispatcher(NonPersistentDispatcher):
         """Best priority first."""
         return self._turns.consumers
 
+    def close(self) -> None:
+        """Let all consumers go; what is published is dropped."""
+        self.is_closed = True
+        self._turns = PriorityRoundRobin()
+
     def add_consumer(self, consumer: DispatchConsumer) -> None:
         """Take in a consumer."""
         self._turns.add(consumer)
@@ -159,7 +170,13 @@ class NonPersistentStickyKeyDispatcher(NonPersistentMultipleDispatcher):
     def __init__(self, meta: KeySharedMeta | None, settings: DispatchSettings) -> None:
         super().__init__()
         self.meta = meta or AUTO_SPLIT
+        self._settings = settings
         self.selector = new_selector(self.meta, settings)
+
+    def close(self) -> None:
+        """Let all consumers go, and forget who owned which slots."""
+        super().close()
+        self.selector = new_selector(self.meta, self._settings)
 
     def mismatch(self, key_shared_meta: KeySharedMeta | None) -> str | None:
         """All consumers agree on the mode."""

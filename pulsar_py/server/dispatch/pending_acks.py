@@ -102,9 +102,13 @@ class PendingAcks:
             (position, value & _COUNT_MASK, value >> _HASH_SHIFT)
             for position, value in self._entries.items()
         ]
+        self.clear()
+        return taken
+
+    def clear(self) -> None:
+        """Forget everything."""
         self._entries.clear()
         self._hash_counts.clear()
-        return taken
 
     def take_up_to(self, position: Position) -> list[tuple[PositionKey, int, int]]:
         """Forget what is at or before a position (expired, skipped, or reset over)."""

@@ -90,7 +90,9 @@ def choose_active(
 
     Only the best priority level counts, sorted by name. Without the ring it is the one at
     `partition_index` modulo their number, the first on a topic without partitions (-1). With it,
-    each consumer has 100 points on a ring of hashes, and the topic's name chooses.
+    each consumer has 100 points on a ring of hashes, and the topic's name chooses. Names are hashed
+    as UTF-8; Apache Pulsar takes the default charset of its Java, which is another one only before
+    Java 18 and in a locale without UTF-8.
     """
     best_level = min(consumer.priority_level for consumer in consumers)
     candidates = sorted(

@@ -43,5 +43,4 @@ class DispatchSettings:
 
     is_delayed_delivery_enabled: bool = True  # delayedDeliveryEnabled
     delayed_delivery_tick_millis: int = 1000  # delayedDeliveryTickTimeMillis
-    is_delayed_delivery_strict: bool = False  # isDelayedDeliveryDeliverAtTimeStrict
     delayed_delivery_look_ahead: int = 50_000  # delayedDeliveryFixedDelayDetectionLookahead

@@ -29,7 +29,6 @@ from pulsar_py.server.dispatch.dispatcher import (
 from pulsar_py.server.dispatch.filtering import (
     EntryFilters,
     FilteredEntries,
-    MarkerFilter,
     summary_of,
 )
 from pulsar_py.server.dispatch.priorities import choose_active
@@ -49,10 +48,11 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         self._consumers: list[DispatchConsumer] = []
         self._active: DispatchConsumer | None = None
         self._switch: asyncio.TimerHandle | None = None  # Set while a change of consumer waits.
+        self._is_held = False  # From `hold` to `on_cursor_reset`: nobody is or becomes active.
         self._hash_ranges: Sequence[HashRange] = ()  # Of the exclusive consumer, sorted.
         self._filters = EntryFilters(
-            [MarkerFilter()],
-            batch_ack_set=host.cursor.batch_ack_set,
+            host.entry_filters(),
+            batch_ack_set=self._cursor.batch_ack_set,
             acknowledge=host.acknowledge_filtered,
         )
 
@@ -74,6 +74,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         """Take in a consumer and choose the active one anew."""
         if not self._is_failover and self._consumers:
             raise ConsumerBusyError("Exclusive consumer is already connected")
+        assert not self._is_held, "nobody joins while the cursor is being moved"
         if not self._is_failover and consumer.requested_ranges:
             self._hash_ranges = validated_ranges(consumer.requested_ranges)
         self._consumers.append(consumer)
@@ -86,7 +87,8 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
             return
         self._consumers.remove(consumer)
         if self._consumers:
-            self._choose_active()
+            if not self._is_held:
+                self._choose_active()
             return
         self._active = None
         self._hash_ranges = ()
@@ -146,10 +148,31 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
             self.restart()
             self.read_more()
 
+    def hold(self) -> DispatchConsumer | None:
+        """The cursor is about to be moved: nobody is sent anything until `on_cursor_reset`.
+
+        Returns who was active and has to leave; nobody takes the place before that.
+        """
+        active, self._active = self._active, None
+        self._is_held = True
+        self._epoch += 1
+        self._cursor.cancel_wait()
+        self._cancel_switch()
+        return active
+
+    def on_cursor_reset(self) -> None:
+        """Those who are still connected go on from where the cursor stands now."""
+        self._is_held = False
+        if self._consumers:
+            self._choose_active()
+
     def close(self) -> None:
-        """Stop reading, and forget a change of consumer that waits."""
+        """Stop reading, forget a change of consumer that waits, and let all consumers go."""
         super().close()
         self._cancel_switch()
+        self._consumers = []
+        self._active = None
+        self._hash_ranges = ()
 
     def _read_batch(self) -> bool:
         # Hot path: tailing consume.

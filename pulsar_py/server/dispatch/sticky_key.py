@@ -163,6 +163,11 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         self.draining.clear()
         self.chunk_holders.clear()
 
+    def close(self) -> None:
+        """Stop reading, and forget who owned which slots."""
+        super().close()
+        self.selector = new_selector(self.meta, self._host.settings)
+
     # Reading.
 
     def _select_replay(self, limit: int) -> list[PositionKey]:

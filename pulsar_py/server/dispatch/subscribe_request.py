@@ -5,7 +5,7 @@ Source: CommandSubscribe and KeySharedMeta in PulsarApi.proto.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -15,6 +15,10 @@ from pulsar_py.server.dispatch.client_connection import ClientConnection
 
 NO_EPOCH = -1
 """The consumer epoch of clients that do not count epochs."""
+
+
+def _always() -> bool:
+    return True
 
 
 class SubscriptionType(IntEnum):
@@ -62,6 +66,7 @@ class SubscribeRequest:
         starts_at_earliest: Where a new subscription begins; otherwise at the latest message.
         start_rollback_seconds: Above 0, a new subscription begins that long ago.
         consumer_epoch: `NO_EPOCH` when the client sent none.
+        is_wanted: False once the client closed the id again; then nobody joins.
     """
 
     connection: ClientConnection
@@ -84,6 +89,7 @@ class SubscribeRequest:
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
     consumer_epoch: int = NO_EPOCH
     role: str | None = None
+    is_wanted: Callable[[], bool] = _always
 
     @property
     def schema_type(self) -> int | None:
@@ -92,7 +98,12 @@ class SubscribeRequest:
 
     @classmethod
     def from_command(
-        cls, command: CommandSubscribe, connection: ClientConnection, *, role: str | None = None
+        cls,
+        command: CommandSubscribe,
+        connection: ClientConnection,
+        *,
+        role: str | None = None,
+        is_wanted: Callable[[], bool] = _always,
     ) -> SubscribeRequest:
         """Read the command as it came over the wire."""
         start = command.start_message_id if command.HasField("start_message_id") else None
@@ -125,6 +136,7 @@ class SubscribeRequest:
                 command.consumer_epoch if command.HasField("consumer_epoch") else NO_EPOCH
             ),
             role=role,
+            is_wanted=is_wanted,
         )
 
 

@@ -32,8 +32,9 @@ class BrokerUnackedLimit:
         """`max_unacked_messages` 0 switches it off; `blocked_share` is a part of it, 0 to 1."""
         self._max_unacked_messages = max_unacked_messages
         self._max_of_dispatcher = int(max_unacked_messages * blocked_share)
-        self._holders: set[UnackedHolder] = set()
-        self._blocked: set[UnackedHolder] = set()
+        # Both in order of their coming: that of blocking and unblocking.
+        self._holders: dict[UnackedHolder, None] = {}
+        self._blocked: dict[UnackedHolder, None] = {}
         self._total = 0
 
     @property
@@ -46,7 +47,7 @@ class BrokerUnackedLimit:
         self._total += delta
         if not self._max_unacked_messages:
             return
-        self._holders.add(holder)
+        self._holders[holder] = None
         if self._total >= self._max_unacked_messages:
             self._block_large()
         elif self._blocked:
@@ -54,18 +55,18 @@ class BrokerUnackedLimit:
 
     def remove(self, holder: UnackedHolder) -> None:
         """A dispatcher ends, holding nothing any more."""
-        self._holders.discard(holder)
-        self._blocked.discard(holder)
+        self._holders.pop(holder, None)
+        self._blocked.pop(holder, None)
 
     def _block_large(self) -> None:
-        for holder in self._holders - self._blocked:
+        for holder in [each for each in self._holders if each not in self._blocked]:
             if holder.unacked_messages > self._max_of_dispatcher:
-                self._blocked.add(holder)
+                self._blocked[holder] = None
                 holder.block_for_broker()
 
     def _unblock(self) -> None:
         is_low = self._total < self._max_unacked_messages // 2
         for holder in list(self._blocked):
             if is_low or holder.unacked_messages < self._max_of_dispatcher // 2:
-                self._blocked.discard(holder)
+                self._blocked.pop(holder, None)
                 holder.unblock_for_broker()

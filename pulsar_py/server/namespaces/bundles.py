@@ -56,5 +56,18 @@ class Bundles:
         return _name(self.boundaries[index - 1], self.boundaries[index])
 
 
+def bundle_range(name: str) -> tuple[int, int]:
+    """Where the hashes of a bundle begin, and where they end (exclusive).
+
+    Raises:
+        ValueError: It is no bundle's name.
+    """
+    lower, separator, upper = name.partition("_")
+    if not separator:
+        raise ValueError(f"{name!r} is no bundle: expected 0x<lower>_0x<upper>")
+    end = int(upper, 16)
+    return int(lower, 16), end + 1 if end == FULL_UPPER else end
+
+
 def _name(lower: int, upper: int) -> str:
     return f"0x{lower:08x}_0x{upper:08x}"

@@ -4,19 +4,61 @@ A record `/namespace/<tenant>/<namespace>/<range>` names the owner's addresses. 
 owns the bundle until its session ends. While a bundle is being unloaded its record says `disabled`,
 so that nobody is sent there.
 
-Source: OwnershipCache, NamespaceEphemeralData in Pulsar's broker.
+Sessions end under living processes. So a bundle counts as owned only while its session is known, by
+the clock at this moment, to be alive; after any doubt each record is looked at again before it
+counts. A record of ours from a former session (its addresses are this broker's) is replaced. One of
+somebody else's is left alone, whatever this broker believed: the bundle is lost, which its owner is
+told.
+
+What always holds: a record is changed or deleted only with the version under which it was seen to
+be this session's, so that nobody else's is ever touched.
+
+Source: OwnershipCache, ResourceLockImpl, NamespaceEphemeralData in Pulsar.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
+from weakref import WeakValueDictionary
 
-from pulsar_py.common.errors import MetadataExistsError, MetadataNotFoundError
+from pulsar_py.common.concurrently import each_result
+from pulsar_py.common.errors import (
+    MetadataBadVersionError,
+    MetadataError,
+    MetadataExistsError,
+    MetadataNotFoundError,
+    MetadataOutcomeUnknownError,
+    MetadataUnavailableError,
+    SessionInDoubtError,
+)
+from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.names import NamespaceName
+from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.metadata import paths
-from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore, Session
+from pulsar_py.metadata.store import (
+    MUST_NOT_EXIST,
+    MetadataStore,
+    Session,
+    SessionEvent,
+    Versioned,
+)
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
+
+logger = logging.getLogger(__name__)
+
+Bundle = tuple[NamespaceName, str]
+
+RECORDS_AT_ONCE: Final = 64
+"""Records that are looked at together after a doubt."""
+ATTEMPTS_COUNT: Final = 10
+"""How often a record that others change at the same time is looked at before giving up."""
+RETRY_SECONDS: Final = 0.5
+"""How long to wait where the records can't be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +87,7 @@ class OwnerRecord:
         Raises:
             ValueError: It is no such record.
         """
-        record = json.loads(value)
+        record = parse_json(value)
         listeners = record.get("advertisedListeners") or {}
         addresses = LocalAddresses(
             default=_decode_addresses(record, _OWNER_KEYS),
@@ -54,6 +96,15 @@ class OwnerRecord:
             },
         )
         return cls(addresses, bool(record.get("disabled")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Owned:
+    """A bundle of ours: its record as it was written, and under which session."""
+
+    record: OwnerRecord
+    version: int
+    session_id: str
 
 
 _OWNER_KEYS = ("nativeUrl", "nativeUrlTls", "httpUrl", "httpUrlTls")
@@ -90,25 +141,69 @@ def _decode_addresses(record: dict[str, str], keys: tuple[str, str, str, str]) -
 class BundleOwnership:
     """The bundles of one broker; owned by its `NamespaceService`."""
 
-    def __init__(self, metadata: MetadataStore) -> None:
+    def __init__(
+        self, metadata: MetadataStore, on_lost: Callable[[NamespaceName, str], None]
+    ) -> None:
+        """`on_lost` is told of each bundle that turns out to be somebody else's."""
         self._metadata = metadata
+        self._on_lost = on_lost
         self._session: Session | None = None
-        self._owned: dict[tuple[NamespaceName, str], OwnerRecord] = {}
+        self._stop_listening: Callable[[], None] | None = None
+        self._owned: dict[Bundle, _Owned] = {}
+        self._doubts_count = 0  # times that the session was not known to be alive
+        self._settled_count = 0  # ... after which the records were looked at
+        self._is_validating = False  # a task that looks at them runs
+        self._tasks = TaskOwner("bundle ownership")
+        # Held while a record is changed: one's own changes must not be taken for another's.
+        self._locks: WeakValueDictionary[Bundle, asyncio.Lock] = WeakValueDictionary()
 
     async def start(self) -> None:
         """Open the session that the records belong to."""
         self._session = await self._metadata.open_session()
+        self._stop_listening = self._session.listen(self._on_session_event)
+
+    @property
+    def _owner(self) -> Session:
+        assert self._session is not None, "not started"
+        return self._session
 
     def owns(self, namespace: NamespaceName, bundle: str) -> bool:
-        """Whether the bundle is ours and not being unloaded."""
-        record = self._owned.get((namespace, bundle))
-        return record is not None and not record.is_disabled
+        """Whether the bundle is ours, beyond doubt at this moment, and not being unloaded."""
+        owned = self._owned.get((namespace, bundle))
+        return owned is not None and not owned.record.is_disabled and self._counts(owned)
 
-    def owned_bundles(
-        self, namespace: NamespaceName | None = None
-    ) -> list[tuple[NamespaceName, str]]:
-        """All bundles that are ours, those being unloaded too."""
+    @property
+    def _is_validated(self) -> bool:
+        return self._settled_count == self._doubts_count
+
+    def _counts(self, owned: _Owned) -> bool:
+        """Whether a record of ours is known to be still there."""
+        session = self._owner
+        return self._is_validated and session.is_good and owned.session_id == session.session_id
+
+    def check_session(self) -> None:
+        """Return if nobody else can have what this broker owns.
+
+        Raises:
+            SessionInDoubtError: That is not known at this moment.
+        """
+        if not (self._owner.is_good and self._is_validated):
+            raise SessionInDoubtError(
+                "the session with the metadata store is in doubt: nothing is served until it is "
+                "known to be alive"
+            )
+
+    def owned_bundles(self, namespace: NamespaceName | None = None) -> list[Bundle]:
+        """All bundles that are ours as far as is known, those being unloaded too."""
         return [key for key in self._owned if namespace is None or key[0] == namespace]
+
+    def _lock_of(self, key: Bundle) -> asyncio.Lock:
+        lock = self._locks.get(key)
+        if lock is None:
+            lock = self._locks[key] = asyncio.Lock()
+        return lock
+
+    # Taking and giving up
 
     async def acquire(
         self, namespace: NamespaceName, bundle: str, addresses: LocalAddresses
@@ -116,50 +211,236 @@ class BundleOwnership:
         """Become the owner if there is none; returns who owns it then.
 
         Raises:
+            SessionInDoubtError: Nothing can be owned now.
             MetadataError: The record can't be read or written.
         """
-        key = (namespace, bundle)
-        path = paths.bundle_owner(namespace, bundle)
-        while True:
-            if (ours := self._owned.get(key)) is not None:
-                return ours
-            stored = await self._metadata.get(path)
-            if stored is not None and key not in self._owned:
-                return OwnerRecord.decode(stored.value)
-            record = OwnerRecord(addresses)
-            assert self._session is not None, "not started"
-            try:
-                await self._metadata.put(
-                    path, record.encode(), expected_version=MUST_NOT_EXIST, session=self._session
-                )
-            except MetadataExistsError:
-                continue  # another lookup, or another broker, was quicker
-            self._owned[key] = record
-            return record
+        self.check_session()
+        ours = self._owned.get((namespace, bundle))
+        if ours is not None:
+            return ours.record
+        async with self._lock_of((namespace, bundle)):
+            return await self._acquire(namespace, bundle, addresses)
 
-    async def disable(self, namespace: NamespaceName, bundle: str) -> None:
-        """Say that the bundle is being unloaded; we still own it."""
-        record = self._owned.get((namespace, bundle))
-        if record is None:
-            return
-        disabled = replace(record, is_disabled=True)
-        self._owned[namespace, bundle] = disabled
-        await self._metadata.put(
-            paths.bundle_owner(namespace, bundle), disabled.encode(), session=self._session
+    async def _acquire(
+        self, namespace: NamespaceName, bundle: str, addresses: LocalAddresses
+    ) -> OwnerRecord:
+        path = paths.bundle_owner(namespace, bundle)
+        for _ in range(ATTEMPTS_COUNT):
+            self.check_session()
+            ours = self._owned.get((namespace, bundle))
+            if ours is not None:
+                return ours.record
+            stored = await self._metadata.get(path)
+            if stored is not None and not self._may_be_ours(stored, addresses):
+                return OwnerRecord.decode(stored.value)
+            taken = await self._take(path, stored, OwnerRecord(addresses))
+            if taken is not None:
+                self._owned[namespace, bundle] = taken
+                return taken.record
+            await self._metadata.sync(path)
+        raise MetadataUnavailableError(
+            f"{path}: others changed it {ATTEMPTS_COUNT} times while it was looked at"
         )
 
-    async def release(self, namespace: NamespaceName, bundle: str) -> None:
-        """Give the bundle up; anyone may take it."""
+    def _may_be_ours(self, stored: Versioned, addresses: LocalAddresses) -> bool:
+        """Whether a record is this session's, or is a former session's of this broker."""
+        if stored.owner == self._owner.session_id:
+            return True
+        return OwnerRecord.decode(stored.value).addresses.default == addresses.default
+
+    async def _take(
+        self, path: str, stored: Versioned | None, record: OwnerRecord
+    ) -> _Owned | None:
+        """Have this session's record where there is none, or one of our own.
+
+        None: somebody changed it meanwhile, or the outcome is unknown; it has to be read again.
+
+        Raises:
+            MetadataError: It can't be written.
+        """
+        session_id = self._owner.session_id
+        if stored is not None and stored.owner == session_id:
+            return _Owned(OwnerRecord.decode(stored.value), stored.version, session_id)
         try:
-            await self._metadata.delete(paths.bundle_owner(namespace, bundle))
-        except MetadataNotFoundError:
-            pass
+            if stored is not None:
+                await self._metadata.sync(path)
+                if await self._metadata.get(path) != stored:
+                    return None  # it was read late; the next owner's may have the same version
+                await self._metadata.delete(path, expected_version=stored.version)
+            session_id = self._owner.session_id
+            version = await self._metadata.put(
+                path, record.encode(), expected_version=MUST_NOT_EXIST, session=self._owner
+            )
+        except (
+            MetadataExistsError,
+            MetadataBadVersionError,
+            MetadataNotFoundError,
+            MetadataOutcomeUnknownError,
+        ):
+            return None
+        return _Owned(record, version, session_id)
+
+    async def disable(self, namespace: NamespaceName, bundle: str) -> None:
+        """Say that the bundle is being unloaded; we still own it. Nothing if it is not ours.
+
+        Raises:
+            MetadataError: It can't be written; here it counts as being unloaded all the same.
+        """
+        owned = self._owned.get((namespace, bundle))
+        if owned is None:
+            return
+        disabled = replace(owned.record, is_disabled=True)
+        self._owned[namespace, bundle] = replace(owned, record=disabled)
+        async with self._lock_of((namespace, bundle)):
+            await self._write_disabled((namespace, bundle), disabled)
+
+    async def _write_disabled(self, key: Bundle, disabled: OwnerRecord) -> None:
+        path = paths.bundle_owner(*key)
+        owned = self._owned.get(key)
+        if owned is None:
+            return
+        for _ in range(ATTEMPTS_COUNT):
+            if owned.session_id != self._owner.session_id:
+                # The record went with its session; at its version there may be the next owner's.
+                raise SessionInDoubtError(f"{path}: it was owned under a session that has ended")
+            try:
+                version = await self._metadata.put(
+                    path, disabled.encode(), expected_version=owned.version
+                )
+            except (MetadataBadVersionError, MetadataOutcomeUnknownError):
+                found = await self._find_ours(path)
+                if found is None:
+                    self._lose(key)
+                    return
+                owned = replace(owned, version=found.version)
+            else:
+                self._owned[key] = replace(owned, record=disabled, version=version)
+                return
+        raise MetadataUnavailableError(f"{path}: the owner can't be marked as unloading")
+
+    async def _find_ours(self, path: str) -> Versioned | None:
+        """What is stored if it is this session's record, else None."""
+        await self._metadata.sync(path)
+        found = await self._metadata.get(path)
+        return found if found is not None and found.owner == self._owner.session_id else None
+
+    async def release(self, namespace: NamespaceName, bundle: str) -> None:
+        """Give the bundle up; anyone may take it. Somebody else's record stays.
+
+        Raises:
+            MetadataError: Our record may still be there, until the session ends.
+        """
+        async with self._lock_of((namespace, bundle)):
+            await self._delete(paths.bundle_owner(namespace, bundle), (namespace, bundle))
+
+    async def _delete(self, path: str, key: Bundle) -> None:
+        owned = self._owned.pop(key, None)
+        for _ in range(ATTEMPTS_COUNT):
+            if owned is not None and owned.session_id != self._owner.session_id:
+                owned = await self._refreshed(path, owned)
+            if owned is None:
+                return
+            try:
+                await self._metadata.delete(path, expected_version=owned.version)
+            except MetadataNotFoundError:
+                return
+            except (MetadataBadVersionError, MetadataOutcomeUnknownError):
+                owned = await self._refreshed(path, owned)
+            else:
+                return
+
+    async def _refreshed(self, path: str, owned: _Owned) -> _Owned | None:
+        """What we own as it is stored now; None if there is no record of this session."""
+        session_id = self._owner.session_id
+        found = await self._find_ours(path)
+        if found is None or found.owner != session_id:
+            return None
+        return replace(owned, version=found.version, session_id=session_id)
+
+    # Doubts
+
+    async def still_owns(self, namespace: NamespaceName, bundle: str) -> bool:
+        """Ask the store whether the bundle is this broker's, now.
+
+        Raises:
+            SessionInDoubtError, MetadataUnavailableError: That can't be known now.
+        """
+        self.check_session()
+        owned = self._owned.get((namespace, bundle))
+        if owned is None:
+            return False
+        found = await self._find_ours(paths.bundle_owner(namespace, bundle))
+        self.check_session()
+        if found is None:
+            self._lose((namespace, bundle))
+        return found is not None
+
+    def _on_session_event(self, event: SessionEvent) -> None:
+        if event is SessionEvent.CONNECTION_LOST:
+            return
+        self._doubts_count += 1
+        logger.warning("metadata session", extra={"event": event.value})
+        if event is not SessionEvent.IN_DOUBT and not self._is_validating:
+            self._is_validating = True
+            self._tasks.spawn(self._validate(), "validate")
+
+    async def _validate(self) -> None:
+        """Look at every record until all of them have been seen by one living session."""
+        try:
+            while not self._is_validated:
+                doubts_count = self._doubts_count
+                try:
+                    await each_result(
+                        self._validate_one, list(self._owned), at_once=RECORDS_AT_ONCE
+                    )
+                except MetadataError as error:
+                    logger.info("ownership not validated", extra={"error": str(error)})
+                    await asyncio.sleep(RETRY_SECONDS)
+                else:
+                    self._settled_count = doubts_count
         finally:
-            self._owned.pop((namespace, bundle), None)
+            self._is_validating = False
+
+    async def _validate_one(self, key: Bundle) -> None:
+        """Have this session's record for a bundle that was ours, or lose it.
+
+        Raises:
+            MetadataError: That can't be found out, or not be written.
+        """
+        async with self._lock_of(key):
+            await self._validate_locked(key)
+
+    async def _validate_locked(self, key: Bundle) -> None:
+        path = paths.bundle_owner(*key)
+        for _ in range(ATTEMPTS_COUNT):
+            owned = self._owned.get(key)
+            if owned is None:
+                return
+            await self._metadata.sync(path)
+            stored = await self._metadata.get(path)
+            if stored is not None and not self._may_be_ours(stored, owned.record.addresses):
+                self._lose(key)
+                return
+            taken = await self._take(path, stored, owned.record)
+            if taken is not None and key in self._owned:
+                self._owned[key] = taken
+                return
+        raise MetadataUnavailableError(f"{path}: others change it all the time")
+
+    def _lose(self, key: Bundle) -> None:
+        """Somebody else owns it: forget it, write nothing, tell."""
+        if self._owned.pop(key, None) is not None:
+            namespace, bundle = key
+            logger.warning("bundle lost", extra={"namespace": str(namespace), "bundle": bundle})
+            self._on_lost(namespace, bundle)
 
     async def close(self) -> None:
-        """Give up everything with the session."""
-        self._owned.clear()
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        """Give up everything. What can't be deleted now goes with the session."""
+        if self._stop_listening is not None:
+            self._stop_listening()
+        await self._tasks.close()
+        for namespace, bundle in list(self._owned):
+            try:
+                await self.release(namespace, bundle)
+            except MetadataError as error:
+                logger.info("bundle's record is left", extra={"error": str(error)})

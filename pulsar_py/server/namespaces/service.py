@@ -2,7 +2,11 @@
 
 A topic is served only while its bundle is owned, also when there is no other broker: the first
 LOOKUP takes the ownership, an unload gives it back. `is_owned` never waits: every PRODUCER and
-every SUBSCRIBE asks it.
+every SUBSCRIBE asks it. While the session with the metadata store is in doubt nothing is owned, and
+no lookup succeeds; what is served goes on, because receipts follow what ledgers confirm. A bundle
+that somebody else owns by then is closed without a word to the metadata store.
+
+How a namespace is cut is read once and watched: others may split bundles.
 
 Source: NamespaceService, TopicLookupBase in Pulsar's broker.
 """
@@ -16,13 +20,14 @@ from collections.abc import Awaitable, Callable
 from pulsar_py.common.errors import (
     MetadataError,
     ServiceNotReadyError,
+    SessionInDoubtError,
     TopicNotFoundError,
 )
 from pulsar_py.common.names import NamespaceName, TopicName
-from pulsar_py.metadata.documents import equal_boundaries
+from pulsar_py.metadata.documents import LocalPolicies, equal_boundaries
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
-from pulsar_py.server.namespaces.bundles import Bundles
+from pulsar_py.server.namespaces.bundles import Bundles, bundle_range, topic_hash
 from pulsar_py.server.namespaces.lookup import (
     BrokerAddresses,
     LocalAddresses,
@@ -37,6 +42,9 @@ logger = logging.getLogger(__name__)
 CloseBundle = Callable[[NamespaceName, Callable[[TopicName], bool]], Awaitable[None]]
 """Closes the topics of a namespace for which the predicate holds."""
 
+LoseBundle = Callable[[NamespaceName, Callable[[TopicName], bool]], None]
+"""Gives them up without writing anything: somebody else has them."""
+
 
 class NamespaceService:
     """Owns bundles for this broker; made and closed by it."""
@@ -50,19 +58,33 @@ class NamespaceService:
         unload_timeout_seconds: float = 60.0,
     ) -> None:
         """`default_bundles_count` cuts namespaces whose metadata says nothing of bundles."""
-        self._ownership = BundleOwnership(metadata)
+        self._ownership = BundleOwnership(metadata, self._on_bundle_lost)
         self._resources = resources
         self._default_bundles_count = default_bundles_count
         self._unload_timeout_seconds = unload_timeout_seconds
         self._bundles: dict[NamespaceName, Bundles] = {}  # of namespaces looked up
         self._addresses = LocalAddresses(default=BrokerAddresses(broker_url=None))
         self._close_bundle: CloseBundle | None = None
+        self._lose_bundle: LoseBundle | None = None
         self._is_closing = False
+        self._stop_watching = resources.local_policies.watch(self._on_bundles_changed)
 
-    async def start(self, close_bundle: CloseBundle) -> None:
-        """Open the session; `close_bundle` closes the topics of a bundle before it is given up."""
+    async def start(self, close_bundle: CloseBundle, lose_bundle: LoseBundle) -> None:
+        """Open the session; the two end a bundle's topics before, and after, it is another's."""
         self._close_bundle = close_bundle
+        self._lose_bundle = lose_bundle
         await self._ownership.start()
+
+    def _on_bundles_changed(self, namespace: NamespaceName, policies: LocalPolicies | None) -> None:
+        """Somebody cut a namespace that was looked up in another way."""
+        if namespace in self._bundles and policies is not None and policies.boundaries is not None:
+            self._bundles[namespace] = Bundles(policies.boundaries)
+
+    def _on_bundle_lost(self, namespace: NamespaceName, bundle: str) -> None:
+        """Somebody else owns a bundle that was ours."""
+        lower, upper = bundle_range(bundle)
+        assert self._lose_bundle is not None, "not started"
+        self._lose_bundle(namespace, lambda name: lower <= topic_hash(str(name)) < upper)
 
     def set_addresses(self, addresses: LocalAddresses) -> None:
         """The listeners are bound: lookups and ownership records name these from now on."""
@@ -88,6 +110,10 @@ class NamespaceService:
         del authoritative
         if self._is_closing:
             raise ServiceNotReadyError("the broker is shutting down")
+        try:
+            self._ownership.check_session()
+        except SessionInDoubtError as error:
+            raise ServiceNotReadyError(str(error)) from error
         namespace = name.namespace_name
         if await self._resources.namespaces.get(namespace) is None:
             raise TopicNotFoundError("Namespace not found")
@@ -113,8 +139,18 @@ class NamespaceService:
         if not self.is_owned(name):
             await self.lookup(name)
 
+    async def still_owns(self, managed_ledger_name: str) -> bool:
+        """Ask the metadata store whether this broker owns a managed ledger's bundle, now.
+
+        Raises:
+            SessionInDoubtError, MetadataUnavailableError: That can't be known now.
+        """
+        name = TopicName.from_managed_ledger_name(managed_ledger_name)
+        bundle = await self.bundle_of(name)
+        return await self._ownership.still_owns(name.namespace_name, bundle)
+
     def is_owned(self, name: TopicName) -> bool:
-        """Whether this broker serves the topic's bundle now."""
+        """Whether this broker serves the topic's bundle now, beyond doubt."""
         bundles = self._bundles.get(name.namespace_name)
         if bundles is None:
             return False
@@ -122,6 +158,10 @@ class NamespaceService:
 
     async def not_owned_error(self, name: TopicName) -> ServiceNotReadyError:
         """What a client that asked for a topic of somebody else's is told."""
+        try:
+            self._ownership.check_session()
+        except SessionInDoubtError as error:
+            return ServiceNotReadyError(str(error))
         bundle = await self.bundle_of(name)
         return ServiceNotReadyError(
             f"Namespace bundle ({name.namespace_name}/{bundle}) for topic ({name}) not served by "
@@ -132,10 +172,8 @@ class NamespaceService:
         """How a namespace is cut; how it would be, if it does not exist."""
         if (known := self._bundles.get(namespace)) is not None:
             return known
-        local = await self._resources.local_policies.get(namespace)
-        if local is None or local.boundaries is None:
-            return Bundles(equal_boundaries(self._default_bundles_count))
-        return Bundles(local.boundaries)
+        boundaries = await self._resources.namespaces.bundles_of(namespace)
+        return Bundles(boundaries or equal_boundaries(self._default_bundles_count))
 
     async def bundle_of(self, name: TopicName) -> str:
         """The topic's bundle, `0x00000000_0x40000000`."""
@@ -177,8 +215,9 @@ class NamespaceService:
         await self._ownership.release(namespace, bundle)
 
     async def close(self) -> None:
-        """Refuse lookups, unload everything, then end the session."""
+        """Refuse lookups, unload everything, then give up what is left."""
         self._is_closing = True
+        self._stop_watching()
         for namespace, bundle in self._ownership.owned_bundles():
             try:
                 await self.unload_bundle(namespace, bundle)

@@ -22,7 +22,8 @@ from pulsar_py.common.errors import (
     MetadataExistsError,
 )
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
-from pulsar_py.metadata.store import MetadataStore, Notification
+from pulsar_py.ledgers.store import LedgerStore
+from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.server.schema_registry.compatibility import (
     Comparers,
@@ -37,7 +38,6 @@ from pulsar_py.server.schema_registry.definition import (
 )
 from pulsar_py.server.schema_registry.storage import SCHEMAS_PATH, SchemaStorage, locator_path
 from pulsar_py.server.schema_registry.validation import check_definition, is_same
-from pulsar_py.storage.ledger_store import LedgerStore
 
 CACHED_HISTORIES = 10_000
 _TOMBSTONE = SchemaDefinition(type=Schema.Type.Value("None"), data=b"")
@@ -73,9 +73,14 @@ class SchemaRegistry:
         clock: Clock,
         *,
         comparers: Comparers | None = None,
+        cluster: str = "",
     ) -> None:
-        """`comparers` knows the rules of each schema type; a type without is compatible."""
-        self._storage = SchemaStorage(metadata, ledger_store)
+        """Take its stores.
+
+        `comparers` knows the rules of each schema type; a type without is compatible. `cluster` is
+        whose metadata names the ledgers, a label of each.
+        """
+        self._storage = SchemaStorage(metadata, ledger_store, cluster)
         self._clock = clock
         self._comparers = comparers or {}
         self._cache: OrderedDict[str, _History] = OrderedDict()
@@ -222,6 +227,10 @@ class SchemaRegistry:
         self._ids_by_path.pop(locator_path(schema_id), None)
 
     def _on_changed(self, notification: Notification) -> None:
+        if notification.type is NotificationType.ANYTHING:
+            self._cache.clear()
+            self._ids_by_path.clear()
+            return
         schema_id = self._ids_by_path.get(notification.path)
         if schema_id is not None:
             self._forget(schema_id)

@@ -19,8 +19,18 @@ import asyncio
 
 from google.protobuf.message import DecodeError
 
-from pulsar_py.common.errors import CorruptDataError, StorageError
+from pulsar_py.common.concurrently import each_result
+from pulsar_py.common.errors import (
+    CorruptDataError,
+    MetadataBadVersionError,
+    MetadataExistsError,
+    StorageError,
+    StoreUnavailableError,
+)
 from pulsar_py.common.names import url_form_encode
+from pulsar_py.ledgers import labels
+from pulsar_py.ledgers.store import LedgerOptions, LedgerStore, LedgerWriter
+from pulsar_py.metadata.settling import delete_settled, put_settled
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 from pulsar_py.proto.SchemaStorageFormat_pb2 import IndexEntry, SchemaEntry, SchemaLocator
 from pulsar_py.server.schema_registry.definition import (
@@ -28,10 +38,17 @@ from pulsar_py.server.schema_registry.definition import (
     decode_stored,
     encode_stored,
 )
-from pulsar_py.storage.ledger_store import LedgerOptions, LedgerStore, LedgerWriter
 
 SCHEMAS_PATH = "/schemas"
 _MAX_ENTRY_BYTES = 16 * 1024 * 1024
+
+_LOCATOR_DEPTH = 3  # tenants, namespaces, topics
+
+NAMES_AT_ONCE = 64
+"""Questions to the metadata store that are under way at the same time."""
+
+WRITE_TIMEOUT_SECONDS = 60.0
+"""How long a version's ledger may take to be made, written and closed."""
 
 
 def locator_path(schema_id: str) -> str:
@@ -43,9 +60,13 @@ def locator_path(schema_id: str) -> str:
 class SchemaStorage:
     """Reads and appends versions; owned by the `SchemaRegistry`."""
 
-    def __init__(self, metadata: MetadataStore, ledger_store: LedgerStore) -> None:
+    def __init__(
+        self, metadata: MetadataStore, ledger_store: LedgerStore, cluster: str = ""
+    ) -> None:
+        """`cluster` is whose metadata names the ledgers."""
         self._metadata = metadata
         self._ledger_store = ledger_store
+        self._cluster = cluster
 
     async def load(self, schema_id: str) -> tuple[list[StoredSchema], int]:
         """All versions, deletions too, oldest first; and the locator's version for `append`."""
@@ -70,6 +91,7 @@ class SchemaStorage:
 
         Raises:
             MetadataBadVersionError, MetadataExistsError: Someone else was faster: load again.
+            MetadataError, StorageError: It is not stored, or that is not known.
         """
         path = locator_path(schema_id)
         locator = SchemaLocator()
@@ -83,26 +105,27 @@ class SchemaStorage:
         new.position.ledgerId, new.position.entryId = ledger_id, 0
         locator.info.CopyFrom(new)
         try:
-            return await self._metadata.put(
-                path, locator.SerializeToString(), expected_version=locator_version
+            return await put_settled(
+                self._metadata, path, locator.SerializeToString(), expected_version=locator_version
             )
-        except BaseException:
+        except (MetadataBadVersionError, MetadataExistsError):
+            # Only now it is sure that no locator names it; else the collector finds out.
             await self._ledger_store.delete(ledger_id)
             raise
 
     async def _write_ledger(self, schema_id: str, data: bytes) -> int:
         confirmed = _Confirmed()
-        options = LedgerOptions(
-            custom_metadata={
-                "application": b"pulsar",
-                "component": b"schema",
-                "pulsar/schemaId": schema_id.encode(),
-            }
-        )
-        writer: LedgerWriter = await self._ledger_store.create(confirmed, options)
-        writer.append(data)
-        await confirmed.future
-        await writer.close()
+        options = LedgerOptions(custom_metadata=labels.schema(self._cluster, schema_id))
+        try:
+            async with asyncio.timeout(WRITE_TIMEOUT_SECONDS):
+                writer: LedgerWriter = await self._ledger_store.create(confirmed, options)
+                writer.append(data)
+                await confirmed.future
+                await writer.close()
+        except TimeoutError as error:
+            raise StoreUnavailableError(
+                f"{schema_id}: its ledger was not written within {WRITE_TIMEOUT_SECONDS:g} s"
+            ) from error
         return writer.ledger_id
 
     async def named_ledgers(self) -> set[int]:
@@ -112,25 +135,27 @@ class SchemaStorage:
             CorruptDataError: A locator can't be read.
         """
         named: set[int] = set()
-        for path in await self._paths_below(SCHEMAS_PATH):
-            found = await self._metadata.get(path)
-            if found is None:
-                continue
-            try:
-                locator = SchemaLocator.FromString(found.value)
-            except DecodeError as error:
-                raise CorruptDataError(f"{path}: the locator can't be read: {error}") from error
-            named.update(index.position.ledgerId for index in locator.index)
-            if locator.HasField("info"):
-                named.add(locator.info.position.ledgerId)
+        paths = [SCHEMAS_PATH]
+        for _ in range(_LOCATOR_DEPTH):
+            lists = await each_result(self._metadata.children, paths, at_once=NAMES_AT_ONCE)
+            paths = [
+                f"{path}/{name}" for path, names in zip(paths, lists, strict=True) for name in names
+            ]
+            named.update(*await each_result(self._named_by, paths, at_once=NAMES_AT_ONCE))
         return named
 
-    async def _paths_below(self, path: str) -> list[str]:
-        paths = []
-        for child in await self._metadata.children(path):
-            paths.append(f"{path}/{child}")
-            paths += await self._paths_below(f"{path}/{child}")
-        return paths
+    async def _named_by(self, path: str) -> list[int]:
+        found = await self._metadata.get(path)
+        if found is None:
+            return []
+        try:
+            locator = SchemaLocator.FromString(found.value)
+        except DecodeError as error:
+            raise CorruptDataError(f"{path}: the locator can't be read: {error}") from error
+        named = [index.position.ledgerId for index in locator.index]
+        if locator.HasField("info"):
+            named.append(locator.info.position.ledgerId)
+        return named
 
     async def remove(self, schema_id: str) -> None:
         """Delete the index, then the ledgers."""
@@ -138,7 +163,7 @@ class SchemaStorage:
         found = await self._metadata.get(path)
         if found is None:
             return
-        await self._metadata.delete(path, expected_version=found.version)
+        await delete_settled(self._metadata, path, expected_version=found.version)
         for index in SchemaLocator.FromString(found.value).index:
             await self._ledger_store.delete(index.position.ledgerId)
 

@@ -9,12 +9,12 @@ Source: SchemaDataValidator in Pulsar's broker; the Avro 1.11 specification.
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 from typing import Any, Final
 
 from pulsar_py.common.errors import IncompatibleSchemaError
+from pulsar_py.common.foreign_json import MAX_DEFINITION_DEPTH, parse_json
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.server.schema_registry.definition import SchemaDefinition
 
@@ -25,6 +25,9 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _SIZE = struct.Struct(">i")
 _MAX_DEPTH = 200
+_MAX_VALUES = 50_000
+"""Values in a definition, at most: looking at so many takes some 50 ms, and nothing else runs
+meanwhile. A record with a thousand fields has about ten thousand."""
 _NATIVE_KEYS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
 
 
@@ -84,10 +87,11 @@ def split_key_value(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _parse_json(data: bytes) -> Any:  # Any: JSON
-    try:
-        return json.loads(data)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    # Before each value but the first stands one of these; more of them may stand in texts.
+    count = data.count(b",") + data.count(b":") + data.count(b"[") + data.count(b"{")
+    if count > _MAX_VALUES:
+        raise ValueError(f"about {count} values, allowed are {_MAX_VALUES}")
+    return parse_json(data, max_depth=MAX_DEFINITION_DEPTH)
 
 
 def _check_native(definition: Any) -> None:  # Any: JSON
@@ -122,9 +126,7 @@ def _check_complex(definition: dict[str, Any], names: set[str], depth: int) -> N
     if kind in ("record", "error"):
         _check_fields(definition.get("fields"), names, depth)
     elif kind == "enum":
-        symbols = definition.get("symbols")
-        if not isinstance(symbols, list) or len(set(symbols)) != len(symbols):
-            raise ValueError("an enum needs distinct symbols")
+        _check_symbols(definition.get("symbols"))
     elif kind == "fixed":
         if not isinstance(definition.get("size"), int):
             raise ValueError("a fixed type needs a size")
@@ -134,6 +136,12 @@ def _check_complex(definition: dict[str, Any], names: set[str], depth: int) -> N
         _check_avro(definition.get("values"), names, depth + 1)
     else:
         _check_avro(kind, names, depth + 1)
+
+
+def _check_symbols(symbols: Any) -> None:  # Any: JSON
+    is_list = isinstance(symbols, list) and all(isinstance(each, str) for each in symbols)
+    if not is_list or len(set(symbols)) != len(symbols):
+        raise ValueError("an enum needs distinct symbols")
 
 
 def _check_fields(fields: Any, names: set[str], depth: int) -> None:  # Any: JSON

@@ -3,17 +3,20 @@
 A subscription has a dispatcher of the type its first consumer asked for; without consumers another
 type replaces it. Joining is where conflicts are settled: an Exclusive subscription that is taken,
 or hash ranges that overlap, may belong to a client that is gone, so its connection is probed first.
+While the cursor is being moved newcomers wait.
 
 What always holds: the dispatcher's consumers are the subscription's; a fenced subscription takes
-none.
+none. Whoever closes all consumers closes the dispatcher first, so that nothing is sent between.
 
 Source: Subscription, AbstractSubscription in Pulsar's broker.
 """
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol, cast
@@ -39,7 +42,10 @@ if TYPE_CHECKING:
     from pulsar_py.server.topics.consumer import Consumer
 
 MAX_JOIN_ATTEMPTS = 3
-"""How often a newcomer may find the place taken by a client that turned out to be gone."""
+"""How often a newcomer may find the place taken by a consumer that turned out to be gone."""
+
+RESET_WAIT_SECONDS = 20.0
+"""How long newcomers wait for a reset to end; official clients give up a request after 30."""
 
 
 class SubscriptionOwner(Protocol):
@@ -76,6 +82,9 @@ class SubscriptionState(Enum):
     CLOSED = auto()
 
 
+_STATES_TO_WAIT_IN = (SubscriptionState.OPEN, SubscriptionState.RESETTING)
+
+
 @dataclass(frozen=True, slots=True)
 class HashStats:
     """What a Key_Shared consumer owns, and what drains from it."""
@@ -102,6 +111,8 @@ class Subscription(ABC):
         self.topic_name = str(owner.name)
         self.partition_index = owner.name.partition_index
         self._dispatcher: Dispatcher | None = None  # None before the first consumer
+        self._resets_count = 0  # under way
+        self._reset_ended: asyncio.Event | None = None  # What newcomers wait for, while they do.
         self._messages_out_gone = 0  # Counters of consumers that have left.
         self._bytes_out_gone = 0
 
@@ -141,12 +152,15 @@ class Subscription(ABC):
             ConsumerBusyError: Another type is in use, Exclusive is taken, or a limit is reached.
             ConsumerAssignError: Its hash ranges can't be had.
             NotAllowedError: The type is disabled.
-            SubscriptionFencedError: It is being reset or deleted.
-            ServiceNotReadyError: The consumer's own connection is gone.
+            SubscriptionFencedError: It is being deleted, or reset for more than
+                `RESET_WAIT_SECONDS`.
+            ServiceNotReadyError: The consumer's own connection is gone, or its client closed it.
         """
-        conflict: ServiceError | None = None
-        for _ in range(MAX_JOIN_ATTEMPTS):
+        attempts_left = MAX_JOIN_ATTEMPTS
+        while True:
+            await self._until_reset_ends()
             dispatcher = self._check_may_join(consumer)
+            conflict: ServiceError
             try:
                 dispatcher.add_consumer(consumer)
             except HashRangeConflictError as error:
@@ -156,18 +170,20 @@ class Subscription(ABC):
             else:
                 self._on_joined(consumer)
                 return
-            if await rival.connection.check_liveness():
-                break
-        assert conflict is not None, "without a conflict the consumer has joined"
-        raise conflict
+            attempts_left -= 1
+            if not attempts_left:
+                raise conflict
+            is_alive = await rival.connection.check_liveness()
+            if is_alive and rival in self.consumers:  # It may have left while it was probed.
+                raise conflict
 
     def _check_may_join(self, consumer: Consumer) -> Dispatcher:
         """The dispatcher to join; raises if it can't be had."""
         request = consumer.request
         if self.state is not SubscriptionState.OPEN:
             raise SubscriptionFencedError(f"Subscription {self.name} is fenced")
-        if not consumer.connection.is_connected:
-            raise ServiceNotReadyError("the consumer's connection is gone")
+        if not consumer.connection.is_connected or not request.is_wanted():
+            raise ServiceNotReadyError("the consumer or its connection is gone")
         wanted = request.subscription_type
         if wanted not in self.settings.enabled_subscription_types:
             raise NotAllowedError(
@@ -214,7 +230,7 @@ class Subscription(ABC):
     ) -> Dispatcher:
         """The dispatcher in use if it is of the right kind, else a new one."""
         current = self._dispatcher
-        if current is not None:
+        if current is not None and not current.is_closed:
             if current.subscription_type is wanted and current.mismatch(meta) is None:
                 return current
             current.close()
@@ -232,20 +248,73 @@ class Subscription(ABC):
         """Forget a consumer and redeliver what it held; called by `Consumer.close`."""
         if self._dispatcher is None or consumer not in self.consumers:
             return
-        self._messages_out_gone += consumer.messages_out_count
-        self._bytes_out_gone += consumer.bytes_out_count
+        self._count_gone(consumer)
         self._dispatcher.remove_consumer(consumer)
         if not self.consumers:
             self._on_last_consumer_left()
+            if not self.is_durable and self.state is SubscriptionState.OPEN:
+                self._end_reader()
+
+    def _count_gone(self, consumer: Consumer) -> None:
+        self._messages_out_gone += consumer.messages_out_count
+        self._bytes_out_gone += consumer.bytes_out_count
+
+    def _on_last_consumer_left(self) -> None:  # noqa: B027 - not all care
+        """Nobody is connected any more."""
 
     @abstractmethod
-    def _on_last_consumer_left(self) -> None:
-        """Nobody is connected any more; a reader's subscription ends."""
+    def _end_reader(self) -> None:
+        """A subscription that is not durable ends with its last consumer."""
 
     def disconnect(self) -> None:
-        """Remove all consumers and send each CLOSE_CONSUMER."""
-        for consumer in list(self.consumers):
+        """Stop dispatching, then remove all consumers and send each CLOSE_CONSUMER.
+
+        Nothing is sent to anybody between. The next consumer gets a new dispatcher.
+        """
+        if self._dispatcher is None:
+            return
+        consumers = list(self.consumers)
+        self._dispatcher.close()
+        for consumer in consumers:
+            self._count_gone(consumer)
             consumer.disconnect()
+        if consumers:
+            self._on_last_consumer_left()
+
+    # Resets.
+
+    @contextmanager
+    def _reset_under_way(self) -> Iterator[None]:
+        """Newcomers wait while this lasts; several may overlap."""
+        self._resets_count += 1
+        try:
+            yield
+        finally:
+            self._resets_count -= 1
+            if not self._resets_count:
+                self._wake_newcomers()
+
+    def _wake_newcomers(self) -> None:
+        """Have those who wait look again: the reset has ended, or the subscription."""
+        if self._reset_ended is not None:
+            self._reset_ended.set()
+            self._reset_ended = None
+
+    async def _until_reset_ends(self) -> None:
+        """Return once no reset is under way, or there is no use in waiting for it."""
+        if not self._resets_count:
+            return
+        try:
+            async with asyncio.timeout(RESET_WAIT_SECONDS):
+                while self._resets_count and self.state in _STATES_TO_WAIT_IN:
+                    if self._reset_ended is None:
+                        self._reset_ended = asyncio.Event()
+                    await self._reset_ended.wait()
+        except TimeoutError:
+            raise SubscriptionFencedError(
+                f"Subscription {self.name} is fenced: it is being reset for more than "
+                f"{RESET_WAIT_SECONDS:.0f} s"
+            ) from None
 
     # What consumers ask.
 
@@ -265,8 +334,11 @@ class Subscription(ABC):
         consumer: Consumer,
         positions: list[Position],
         ack_sets: list[Sequence[int] | None] | None,
-    ) -> None:
-        """A consumer acknowledges entries, with an ack set only the indexes clear in it."""
+    ) -> bool:
+        """A consumer acknowledges entries, with an ack set only the indexes clear in it.
+
+        Returns False when one of them made it ignore those after it.
+        """
 
     @abstractmethod
     def acknowledge_cumulative(
@@ -287,12 +359,9 @@ class Subscription(ABC):
         if not force and list(self.consumers) != [consumer]:
             raise ServiceMetadataError("Unconnected or shared consumer attempting to unsubscribe")
         self._check_may_delete()
-        consumer.is_closed = True
+        consumer.is_closed = True  # so it gets the answer, and no CLOSE_CONSUMER
         self.state = SubscriptionState.DELETING
-        for other in list(self.consumers):
-            if other is not consumer:
-                other.disconnect()
-        self.remove_consumer(consumer)
+        self.disconnect()
         await self.delete()
 
     @abstractmethod

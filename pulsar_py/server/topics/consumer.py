@@ -13,7 +13,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pulsar_py.common.ack_set import to_bits
+from pulsar_py.common.ack_set import MAX_WORDS, to_bits
 from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.common.position import Position
@@ -46,6 +46,19 @@ logger = logging.getLogger(__name__)
 
 MAX_FLOW_PERMITS: Final = 2**31 - 1
 _AVERAGE_WEIGHT: Final = 0.9
+
+MAX_ACK_PROPERTIES: Final = 1_000
+"""Of a cumulative ACK; they are written with the position each time."""
+
+
+def check_ack_set(words: Sequence[int]) -> None:
+    """Return if an ack set of a client is one that a batch can have.
+
+    Raises:
+        NotAllowedError: It is too long.
+    """
+    if len(words) > MAX_WORDS:
+        raise NotAllowedError(f"ack set of {len(words)} words, allowed are {MAX_WORDS}")
 
 
 class Consumer:
@@ -124,11 +137,14 @@ class Consumer:
         if self.permits.add(permits_count):
             self.subscription.on_flow(self)
 
-    def acknowledge(self, command: CommandAck) -> None:
+    def acknowledge(self, command: CommandAck) -> bool:
         """Serve ACK; the caller then sends ACK_RESPONSE if the command has a request id.
 
+        Returns False when an id made it ignore the rest.
+
         Raises:
-            ServiceError: To be put into the ACK_RESPONSE; never for plain acks.
+            ServiceError: To be put into the ACK_RESPONSE; never for plain acks. Nothing of the
+                command was taken.
         """
         # Hot path: acknowledge.
         self._last_acked_millis = self._clock.wall_time_millis()
@@ -139,7 +155,7 @@ class Consumer:
         ids = command.message_id
         if command.ack_type == CommandAck.AckType.Cumulative:
             self._acknowledge_cumulative(command, ids)
-            return
+            return True
         positions: list[Position] = []
         ack_sets: list[Sequence[int] | None] = []
         has_ack_sets = False
@@ -147,13 +163,17 @@ class Consumer:
             positions.append(_position_of(message_id))
             words = message_id.ack_set
             if words:
+                check_ack_set(words)
                 has_ack_sets = True
                 ack_sets.append(list(words))
             else:
                 ack_sets.append(None)
         if positions:
             self._acked_count += len(positions)
-            self.subscription.acknowledge(self, positions, ack_sets if has_ack_sets else None)
+            return self.subscription.acknowledge(
+                self, positions, ack_sets if has_ack_sets else None
+            )
+        return True
 
     def _acknowledge_cumulative(self, command: CommandAck, ids: Sequence[MessageIdData]) -> None:
         if len(ids) != 1 or not self.request.subscription_type.has_single_active_consumer:
@@ -164,8 +184,13 @@ class Consumer:
                     extra={"consumer": str(self), "ids": len(ids)},
                 )
             return
-        self._acked_count += 1
         words = ids[0].ack_set
+        check_ack_set(words)
+        if len(command.properties) > MAX_ACK_PROPERTIES:
+            raise NotAllowedError(
+                f"ACK with {len(command.properties)} properties, allowed are {MAX_ACK_PROPERTIES}"
+            )
+        self._acked_count += 1
         self.subscription.acknowledge_cumulative(
             _position_of(ids[0]),
             list(words) if words else None,
@@ -182,12 +207,20 @@ class Consumer:
             },
         )
 
-    def redeliver(self, command: CommandRedeliverUnacknowledgedMessages) -> None:
-        """Serve REDELIVER_UNACKNOWLEDGED_MESSAGES; there is no answer."""
+    def redeliver(
+        self,
+        command: CommandRedeliverUnacknowledgedMessages,
+        positions: Sequence[Position] | None = None,
+    ) -> None:
+        """Serve REDELIVER_UNACKNOWLEDGED_MESSAGES; there is no answer.
+
+        `positions` stand for the command's ids where they are given.
+        """
         is_single = self.request.subscription_type.has_single_active_consumer
         if is_single and command.HasField("consumer_epoch"):
             self._consumer_epoch = max(self._consumer_epoch, command.consumer_epoch)
-        positions = [_position_of(message_id) for message_id in command.message_ids]
+        if positions is None:
+            positions = [_position_of(message_id) for message_id in command.message_ids]
         self.subscription.redeliver(self, positions or None)
 
     def close(self) -> None:

@@ -26,15 +26,15 @@ class PublishBuffer:
         self.resume_bytes = self.limit // 2
         self.bytes_count = 0
         self.is_full = False
-        self._connections: set[InFlightPublishes] = set()
+        self._connections: dict[InFlightPublishes, None] = {}  # in order of their coming
 
     def add(self, connection: InFlightPublishes) -> None:
         """A connection opened."""
-        self._connections.add(connection)
+        self._connections[connection] = None
 
     def remove(self, connection: InFlightPublishes) -> None:
         """A connection is gone; what it has in flight still counts until it is answered."""
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
 
     def filled(self) -> None:
         """The limit was reached: pause everyone."""

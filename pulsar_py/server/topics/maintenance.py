@@ -1,7 +1,9 @@
 """Maintenance: everything periodic of a broker's topics, in one task (edge).
 
 Each `Chore` has an interval; the task sleeps until the next one is due and runs it over all topics
-loaded then. A topic that fails is logged and does not keep the others from being served.
+loaded then, a bounded number at a time, so that ten thousand topics whose chore waits for a network
+don't wait for each other. A topic that fails is logged and does not keep the others from being
+served.
 
 Source: the schedulers of BrokerService in Pulsar's broker.
 """
@@ -12,8 +14,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from pulsar_py.common.clock import Clock
+from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.server.topics.topic import Topic, TopicState
 
@@ -21,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 TOPICS_AT_ONCE = 100
 """Topics looked at in one turn of the loop: about a millisecond."""
+
+CHORES_AT_ONCE = 32
+"""Topics whose chore waits for something at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +96,13 @@ class Maintenance:
 
     async def run_chore(self, chore: Chore) -> None:
         """Run one chore over all topics now, giving way to others every so many."""
-        for number, topic in enumerate(list(self._topics())):
-            if number % TOPICS_AT_ONCE == TOPICS_AT_ONCE - 1:
+        looked_at = count(1)
+
+        async def run_for(topic: Topic) -> None:
+            if next(looked_at) % TOPICS_AT_ONCE == 0:
                 await asyncio.sleep(0)
             if topic.state is not TopicState.OPEN:
-                continue
+                return
             try:
                 await chore.run(topic)
             except PulsarError as error:
@@ -101,3 +110,5 @@ class Maintenance:
                     "chore failed",
                     extra={"chore": chore.name, "topic": str(topic.name), "error": str(error)},
                 )
+
+        await each_result(run_for, self._topics(), at_once=CHORES_AT_ONCE)

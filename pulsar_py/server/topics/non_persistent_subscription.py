@@ -75,18 +75,19 @@ class NonPersistentSubscription(Subscription):
             return NonPersistentStickyKeyDispatcher(meta, self.settings)
         return NonPersistentMultipleDispatcher()
 
-    def _on_last_consumer_left(self) -> None:
-        if not self.is_durable and self.state is SubscriptionState.OPEN:
-            self.state = SubscriptionState.CLOSED
-            self.owner.forget_subscription(self)
+    def _end_reader(self) -> None:
+        self.state = SubscriptionState.CLOSED
+        self.owner.forget_subscription(self)
 
     def acknowledge(
         self,
         consumer: Consumer,
         positions: list[Position],
         ack_sets: list[Sequence[int] | None] | None,
-    ) -> None:
+    ) -> bool:
         """Nothing is pending."""
+        del consumer, positions, ack_sets
+        return True
 
     def acknowledge_cumulative(
         self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]

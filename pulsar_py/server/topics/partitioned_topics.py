@@ -22,7 +22,7 @@ from pulsar_py.server.topics.partitions import Partitions
 from pulsar_py.server.topics.policies import effective_auto_creation
 from pulsar_py.server.topics.settings import RegistrySettings
 from pulsar_py.server.topics.topic import Topic
-from pulsar_py.server.topics.topic_loads import all_or_first_error
+from pulsar_py.server.topics.topic_loads import in_slices
 
 
 class SingleTopics(Protocol):
@@ -79,6 +79,7 @@ class PartitionedTopics:
 
         Raises:
             TopicNotFoundError: Missing and not creatable, or a missing namespace.
+            NotAllowedError: The policy wants more partitions than a topic may have.
         """
         namespace = await self._resources.namespaces.get(name.namespace_name)
         if namespace is None:
@@ -87,6 +88,7 @@ class PartitionedTopics:
         answer = answer_partitions(await self._topics.facts(name), policy, auto_create=auto_create)
         if not answer.creates:
             return answer.partitions_count
+        self._check_limit(name, answer.partitions_count)
         await self._topics.check_topics_limit(
             name.namespace_name, namespace, answer.partitions_count
         )
@@ -112,9 +114,9 @@ class PartitionedTopics:
             TopicNotFoundError: There is no such namespace.
         """
         del is_local_only
-        limit = self._topics.settings.max_partitions
-        if name.is_partition or partitions_count <= 0 or 0 < limit < partitions_count:
+        if name.is_partition or partitions_count <= 0:
             raise NotAllowedError(f"{name} can't have {partitions_count} partitions")
+        self._check_limit(name, partitions_count)
         namespace = await self._resources.namespaces.get(name.namespace_name)
         if namespace is None:
             raise TopicNotFoundError("Namespace not found")
@@ -125,6 +127,13 @@ class PartitionedTopics:
         if name.is_persistent:
             await self._partitions.create_stored(map(name.partition, range(partitions_count)))
 
+    def _check_limit(self, name: TopicName, partitions_count: int) -> None:
+        limit = self._topics.settings.max_partitions
+        if partitions_count > limit:
+            raise NotAllowedError(
+                f"{name} can't have {partitions_count} partitions: at most {limit} are allowed"
+            )
+
     async def grow(self, name: TopicName, partitions_count: int) -> None:
         """Grow; existing subscriptions appear on the new partitions at Earliest.
 
@@ -132,9 +141,7 @@ class PartitionedTopics:
             TopicNotFoundError: The topic is not partitioned.
             NotAllowedError: There are more already, or there may not be so many.
         """
-        limit = self._topics.settings.max_partitions
-        if 0 < limit < partitions_count:
-            raise NotAllowedError(f"{name} can't have {partitions_count} partitions")
+        self._check_limit(name, partitions_count)
         current = await self._partitions.count(name)
         await self._partitions.grow(name, partitions_count)
         if not name.is_persistent or current >= partitions_count:
@@ -148,8 +155,7 @@ class PartitionedTopics:
                 await self._partitions.stored_subscriptions(name.partition(index), prefix)
             )
         if subscriptions:
-            works = [self._create_subscriptions(each, subscriptions) for each in added]
-            await all_or_first_error(works)
+            await in_slices(lambda each: self._create_subscriptions(each, subscriptions), added)
 
     async def _create_subscriptions(self, name: TopicName, subscriptions: set[str]) -> None:
         await self._ensure_owned(name)
@@ -171,7 +177,7 @@ class PartitionedTopics:
         if not force:
             for topic in filter(None, map(self._topics.loaded, names)):
                 topic.check_deletable()
-        await all_or_first_error([self._delete_if_there(each, force=force) for each in names])
+        await in_slices(lambda each: self._delete_if_there(each, force=force), names)
         await self._partitions.forget(name)
         await self._topics.forget(name)
 

@@ -17,12 +17,15 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
 )
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
+from pulsar_py.common.work import in_turns
+from pulsar_py.managed_ledger.ledger_format import is_deletion_begun
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import PartitionedTopicMetadata
 from pulsar_py.metadata.resources import Resources
+from pulsar_py.metadata.settling import put_settled
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 from pulsar_py.server.topics.deduplication import CURSOR_NAME
-from pulsar_py.server.topics.topic_loads import all_or_first_error
+from pulsar_py.server.topics.topic_loads import in_slices
 
 
 class Partitions:
@@ -38,15 +41,19 @@ class Partitions:
         return (metadata.partitions_count or 0) if metadata is not None else 0
 
     async def is_stored(self, name: TopicName) -> bool:
-        """Whether a persistent topic exists."""
+        """Whether a persistent topic exists; one whose deletion was cut short does not."""
         if not name.is_persistent:
             return False
-        return await self._metadata.exists(paths.managed_ledger(name.managed_ledger_name))
+        found = await self._metadata.get(paths.managed_ledger(name.managed_ledger_name))
+        return found is not None and not is_deletion_begun(found.value)
 
     async def stored_topics(self, namespace: NamespaceName) -> list[TopicName]:
         """The persistent topics of a namespace, sorted, partitions one by one."""
         names = await self._metadata.children(paths.managed_ledgers(namespace))
-        return sorted(namespace.topic(url_form_decode(name)) for name in names)
+        topics: list[TopicName] = []
+        async for some in in_turns(names):
+            topics += [namespace.topic(url_form_decode(name)) for name in some]
+        return sorted(topics, key=str)
 
     async def partitioned_topics(self, namespace: NamespaceName) -> list[TopicName]:
         """The partitioned topics of a namespace, of both domains."""
@@ -93,15 +100,22 @@ class Partitions:
         await self._resources.partitioned_topics.delete(name)
 
     async def create_stored(self, names: Iterable[TopicName]) -> None:
-        """Make persistent topics exist, without ledgers so far; fine where they do."""
-        await all_or_first_error([self._create_stored(name) for name in names])
+        """Make persistent topics exist, without ledgers so far; fine where they do.
+
+        However many there are, others have their turns meanwhile.
+        """
+        await in_slices(self._create_stored, names)
 
     async def _create_stored(self, name: TopicName) -> None:
         path = paths.managed_ledger(name.managed_ledger_name)
         try:
-            await self._metadata.put(path, b"", expected_version=MUST_NOT_EXIST)
+            await put_settled(self._metadata, path, b"", expected_version=MUST_NOT_EXIST)
         except MetadataExistsError:
-            return
+            if await self.is_stored(name):
+                return
+            # A deletion was cut short: what is left of it goes first.
+            await self._metadata.delete_recursive(path)
+            await put_settled(self._metadata, path, b"", expected_version=MUST_NOT_EXIST)
 
     async def stored_subscriptions(self, name: TopicName, replicator_prefix: str) -> list[str]:
         """Names of a persistent topic's durable subscriptions."""

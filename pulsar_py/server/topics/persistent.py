@@ -18,6 +18,7 @@ from typing import Any
 
 from pulsar_py.common.errors import (
     ManagedLedgerError,
+    ManagedLedgerFencedError,
     MetadataNotFoundError,
     PersistenceError,
     PulsarError,
@@ -87,6 +88,7 @@ class PersistentTopic(Topic):
         self._stamper = EntryStamper(settings.entry_metadata_interceptors)
         self._failing: list[Producer] = []  # producers with entries under way in a fenced topic
         self._lost = False  # another owner has the ledger
+        self._max_read_position = LATEST  # what is behind it is held back from consumers
         ledger.listener = self
 
     @classmethod
@@ -213,6 +215,10 @@ class PersistentTopic(Topic):
             self.deduplication.state.on_append_failed()
         self.state = TopicState.OPEN
 
+    def lose(self) -> None:
+        """Somebody else has the topic: fence the ledger, which is told and closes everything."""
+        self.ledger.fence(ManagedLedgerFencedError(f"{self.name}: another broker owns the bundle"))
+
     def on_fenced(self, error: Exception) -> None:
         """Another owner has the ledger: give the topic up."""
         logger.warning("topic lost", extra={"topic": str(self.name), "error": str(error)})
@@ -301,15 +307,19 @@ class PersistentTopic(Topic):
         return subscription
 
     def _new_reader_cursor(self, request: SubscribeRequest) -> ManagedCursor:
+        """A cursor at the start asked for; beyond the end, the initial position decides.
+
+        LATEST is beyond the end, too: with initial position Earliest it means the first message.
+
+        Source: NonDurableCursorImpl in Pulsar's managed-ledger.
+        """
         initial = InitialPosition.EARLIEST if request.starts_at_earliest else InitialPosition.LATEST
         start: Position | InitialPosition = initial
         if request.start_position == EARLIEST:
             start = InitialPosition.EARLIEST
-        elif request.start_position == LATEST:
-            start = InitialPosition.LATEST
         elif request.start_position is not None:
             start = request.start_position
-        return self.ledger.new_non_durable_cursor(request.subscription_name, start)
+        return self.ledger.new_non_durable_cursor(request.subscription_name, start, initial=initial)
 
     async def create_subscription(
         self, name: str, *, starts_at_earliest: bool, properties: Mapping[str, str] | None = None
@@ -331,8 +341,22 @@ class PersistentTopic(Topic):
         return self._add_subscription(name, cursor, properties)
 
     def max_read_position(self) -> Position:
-        """Everything may be dispatched: there are no transactions yet."""
-        return LATEST
+        """The last position that may be dispatched; LATEST while nothing is held back."""
+        return self._max_read_position
+
+    def move_max_read_position(self, position: Position) -> None:
+        """Let subscriptions read up to and with a position; those that wait for it go on."""
+        before, self._max_read_position = self._max_read_position, position
+        if position <= before:
+            return
+        for subscription in list(self._subscriptions.values()):
+            assert isinstance(subscription, PersistentSubscription)
+            subscription.on_max_read_position_moved()
+
+    def last_readable_position(self) -> Position:
+        """Position of the last message that may be dispatched, `EARLIEST` if there is none."""
+        last = self.ledger.last_entry_up_to(self._max_read_position)
+        return last if self.ledger.contains(last) else EARLIEST
 
     def forget_subscription(self, subscription: Subscription) -> None:
         """The subscription is gone."""
@@ -386,6 +410,7 @@ class PersistentTopic(Topic):
         self.state = TopicState.CLOSING
         if disconnect_clients:
             self.disconnect_producers()
+        self._disconnect_consumers()
         for subscription in list(self._subscriptions.values()):
             await subscription.close()
         if not self._lost:
@@ -394,6 +419,11 @@ class PersistentTopic(Topic):
             await self._save_index()
         await self.ledger.close()
         self.state = TopicState.CLOSED
+
+    def _disconnect_consumers(self) -> None:
+        """The end of them all: nobody is sent anything while the first cursors are written."""
+        for subscription in list(self._subscriptions.values()):
+            subscription.disconnect()
 
     async def _save_index(self) -> None:
         if self._stamper.adds_index and self._stamper.last_index >= 0:
@@ -409,6 +439,7 @@ class PersistentTopic(Topic):
         self.state = TopicState.CLOSING
         try:
             self.disconnect_producers()
+            self._disconnect_consumers()
             for subscription in list(self._subscriptions.values()):
                 await subscription.delete()
             try:

@@ -10,7 +10,7 @@ Source: HierarchyTopicPolicies in Pulsar's broker.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pulsar_py.common.policies import (
     AutoTopicCreation,
@@ -19,18 +19,22 @@ from pulsar_py.common.policies import (
     RetentionPolicy,
     SchemaCompatibilityStrategy,
 )
+from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.managed_ledger.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.schema_registry import SchemaPolicies
 from pulsar_py.server.topics.context import TopicSettings
-from pulsar_py.storage.ledger_store import LedgerOptions
 
 T = TypeVar("T")
 
 _NO_NAMESPACE = NamespacePolicies()
 _NO_TOPIC = TopicPolicies()
+
+DEFAULT_PERSIST_INTERVAL_SECONDS: Final = 1.0
+MAX_PERSIST_INTERVAL_SECONDS: Final = 3600.0
+"""Of acknowledgements, the most that a crash brings back, whatever a policy's rate says."""
 
 SUBSCRIPTION_TYPES = {each.wire_name: each for each in SubscriptionType}
 """Subscription types by the names that policies and settings use."""
@@ -183,6 +187,9 @@ def _managed_ledger(
     persistence = own.persistence or ns.persistence
     if persistence is not None:
         changes["ledger_options"] = _ledger_options(broker.ledger_options, persistence)
+        changes["cursor_persist_interval_seconds"] = cursor_persist_interval_seconds(
+            persistence.max_mark_deletes_per_second
+        )
     return replace(broker, **changes) if changes else broker
 
 
@@ -194,6 +201,13 @@ def retention_seconds(policy: RetentionPolicy) -> float:
 def retention_size_bytes(policy: RetentionPolicy) -> int:
     """How much acknowledged data is kept, -1 without limit."""
     return policy.retention_megabytes * MEBIBYTE if policy.retention_megabytes >= 0 else -1
+
+
+def cursor_persist_interval_seconds(writes_per_second: float) -> float:
+    """How long after one write of a cursor the next may come; a second where there is no rate."""
+    if writes_per_second <= 0:
+        return DEFAULT_PERSIST_INTERVAL_SECONDS
+    return min(1 / writes_per_second, MAX_PERSIST_INTERVAL_SECONDS)
 
 
 def _ledger_options(options: LedgerOptions, persistence: PersistencePolicies) -> LedgerOptions:

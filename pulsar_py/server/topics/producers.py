@@ -9,6 +9,7 @@ Source: AbstractTopic.addProducer, incrementTopicEpochIfNeeded in Pulsar's broke
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -26,6 +27,8 @@ from pulsar_py.server.topics.access_modes import AccessModes, Exclusive, Refused
 from pulsar_py.server.topics.context import TopicContext, TopicSettings
 from pulsar_py.server.topics.producer import Append, Producer, ProducerTopic
 from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
+
+logger = logging.getLogger(__name__)
 
 NO_SEQUENCE_ID = -1
 
@@ -200,9 +203,25 @@ class TopicProducers:
     def remove(self, producer: Producer) -> None:
         """The producer left; called by itself. The next that waits is promoted."""
         self._drop(producer)
+        epoch_before = self.topic_epoch
         promoted = self._access.leave(producer)
-        if promoted is not None and self._owner.takes_producers():
+        if not self._owner.takes_producers():
+            return
+        if promoted is not None:
             self._promote(promoted)
+        elif self.topic_epoch != epoch_before:
+            self._owner.context.tasks.spawn(self._store_epoch(), "topic epoch")
+
+    async def _store_epoch(self) -> None:
+        """Write down an epoch that moved by turns nobody took, or where it is by now."""
+        topic_epoch = self.topic_epoch
+        assert topic_epoch is not None, "an epoch only grows"
+        try:
+            await self._owner.store_topic_epoch(topic_epoch)
+        except (ServiceError, MetadataError, ManagedLedgerError) as error:
+            logger.warning(
+                "topic epoch not stored", extra={"topic": str(self._owner.name)}, exc_info=error
+            )
 
     def _drop(self, producer: Producer) -> None:
         if self._by_name.get(producer.name) is not producer:

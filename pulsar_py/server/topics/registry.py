@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from typing import Protocol
 
+from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     ManagedLedgerError,
     MetadataNotFoundError,
@@ -32,6 +33,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.work import in_turns
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.resources import Resources
@@ -44,7 +46,7 @@ from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.policies import effective_auto_creation, effective_settings
 from pulsar_py.server.topics.settings import RegistrySettings
 from pulsar_py.server.topics.topic import Topic, TopicState
-from pulsar_py.server.topics.topic_loads import TopicLoads, all_or_first_error
+from pulsar_py.server.topics.topic_loads import TopicLoads
 from pulsar_py.server.topics.topic_watch import OnTopicsChanged, TopicWatch
 
 logger = logging.getLogger(__name__)
@@ -369,7 +371,8 @@ class TopicRegistry:
             raise TopicFencedError(f"Topic {name} is being deleted")
         self._deleting.add(str(name))
         try:
-            await self._managed_ledgers.delete(name.managed_ledger_name)
+            settings = await self._settings_of(name)
+            await self._managed_ledgers.delete(name.managed_ledger_name, settings.managed_ledger)
         except MetadataNotFoundError:
             raise TopicNotFoundError(f"Topic {name} not found") from None
         finally:
@@ -403,14 +406,16 @@ class TopicRegistry:
             for topic in self._topics.values()
             if topic.name.namespace_name == namespace and concerns(topic.name)
         ]
-        slots = asyncio.Semaphore(MAX_CONCURRENT_CLOSES)
+        await each_result(self._close_topic, topics, at_once=MAX_CONCURRENT_CLOSES)
 
-        async def close(topic: Topic) -> None:
-            async with slots:
-                await self._close_topic(topic)
+    def lose_topics(self, namespace: NamespaceName, concerns: Callable[[TopicName], bool]) -> None:
+        """Give up the topics for which `concerns` holds: somebody else has them.
 
-        works: list[Awaitable[object]] = [close(topic) for topic in topics]
-        await all_or_first_error(works)
+        Clients are sent away, and nothing is written.
+        """
+        for topic in list(self._topics.values()):
+            if topic.name.namespace_name == namespace and concerns(topic.name):
+                topic.lose()
 
     async def _close_topic(self, topic: Topic) -> None:
         """Close a topic; it leaves memory whatever happens, so that it can be loaded anew."""
@@ -455,7 +460,10 @@ class TopicRegistry:
                 for topic in self._topics.values()
                 if not topic.name.is_persistent and topic.name.namespace_name == namespace
             ]
-        return sorted(str(name) for name in names if includes_system or not name.is_system)
+        shown: list[str] = []
+        async for some in in_turns(names):
+            shown += [str(name) for name in some if includes_system or not name.is_system]
+        return sorted(shown)
 
     def watch(self, namespace: NamespaceName, callback: OnTopicsChanged) -> Callable[[], None]:
         """Tell of created and deleted topics (full names); returns what ends the watch."""

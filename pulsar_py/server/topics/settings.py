@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.server.topics.context import TopicSettings
+
+MAX_PARTITIONS: Final = 10_000
+"""Most partitions of a topic where `maxNumPartitionsPerPartitionedTopic` is 0. Each is a key in the
+metadata store from the start, and a topic for who lists, deletes or measures it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +24,7 @@ class RegistrySettings:
         )
     )  # allowAutoTopicCreation, allowAutoTopicCreationType, defaultNumPartitions
     max_topics_per_namespace: int = 0  # maxTopicsPerNamespace
-    max_partitions: int = 0  # maxNumPartitionsPerPartitionedTopic
+    max_partitions: int = MAX_PARTITIONS  # maxNumPartitionsPerPartitionedTopic; never 0
     load_timeout_seconds: float = 60.0  # topicLoadTimeoutSeconds
     max_concurrent_loads: int = 5000  # maxConcurrentTopicLoadRequest
     serves_persistent: bool = True  # enablePersistentTopics

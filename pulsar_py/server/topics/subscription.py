@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
@@ -31,7 +31,8 @@ from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.server.dispatch.dispatcher import Dispatcher, PersistentDispatcher
-from pulsar_py.server.dispatch.filtering import summary_of
+from pulsar_py.server.dispatch.entry_source import EntrySource
+from pulsar_py.server.dispatch.filtering import EntryFilter, MarkerFilter, summary_of
 from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
 from pulsar_py.server.dispatch.single_active import SingleActiveConsumerDispatcher
 from pulsar_py.server.dispatch.sticky_key import StickyKeyDispatcher, mode_name
@@ -89,7 +90,6 @@ class PersistentSubscription(Subscription):
         self.cursor = cursor
         self.tasks = TaskOwner(f"subscription {name} of {owner.name}")
         self.is_read_in_flight = False
-        self.is_resetting = False
         self.is_replicated = is_replicated or REPLICATED_PROPERTY in cursor.properties
         self._initial_properties = properties or {}
         self._broker_unacked_limit = broker_unacked_limit
@@ -104,6 +104,15 @@ class PersistentSubscription(Subscription):
 
     # For the dispatcher.
 
+    @property
+    def entry_source(self) -> EntrySource:
+        """What the dispatcher reads: the cursor itself."""
+        return self.cursor
+
+    def entry_filters(self) -> Sequence[EntryFilter]:
+        """What judges entries before consumers get them: brokers' own are never delivered."""
+        return (MarkerFilter(),)
+
     def last_confirmed_entry(self) -> Position:
         """The topic's last entry."""
         return self.ledger.last_confirmed_entry
@@ -115,6 +124,10 @@ class PersistentSubscription(Subscription):
     def max_read_position(self) -> Position:
         """The last position that may be dispatched."""
         return self.owner.max_read_position()
+
+    def _last_readable_entry(self) -> Position:
+        """The topic's last entry that may be dispatched."""
+        return self.ledger.last_entry_up_to(self.max_read_position())
 
     def acknowledge_filtered(self, positions: list[Position]) -> None:
         """Acknowledge entries that are never delivered."""
@@ -153,11 +166,14 @@ class PersistentSubscription(Subscription):
 
     def _on_last_consumer_left(self) -> None:
         self.cursor.set_inactive()
-        if not self.is_durable and self.state is SubscriptionState.OPEN:
-            self._end_reader()
+
+    def disconnect(self) -> None:
+        """Stop dispatching, then remove all consumers; a reader's may come back for a while."""
+        super().disconnect()
+        if self.state is SubscriptionState.OPEN:
+            self._await_reader()
 
     def _end_reader(self) -> None:
-        """A reader's subscription ends with its last consumer."""
         self.state = SubscriptionState.CLOSED
         self._cancel_grace()
         if self._dispatcher is not None:
@@ -178,11 +194,12 @@ class PersistentSubscription(Subscription):
         consumer: Consumer,
         positions: list[Position],
         ack_sets: list[Sequence[int] | None] | None,
-    ) -> None:
+    ) -> bool:
         """Take a client's acknowledgements; from one beyond the last entry on they are ignored."""
         # Hot path: acknowledge.
         last = self.ledger.last_confirmed_entry
-        if max(positions) > last:
+        is_whole = max(positions) <= last
+        if not is_whole:
             count = next(i for i, position in enumerate(positions) if position > last)
             positions = positions[:count]
             ack_sets = ack_sets and ack_sets[:count]
@@ -190,10 +207,11 @@ class PersistentSubscription(Subscription):
             self.cursor.acknowledge(positions, ack_sets)
         except ManagedLedgerError as error:
             self._log_refused(error)
-            return
+            return False
         if self._dispatcher is not None:
             self._dispatcher.on_acknowledged(consumer, positions, ack_sets)
         self._check_end_of_topic()
+        return is_whole
 
     def acknowledge_cumulative(
         self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]
@@ -242,29 +260,43 @@ class PersistentSubscription(Subscription):
         """
         if self.state is not SubscriptionState.OPEN:
             raise UnknownServiceError(f"Subscription {self.name} is being reset or deleted")
-        self.state = SubscriptionState.RESETTING
-        self.is_resetting = True
-        self._disconnect_for_reset()
-        try:
-            await self.cursor.reset(position, ack_set)
-        except _STORAGE_ERRORS as error:
-            raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
-        finally:
-            self.is_resetting = False
-            # Closing or deleting may have overtaken the reset.
-            if self.state is SubscriptionState.RESETTING:
-                self.state = SubscriptionState.OPEN
-                self._await_reader()
-        if self._dispatcher is not None and self._dispatcher.consumers:
-            self._dispatcher.on_cursor_reset()
+        with self._reset_under_way():
+            self.state = SubscriptionState.RESETTING
+            self._disconnect_for_reset()
+            try:
+                await self.cursor.reset(*self._readable_target(position, ack_set))
+            except _STORAGE_ERRORS as error:
+                raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
+            finally:
+                # Closing may have overtaken the reset.
+                if self.state is SubscriptionState.RESETTING:
+                    self.state = SubscriptionState.OPEN
+                    self._await_reader()
+                    if self._dispatcher is not None:
+                        self._dispatcher.on_cursor_reset()
 
     def _disconnect_for_reset(self) -> None:
-        if self._dispatcher is None:
+        """Nothing is sent from here on; who has to go is told."""
+        dispatcher = self._dispatcher
+        if not isinstance(dispatcher, SingleActiveConsumerDispatcher):
+            self.disconnect()
             return
-        active = self._dispatcher.active_consumer
-        for consumer in list(self.consumers):
-            if active is None or consumer is active:
-                consumer.disconnect()
+        active = dispatcher.hold()
+        if active is not None:
+            cast("Consumer", active).disconnect()
+
+    def _readable_target(
+        self, position: Position, ack_set: Sequence[int] | None
+    ) -> tuple[Position, Sequence[int] | None]:
+        """Where a reset goes: at most to the first entry that may not be dispatched yet.
+
+        What lies behind the max read position was not seen by anybody, so no seek passes it over.
+        """
+        limit = self.max_read_position()
+        if limit >= self.ledger.last_confirmed_entry:
+            return position, ack_set
+        first_held_back = self.ledger.next_valid_position(limit)
+        return (position, ack_set) if position <= first_held_back else (first_held_back, None)
 
     def _await_reader(self) -> None:
         """A reader that seeks comes back to the same subscription, or it ends after all."""
@@ -277,17 +309,30 @@ class PersistentSubscription(Subscription):
             self._end_reader()
 
     async def reset_to_time(self, timestamp_millis: int) -> None:
-        """Move the cursor to the first entry published at that time or later."""
+        """Move the cursor to the first entry published at that time or later.
+
+        Only entries that may be dispatched are looked at; if all of those are older, the cursor
+        waits behind them.
+        """
         if self.state is not SubscriptionState.OPEN:
             raise UnknownServiceError(f"Subscription {self.name} is being reset or deleted")
-        try:
-            older = await self.ledger.find_newest(
-                lambda entry: _timestamp_millis(entry) < timestamp_millis
-            )
-        except _STORAGE_ERRORS as error:
-            raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
-        position = EARLIEST if older is None else self.ledger.next_valid_position(older)
-        await self.reset_to_position(position, None)
+        with self._reset_under_way():
+            try:
+                older = await self._newest_older_than(timestamp_millis)
+            except _STORAGE_ERRORS as error:
+                raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
+            position = EARLIEST if older is None else self.ledger.next_valid_position(older)
+            await self.reset_to_position(position, None)
+
+    async def _newest_older_than(
+        self, timestamp_millis: int, *, after: Position | None = None
+    ) -> Position | None:
+        """The newest entry that may be dispatched and was published before that time."""
+        last = self._last_readable_entry()
+        return await self.ledger.find_newest(
+            lambda entry: entry.position <= last and _timestamp_millis(entry) < timestamp_millis,
+            after=after,
+        )
 
     # Skipping and expiring.
 
@@ -304,8 +349,11 @@ class PersistentSubscription(Subscription):
         self._on_cursor_advanced()
 
     async def expire_up_to(self, position: Position) -> bool:
-        """Acknowledge all up to and with a position; False if that moved nothing."""
-        position = min(position, self.ledger.last_confirmed_entry)
+        """Acknowledge all up to and with a position; False if that moved nothing.
+
+        Entries that may not be dispatched yet do not expire.
+        """
+        position = min(position, self._last_readable_entry())
         if position <= self.cursor.mark_delete_position:
             return False
         backlog_before = self.cursor.backlog_count()
@@ -322,9 +370,8 @@ class PersistentSubscription(Subscription):
     async def expire_older_than(self, seconds: int) -> bool:
         """Acknowledge all published longer ago than that; False if that moved nothing."""
         limit_millis = self.clock.wall_time_millis() - seconds * 1000
-        position = await self.ledger.find_newest(
-            lambda entry: _timestamp_millis(entry) < limit_millis,
-            after=self.cursor.mark_delete_position,
+        position = await self._newest_older_than(
+            limit_millis, after=self.cursor.mark_delete_position
         )
         return position is not None and await self.expire_up_to(position)
 
@@ -364,6 +411,7 @@ class PersistentSubscription(Subscription):
             raise SubscriptionBusyError(f"Subscription {self.name} is being reset")
         self.state = SubscriptionState.DELETING
         self.disconnect()
+        self._wake_newcomers()
         try:
             await self._delete_cursor()
         except _STORAGE_ERRORS as error:
@@ -371,8 +419,6 @@ class PersistentSubscription(Subscription):
             raise PersistenceError(f"failed to delete {self.name}: {error}") from error
         self._cancel_grace()
         self.state = SubscriptionState.CLOSED
-        if self._dispatcher is not None:
-            self._dispatcher.close()
         self.owner.forget_subscription(self)
         await self.tasks.close()
 
@@ -392,8 +438,7 @@ class PersistentSubscription(Subscription):
         self.state = SubscriptionState.CLOSED
         self._cancel_grace()
         self.disconnect()
-        if self._dispatcher is not None:
-            self._dispatcher.close()
+        self._wake_newcomers()
         await self.tasks.close()
         await self.cursor.close()
 

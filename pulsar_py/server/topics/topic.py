@@ -196,6 +196,7 @@ class Topic(ABC):
         self._check_open()
         self._check_subscribe(request)
         subscription = self.subscriptions.get(request.subscription_name)
+        is_new = subscription is None
         if subscription is None:
             subscription = await self._create_subscription(request)
             self._check_open()
@@ -206,7 +207,8 @@ class Topic(ABC):
         try:
             await subscription.add_consumer(consumer)
         except BaseException:
-            await self._on_consumer_refused(subscription)
+            if is_new:
+                await self._on_consumer_refused(subscription)
             raise
         if self.state in (TopicState.CLOSING, TopicState.CLOSED):
             consumer.close()
@@ -322,6 +324,10 @@ class Topic(ABC):
     @abstractmethod
     async def apply_settings(self, settings: TopicSettings) -> None:
         """Go on with new effective settings."""
+
+    def lose(self) -> None:
+        """Somebody else has the topic: have it closed soon, and write nothing."""
+        self.context.on_topic_lost(self)
 
     @abstractmethod
     async def close(self, *, disconnect_clients: bool = True) -> None:

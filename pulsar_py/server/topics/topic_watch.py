@@ -1,7 +1,8 @@
 """TopicWatch: who wants to hear of topics that come and go, by namespace.
 
 Persistent topics are watched in the metadata store, so that other brokers' are heard of too;
-non-persistent ones are told by the registry. System topics are left out.
+non-persistent ones are told by the registry. System topics are left out. Where the store may have
+missed changes, a namespace that somebody watches is listed, and compared with what was told.
 
 Source: TopicResources in Pulsar's broker.
 """
@@ -11,8 +12,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from pulsar_py.common.errors import InvalidTopicNameError
-from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.errors import InvalidTopicNameError, MetadataError
+from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
+from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 
@@ -28,12 +30,18 @@ class TopicWatch:
     """One a broker; owned by its `TopicRegistry`."""
 
     def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
         self._callbacks: dict[NamespaceName, list[OnTopicsChanged]] = {}
+        self._known: dict[NamespaceName, set[str]] = {}  # persistent ones that were told or there
+        self._tasks = TaskOwner("topic watch")
         self._cancel = metadata.watch(paths.MANAGED_LEDGERS, self._on_notification)
 
     def watch(self, namespace: NamespaceName, callback: OnTopicsChanged) -> Callable[[], None]:
         """Tell `callback` of changes in a namespace; returns what ends that."""
         self._callbacks.setdefault(namespace, []).append(callback)
+        if namespace not in self._known:
+            self._known[namespace] = set()
+            self._tasks.spawn(self._learn(namespace), f"list {namespace}")
 
         def cancel() -> None:
             callbacks = self._callbacks.get(namespace, [])
@@ -41,15 +49,50 @@ class TopicWatch:
                 callbacks.remove(callback)
             if not callbacks:
                 self._callbacks.pop(namespace, None)
+                self._known.pop(namespace, None)
 
         return cancel
 
+    async def _learn(self, namespace: NamespaceName) -> None:
+        """Note the topics that are there before anything is told."""
+        known = self._known.get(namespace)
+        try:
+            names = await self._stored(namespace)
+        except MetadataError as error:
+            logger.warning("topics not listed", extra={"error": str(error)})
+            return
+        if known is not None and known is self._known.get(namespace):
+            known.update(names)
+
+    async def _stored(self, namespace: NamespaceName) -> set[str]:
+        path = paths.managed_ledgers(namespace)
+        await self._metadata.sync(path)
+        names = await self._metadata.children(path)
+        return {str(namespace.topic(url_form_decode(name))) for name in names}
+
+    async def _compare(self) -> None:
+        """Tell what was missed."""
+        for namespace, known in list(self._known.items()):
+            try:
+                stored = await self._stored(namespace)
+            except MetadataError as error:
+                logger.warning("topics not listed", extra={"error": str(error)})
+                continue
+            for name in sorted(stored - known):
+                self.on_created(TopicName.parse(name))
+            for name in sorted(known - stored):
+                self.on_deleted(TopicName.parse(name))
+
     def on_created(self, name: TopicName) -> None:
         """A topic is there now."""
+        if name.is_persistent and name.namespace_name in self._known:
+            self._known[name.namespace_name].add(str(name))
         self._tell(name, [str(name)], [])
 
     def on_deleted(self, name: TopicName) -> None:
         """A topic is gone."""
+        if name.namespace_name in self._known:
+            self._known[name.namespace_name].discard(str(name))
         self._tell(name, [], [str(name)])
 
     def _tell(self, name: TopicName, created: Sequence[str], deleted: Sequence[str]) -> None:
@@ -61,6 +104,9 @@ class TopicWatch:
     def _on_notification(self, notification: Notification) -> None:
         """Cursors lie below topics and change all the time: look at topics alone."""
         if notification.type is NotificationType.MODIFIED or not self._callbacks:
+            return
+        if notification.type is NotificationType.ANYTHING:
+            self._tasks.spawn(self._compare(), "compare")
             return
         if notification.path.count("/") != _TOPIC_DEPTH:
             return
@@ -78,4 +124,5 @@ class TopicWatch:
     def close(self) -> None:
         """Tell nobody any more."""
         self._cancel()
+        self._tasks.abandon()
         self._callbacks.clear()

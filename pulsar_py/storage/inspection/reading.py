@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NoReturn
 
 from pulsar_py.common.buffer import EntryBytes
@@ -13,23 +14,26 @@ from pulsar_py.common.errors import (
     LedgerNotFoundError,
     StorageError,
 )
-from pulsar_py.storage.entry_log import log_path
-from pulsar_py.storage.entry_log_format import decode_run
-from pulsar_py.storage.inspection.survey import Survey, SurveyedLedger
-from pulsar_py.storage.inspection.walking import FoundBlock, walk_blocks
-from pulsar_py.storage.ledger_store import (
+from pulsar_py.ledgers.store import (
     LedgerInfo,
     LedgerListener,
     LedgerOptions,
     LedgerReader,
     LedgerStore,
     LedgerWriter,
+    StoreLimits,
 )
+from pulsar_py.storage.entry_log import log_path
+from pulsar_py.storage.entry_log_format import decode_run
+from pulsar_py.storage.inspection.survey import Survey, SurveyedLedger
+from pulsar_py.storage.inspection.walking import FoundBlock, walk_blocks
 from pulsar_py.storage.write_cache import cut
 
 
 class SurveyedStore(LedgerStore):
     """Ledgers of a storage that nobody serves; recovering one only opens it."""
+
+    limits = StoreLimits(max_entry_bytes=0, max_pinned_bytes=0, answer_timeout_seconds=math.inf)
 
     def __init__(self, disk: Disk, survey: Survey) -> None:
         self._disk = disk
@@ -43,12 +47,16 @@ class SurveyedStore(LedgerStore):
         """The same: there is no writer."""
         return await self.open(ledger_id, password=password)
 
-    async def list_ledgers(self) -> Sequence[int]:
-        """Ids of all ledgers, ascending."""
-        return sorted(self._survey.ledgers)
+    async def list_ledgers(self) -> AsyncIterator[Sequence[int]]:
+        """Ids of all ledgers, in one page."""
+        yield sorted(self._survey.ledgers)
+
+    async def custom_metadata(self, ledger_id: int) -> Mapping[str, bytes]:
+        """A ledger's labels."""
+        return self._ledger(ledger_id).record.custom_metadata
 
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """State of one ledger."""
+        """What its record says of one ledger."""
         ledger = self._ledger(ledger_id)
         end = ledger.record.at(ledger.last_entry_id, ledger.record.length_bytes)
         return end.info(ledger_id)
@@ -86,6 +94,9 @@ class _Reader(LedgerReader):
 
     @property
     def last_add_confirmed(self) -> int:
+        return self._ledger.last_entry_id
+
+    async def read_last_add_confirmed(self) -> int:
         return self._ledger.last_entry_id
 
     @property

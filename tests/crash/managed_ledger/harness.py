@@ -19,8 +19,10 @@ from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata import paths
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.disk import SimulatedDisk
+from tests.ledger_parts import all_ledgers
 
 SETTINGS = BookieSettings(
     write_cache_bytes=20_000,
@@ -229,13 +231,22 @@ class Load:
         self.promises.acks.pop((name, "sub"))
 
 
+class LedgerIds:
+    """Counts in the metadata store, so that ids go on after a crash."""
+
+    def __init__(self, metadata):
+        self._metadata = metadata
+
+    async def next(self):
+        """The next one."""
+        path = await self._metadata.create_sequential("/ledger-ids/ID-", b"")
+        return paths.sequence_number(path)
+
+
 async def started(disk, metadata, clock: Clock, *, turns: int = 0, **options):
     """An engine and an opener, as a process has them."""
-
-    async def ledger_ids():
-        return await metadata.next_in_sequence("/ledger-ids")
-
-    bookie = await Bookie.start(disk, clock=clock, ledger_ids=ledger_ids, settings=SETTINGS)
+    ids = LedgerIds(metadata)
+    bookie = await Bookie.start(disk, clock=clock, ledger_ids=ids, settings=SETTINGS)
     stepped = SteppedMetadata(metadata, disk, turns)
     return bookie, ManagedLedgerOpener(bookie, stepped, clock, chance=random.Random(1), **options)
 
@@ -394,7 +405,7 @@ async def check_new_positions(name, ledger, promises, held):
 
 async def check_ledgers(bookie, opener, held):
     named = await opener.named_ledgers()
-    stored = set(await bookie.list_ledgers())
+    stored = set(await all_ledgers(bookie))
     if named - stored:
         raise InvariantError(f"named and missing: {named - stored}")
     held["named ledgers exist"] += len(named)

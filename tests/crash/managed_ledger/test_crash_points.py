@@ -10,7 +10,8 @@ import pytest
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
-from pulsar_py.testing.clock import VirtualClock, run_virtual
+from pulsar_py.testing.clock import VirtualClock
+from pulsar_py.testing.network import run_simulated
 from tests.crash.managed_ledger.harness import check, crash_run
 
 SEEDS = range(4)
@@ -26,7 +27,7 @@ async def one_life(seed, crash_at):
 
 
 def points_of(seed, count):
-    total, _ = run_virtual(one_life(seed, None))
+    total, _ = run_simulated(one_life(seed, None))
     step = max(1, total // count)
     return range(1 + seed % step, total + 1, step)
 
@@ -36,7 +37,7 @@ def test_a_crash_at_any_point_keeps_the_promises(seed):
     held: Counter[str] = Counter()
     for crash_at in points_of(seed, POINTS_PER_SEED):
         try:
-            held += run_virtual(one_life(seed, crash_at))[1]
+            held += run_simulated(one_life(seed, crash_at))[1]
         except Exception as error:
             raise AssertionError(f"seed {seed}, crash at {crash_at}: {error}") from error
     for name in (
@@ -55,7 +56,7 @@ def test_a_crash_at_any_point_keeps_the_promises(seed):
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_a_crash_at_every_point_keeps_the_promises(seed):
     for crash_at in points_of(seed, 1 << 30):
-        run_virtual(one_life(seed, crash_at))
+        run_simulated(one_life(seed, crash_at))
 
 
 async def one_life_on_sqlite(path, seed, crash_at):

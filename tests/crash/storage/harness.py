@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import DiskFullError, LedgerNotFoundError, StorageError
+from pulsar_py.ledgers.store import LedgerOptions, LedgerWriter
 from pulsar_py.storage.bookie import Bookie, BookieSettings
-from pulsar_py.storage.ledger_store import LedgerOptions, LedgerWriter
+from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.disk import SimulatedDisk
+from tests.ledger_parts import all_ledgers
 
 SETTINGS = BookieSettings(
     write_cache_bytes=6_000,
@@ -59,7 +60,8 @@ class Model:
     next_id: int = 1
     failed: set[int] = field(default_factory=set)
 
-    async def ledger_ids(self) -> int:
+    async def next(self) -> int:
+        """An id for a new ledger."""
         self.next_id += 1
         self.ledgers[self.next_id - 1] = PromisedLedger()
         return self.next_id - 1
@@ -83,9 +85,7 @@ def content(ledger_id: int, entry_id: int) -> bytes:
 
 
 async def start(disk: SimulatedDisk, model: Model, settings: BookieSettings = SETTINGS) -> Bookie:
-    return await Bookie.start(
-        disk, clock=SystemClock(), ledger_ids=model.ledger_ids, settings=settings
-    )
+    return await Bookie.start(disk, clock=VirtualClock(), ledger_ids=model, settings=settings)
 
 
 class Load:
@@ -245,7 +245,7 @@ async def check(disk: SimulatedDisk, model: Model) -> Counter[str]:
 async def _check_ledgers(
     bookie: Bookie, model: Model, held: Counter[str], ends: dict[int, int]
 ) -> None:
-    listed = await bookie.list_ledgers()
+    listed = await all_ledgers(bookie)
     for ledger_id, promised in model.ledgers.items():
         try:
             info = await bookie.info(ledger_id)
@@ -260,12 +260,15 @@ async def _check_ledgers(
             raise InvariantError(f"deleted stays deleted: ledger {ledger_id}")
         if ledger_id not in listed:
             raise InvariantError(f"ledger {ledger_id} is there and not listed")
-        if info.last_entry_id < promised.confirmed:
+        last_entry_id = (await bookie.open(ledger_id)).last_add_confirmed
+        if info.is_closed and info.last_entry_id != last_entry_id:
+            raise InvariantError(f"ledger {ledger_id}: its record says {info.last_entry_id}")
+        if last_entry_id < promised.confirmed:
             raise InvariantError(
                 f"confirmed implies recovered: ledger {ledger_id} ends at "
-                f"{info.last_entry_id}, confirmed was {promised.confirmed}"
+                f"{last_entry_id}, confirmed was {promised.confirmed}"
             )
-        if info.last_entry_id > promised.pushed:
+        if last_entry_id > promised.pushed:
             raise InvariantError(f"ledger {ledger_id}: entries nobody wrote")
         held["confirmed implies recovered"] += promised.confirmed + 1
         await _check_end(bookie, ledger_id, promised, ends)
@@ -298,7 +301,7 @@ async def _check_accounts(bookie: Bookie) -> None:
     """What the manifest says of each log is what the index refers to."""
     await bookie.flush()
     live: Counter[int] = Counter()
-    for ledger_id in await bookie.list_ledgers():
+    for ledger_id in await all_ledgers(bookie):
         for location in (await bookie.storage.index.ledger_runs(ledger_id)).values():
             live[location.log_id] += location.length
     stated = {log_id: log.live_bytes for log_id, log in bookie.storage.manifest.logs.items()}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 
 import pytest
 
+from pulsar_py.testing.network import run_simulated
 from tests.crash.storage.harness import check, crash_run
 
 SEEDS = range(4)
@@ -18,7 +18,7 @@ async def crash_and_check(seed: int, crash_at: int | None) -> Counter[str]:
 
 
 def write_points_count(seed: int) -> int:
-    disk, _ = asyncio.run(crash_run(seed, None))
+    disk, _ = run_simulated(crash_run(seed, None))
     return disk.write_points_count
 
 
@@ -28,7 +28,7 @@ def test_what_was_confirmed_survives_a_crash_at_any_write_point(seed: int) -> No
     held: Counter[str] = Counter()
 
     for crash_at in range(1, write_points_count(seed) + 1):
-        held += asyncio.run(crash_and_check(seed, crash_at))
+        held += run_simulated(crash_and_check(seed, crash_at))
 
     assert held["confirmed implies recovered"] > 1000, held
     assert held["deleted stays deleted"] > 0, held
@@ -39,7 +39,7 @@ def test_what_was_confirmed_survives_a_crash_at_any_write_point(seed: int) -> No
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_what_was_confirmed_survives_many_more_crashes(seed: int) -> None:
     for crash_at in range(1, write_points_count(seed) + 1):
-        asyncio.run(crash_and_check(seed, crash_at))
+        run_simulated(crash_and_check(seed, crash_at))
 
 
 def test_a_run_replays_exactly_from_its_seed() -> None:
@@ -47,10 +47,10 @@ def test_a_run_replays_exactly_from_its_seed() -> None:
         disk, model = await crash_run(1, 100)
         return disk.write_points_count, disk.after_crash().paths(), model.ledgers
 
-    assert asyncio.run(end_state()) == asyncio.run(end_state())
+    assert run_simulated(end_state()) == run_simulated(end_state())
 
 
 def test_a_clean_stop_leaves_no_journal() -> None:
-    disk, _ = asyncio.run(crash_run(2, None))
+    disk, _ = run_simulated(crash_run(2, None))
 
     assert not [path for path in disk.paths() if path.startswith("journal/")]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
 
 import pytest
 
+from pulsar_py.testing.network import run_simulated
 from tests.crash.storage.harness import check, crash_run
 
 
@@ -21,10 +21,10 @@ def test_errors_of_the_disk_lose_nothing_confirmed(
     seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL + 1)
-    count, held = asyncio.run(run_and_check(seed, None))
+    count, held = run_simulated(run_and_check(seed, None))
 
     for crash_at in range(1, count, 5):
-        _, more = asyncio.run(run_and_check(seed, crash_at))
+        _, more = run_simulated(run_and_check(seed, crash_at))
         held += more
 
     assert held.total() > 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.errors import DiskFullError
+from pulsar_py.common.errors import DiskFullError, StoreBusyError
 from pulsar_py.common.local_disk import LocalDisk
 from tests.unit.storage.support import Ids, entry, fill, start, write
 
@@ -48,7 +48,8 @@ async def test_a_full_file_system_takes_no_writes_and_recovers(
     bookie = await start(LocalDisk(small_file_system), ids, **settings)
     kept, _ = await write(bookie, 20, 1000)
     writer, listener = await write(bookie, 1, 1000)
-    with pytest.raises(DiskFullError):
+    # Where the engine does not look at the room, as much is let in as may wait.
+    with pytest.raises(DiskFullError if minimum_free_bytes else StoreBusyError):
         fill(writer, 1000)
     if minimum_free_bytes:
         # What was let in has room, in the journal and in an entry log.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 import pytest
 
 from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.testing.network import run_simulated
 from tests.crash.storage import test_crash_points
 from tests.crash.storage.harness import InvariantError, check, crash_run
 from tests.crash.storage.sync_mutations import SYNC_MUTATIONS
@@ -31,7 +31,7 @@ def test_a_missing_sync_is_found(mutation: str, caplog: pytest.LogCaptureFixture
         (seed, crash_at)
         for seed in test_crash_points.SEEDS
         for crash_at in range(1, test_crash_points.write_points_count(seed) + 1)
-        if not asyncio.run(survives(seed, crash_at, mutation))
+        if not run_simulated(survives(seed, crash_at, mutation))
     )
 
     assert next(failures, None) is not None, f"nobody misses the sync {mutation!r}"
@@ -40,7 +40,7 @@ def test_a_missing_sync_is_found(mutation: str, caplog: pytest.LogCaptureFixture
 def test_the_list_has_every_sync_that_the_engine_makes() -> None:
     seen: set[str] = set()
     for seed in test_crash_points.SEEDS:
-        disk, _ = asyncio.run(crash_run(seed, None))
+        disk, _ = run_simulated(crash_run(seed, None))
         seen |= disk.syncs_seen
 
     assert seen == set(SYNC_MUTATIONS)

@@ -16,14 +16,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import MetadataError
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore, Session, Versioned, Watcher
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.storage.bookie import Bookie
+from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.disk import SimulatedDisk
 from pulsar_py.wire.payload import split_entry
 from tests.crash.storage.harness import SETTINGS, InvariantError, end_tasks
@@ -41,6 +42,7 @@ class CrashingMetadataStore(MetadataStore):
     """Passes everything on until the disk crashes; then nothing returns any more."""
 
     def __init__(self, inner: MetadataStore, disk: SimulatedDisk) -> None:
+        self.limits = inner.limits
         self._inner = inner
         self._disk = disk
         self._sessions: list[Session] = []
@@ -85,10 +87,16 @@ class CrashingMetadataStore(MetadataStore):
         await self._disk.alive()
         return await self._inner.children(path)
 
-    async def next_in_sequence(self, path: str, count: int = 1) -> int:
-        result = await self._write(lambda: self._inner.next_in_sequence(path, count))
-        assert isinstance(result, int)
+    async def create_sequential(
+        self, prefix: str, value: bytes, session: Session | None = None
+    ) -> str:
+        result = await self._write(lambda: self._inner.create_sequential(prefix, value, session))
+        assert isinstance(result, str)
         return result
+
+    async def sync(self, path: str) -> None:
+        await self._disk.alive()
+        await self._inner.sync(path)
 
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         return self._inner.watch(prefix, watcher)
@@ -200,18 +208,23 @@ class Life:
         self._model.terminated = await (await self._topic(name)).terminate()
 
 
-async def ledger_ids(metadata: MetadataStore) -> Callable[[], Awaitable[int]]:
-    async def next_id() -> int:
-        return await metadata.next_in_sequence("/ledgers/idgen")
+class LedgerIds:
+    """Counts in the metadata store, so that ids go on after a crash."""
 
-    return next_id
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
+
+    async def next(self) -> int:
+        """The next one."""
+        path = await self._metadata.create_sequential("/ledgers/idgen/ID-", b"")
+        return paths.sequence_number(path)
 
 
 async def start(disk: SimulatedDisk, metadata: MetadataStore) -> Rig:
     ledgers = await Bookie.start(
-        disk, clock=SystemClock(), ledger_ids=await ledger_ids(metadata), settings=SETTINGS
+        disk, clock=VirtualClock(), ledger_ids=LedgerIds(metadata), settings=SETTINGS
     )
-    rig = Rig(SystemClock(), config=CONFIG, metadata=metadata, ledgers=ledgers)
+    rig = Rig(VirtualClock(), config=CONFIG, metadata=metadata, ledgers=ledgers)
     return await rig.__aenter__()
 
 

@@ -20,7 +20,7 @@ from tests.integration.admin_recordings.matching import differences, holds, look
 
 RECORDING = Path(__file__).parents[2] / "recordings" / "admin_recordings.json"
 RECEIVE_MILLIS = 10_000
-BACKGROUND_SECONDS = 6.0
+BACKGROUND_SECONDS = 30.0
 _SEND_HEADERS = ("x-pulsar-", "location", "allow")
 _TYPES = {
     "Exclusive": pulsar.ConsumerType.Exclusive,

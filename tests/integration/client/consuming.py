@@ -1,34 +1,45 @@
-"""A broker, clients, and messages to consume."""
+"""A broker, clients, and messages to consume, in virtual time."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import random
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import pytest_asyncio
 
 from pulsar_py.client.client import Client
-from pulsar_py.client.consumer import Consumer
-from pulsar_py.client.message import Message
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.messages.message import Message
 from pulsar_py.common.errors import ClientTimeoutError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.standalone import Broker
+from pulsar_py.testing.clock import VirtualClock
 
 TOPIC = "persistent://public/default/consuming"
 ACK_GROUP_SECONDS = 0.1
 
+_numbers = itertools.count(2)  # no two clients make up the same names
+
 
 @pytest_asyncio.fixture
 async def broker() -> AsyncIterator[Broker]:
-    async with Broker() as started:
+    async with Broker(clock=VirtualClock(), chance=random.Random(1)) as started:
         yield started
 
 
 @pytest_asyncio.fixture
 async def client(broker: Broker) -> AsyncIterator[Client]:
-    async with Client(broker.service_url, operation_timeout_seconds=10) as made:
+    async with client_of(broker, operation_timeout_seconds=10) as made:
         yield made
+
+
+def client_of(broker: Broker, **options: Any) -> Client:
+    return Client(
+        broker.service_url, clock=VirtualClock(), chance=random.Random(next(_numbers)), **options
+    )
 
 
 async def publish(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py import Broker, Client
-from pulsar_py.client.enums import ConsumerType, InitialPosition
+from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
 from pulsar_py.common.message_id import MessageId
 
 

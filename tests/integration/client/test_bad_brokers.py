@@ -7,13 +7,14 @@ client works again as soon as the broker does, and nothing outlives `close`.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from pulsar_py.client.client import Client
-from pulsar_py.client.enums import InitialPosition
+from pulsar_py.client.shared.enums import InitialPosition
 from pulsar_py.common.errors import ClientTimeoutError, LookupFailedError, PulsarError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.proto.PulsarApi_pb2 import (
@@ -217,6 +218,7 @@ def client_of_nobody() -> Client:
     return Client(
         "pulsar://nowhere:6650",
         clock=VirtualClock(),
+        chance=random.Random(1),
         operation_timeout_seconds=OPERATION_TIMEOUT_SECONDS,
     )
 

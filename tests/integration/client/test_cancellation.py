@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pulsar_py.client.client import Client
-from pulsar_py.client.enums import ConsumerType, InitialPosition
+from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
@@ -97,7 +97,7 @@ async def bench(**options: Any) -> AsyncIterator[Bench]:
 
 
 def check_nothing_left(client: Client, before: set[asyncio.Task[Any]]) -> None:
-    of_the_broker = ("broker", "connections of", "topic", "server")
+    of_the_broker = ("broker", "connections of", "topic", "server", "ledger ids", "bundle")
     left = [
         task.get_name()
         for task in asyncio.all_tasks() - before

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from pulsar_py.client.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.client import Client
-from pulsar_py.client.consumer_interceptor import ConsumerInterceptor
-from pulsar_py.client.enums import CompressionType, ConsumerType, InitialPosition
-from pulsar_py.client.message import Message
+from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
+from pulsar_py.client.shared.enums import CompressionType, ConsumerType, InitialPosition
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientTimeoutError,
@@ -26,6 +26,7 @@ from tests.integration.client.consuming import (
     TOPIC,
     broker,
     client,
+    client_of,
     is_drained,
     numbered,
     payloads,
@@ -305,7 +306,7 @@ async def test_pause_and_resume(client: Client) -> None:
 
 async def test_an_exclusive_subscription_takes_one(client: Client, broker: Broker) -> None:
     await client.subscribe(TOPIC, "s")
-    async with Client(broker.service_url, operation_timeout_seconds=3) as other:
+    async with client_of(broker, operation_timeout_seconds=3) as other:
         with pytest.raises(ConsumerBusyError, match=TOPIC):
             await other.subscribe(TOPIC, "s")
 
@@ -449,6 +450,6 @@ async def test_null_values(client: Client) -> None:
 
 
 async def test_the_client_closes_its_consumers(broker: Broker) -> None:
-    async with Client(broker.service_url) as client:
+    async with client_of(broker) as client:
         consumer = await client.subscribe(TOPIC, "s")
     assert consumer.is_closed

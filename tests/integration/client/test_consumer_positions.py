@@ -7,17 +7,17 @@ import asyncio
 import pytest
 
 from pulsar_py.client.client import Client
-from pulsar_py.client.consumer import Consumer
-from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.enums import (
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.consuming.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.shared.enums import (
     BatchingType,
     ConsumerType,
     InitialPosition,
     KeySharedMode,
     SubscriptionMode,
 )
-from pulsar_py.client.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
-from pulsar_py.client.message import Message
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientTimeoutError,
@@ -204,6 +204,7 @@ async def test_a_cancelled_seek_leaves_the_consumer_usable(client: Client) -> No
         await asyncio.sleep(0)
         seeking.cancel()
         await asyncio.wait([seeking])
+    await asyncio.sleep(1)  # the broker refuses a seek while another one is under way
     await consumer.seek(EARLIEST_MESSAGE_ID)
     assert await payloads(consumer, 5) == numbered(5)
 

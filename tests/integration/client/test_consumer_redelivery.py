@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 
+from pulsar_py.client.acknowledging.redelivery_backoff import MultiplierRedeliveryBackoff
 from pulsar_py.client.client import Client
-from pulsar_py.client.consumer import Consumer
-from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.enums import ConsumerType, InitialPosition, SubscriptionMode
-from pulsar_py.client.redelivery_backoff import MultiplierRedeliveryBackoff
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.shared.enums import ConsumerType, InitialPosition, SubscriptionMode
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
 from tests.integration.client.consuming import (
     TOPIC,

@@ -11,9 +11,9 @@ from typing import Any
 import pytest_asyncio
 
 from pulsar_py.client.client import Client
-from pulsar_py.client.dead_letter import ConsumerDeadLetterPolicy
-from pulsar_py.client.enums import ConsumerType, InitialPosition
-from pulsar_py.client.message import Message
+from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
 from pulsar_py.common.errors import ClientTimeoutError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
 from pulsar_py.common.names import TopicName
@@ -31,7 +31,7 @@ async def broker() -> AsyncIterator[Broker]:
 
 @pytest_asyncio.fixture
 async def client(broker: Broker) -> AsyncIterator[Client]:
-    async with Client(broker.service_url, operation_timeout_seconds=10) as made:
+    async with Client(broker.service_url, operation_timeout_seconds=60) as made:
         yield made
 
 

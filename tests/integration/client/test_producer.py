@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from pulsar_py.client.client import Client
-from pulsar_py.client.enums import (
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.shared.enums import (
     BatchingType,
     CompressionType,
     ConsumerType,
     InitialPosition,
     ProducerAccessMode,
 )
-from pulsar_py.client.message import Message
 from pulsar_py.common.errors import ProducerBusyError, ProducerFencedError, TopicTerminatedError
 from pulsar_py.common.names import TopicName
 from pulsar_py.standalone import Broker

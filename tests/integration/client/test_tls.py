@@ -14,8 +14,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from pulsar_py.client.authentication import AuthenticationTLS
 from pulsar_py.client.client import Client
+from pulsar_py.client.security.authentication import AuthenticationTLS
 from pulsar_py.common.errors import ClientTimeoutError, InvalidConfigurationError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from tests.scripted_broker import ScriptedBroker

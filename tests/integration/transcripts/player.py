@@ -22,7 +22,7 @@ from tests.integration.transcripts.matching import Matcher, describe
 from tests.integration.transcripts.recording import Recording, Scenario, Step
 from tests.integration.transcripts.values import Names
 
-DEFAULT_WITHIN_SECONDS = 10.0
+DEFAULT_WITHIN_SECONDS = 20.0
 LEFTOVER_SECONDS = 0.3
 SETTLING_LOOKUPS = 256
 

@@ -10,6 +10,7 @@ import pytest
 
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.http_messages import (
+    MAX_JSON_BODY_BYTES,
     HttpError,
     PathValueError,
     Request,
@@ -18,6 +19,7 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.admin.router import get, put
 from pulsar_py.common.errors import StorageError, TopicNotFoundError
+from pulsar_py.server.security.peer import Peer, PeerCertificate
 
 
 async def echo(request: Request) -> Response:
@@ -30,11 +32,15 @@ def raising(error: Exception) -> AdminApp:
     async def handler(_: Request) -> Response:
         raise error
 
-    return AdminApp([get("/it", handler)])
+    return AdminApp([get("/it", handler, "a test")])
 
 
 APP = AdminApp(
-    [get("/echo/{name}", echo), put("/echo/{name}", echo), put("/mute", echo, consumes=())]
+    [
+        get("/echo/{name}", echo, "a test"),
+        put("/echo/{name}", echo, "a test"),
+        put("/mute", echo, "a test", consumes=()),
+    ]
 )
 
 
@@ -43,6 +49,18 @@ async def call(
 ) -> Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return await app.handle(method, target, named, body)
+
+
+async def test_a_handler_gets_the_peer_and_no_role_unless_it_was_proved() -> None:
+    got: list[Request] = []
+
+    async def note(request: Request) -> Response:
+        got.append(request)
+        return json_response(None)
+
+    peer = Peer("/10.0.0.1:5", PeerCertificate(b"x"))
+    await AdminApp([get("/it", note, "a test")]).handle("GET", "/it", {}, b"", peer)
+    assert (got[0].peer, got[0].role) == (peer, None)
 
 
 async def test_a_handler_gets_path_query_and_body() -> None:
@@ -137,6 +155,16 @@ async def test_an_impossible_value_in_the_path_is_a_path_that_is_not_there() -> 
     assert (response.status, response.content_type) == (404, "text/html;charset=iso-8859-1")
 
 
-async def test_unreadable_json_is_400_in_plain_text() -> None:
-    response = await call("PUT", "/echo/a", body=b"{", content_type="application/json")
+@pytest.mark.parametrize("body", [b"{", b"[" * 100_000, b"NaN", b"9" * 5000, b'"\xff"'])
+async def test_unreadable_json_is_400_in_plain_text(body: bytes) -> None:
+    response = await call("PUT", "/echo/a", body=body, content_type="application/json")
     assert (response.status, response.content_type) == (400, "text/plain")
+
+
+async def test_a_body_of_json_has_a_limit() -> None:
+    text = b'"' + b"x" * (MAX_JSON_BODY_BYTES - 2) + b'"'
+    most = await call("PUT", "/echo/a", body=text, content_type="application/json")
+    assert most.status == HTTPStatus.OK
+    more = await call("PUT", "/echo/a", body=text + b" ", content_type="application/json")
+    assert more.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    assert (await call("PUT", "/mute", body=text + b" ")).status != more.status

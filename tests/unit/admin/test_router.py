@@ -20,6 +20,9 @@ TOPIC = "/admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topi
 NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 
 
+FREE = "a test asks no right"
+
+
 async def first(_: Request) -> Response:
     return NO_CONTENT
 
@@ -31,14 +34,14 @@ async def second(_: Request) -> Response:
 def router() -> Router:
     return Router(
         [
-            get("/admin/v2/clusters", first),
-            get(TOPIC + "/stats", first),
-            put(TOPIC, first),
-            delete(TOPIC, second),
-            get(NAMESPACE, first),
-            get(NAMESPACE + "/topics", first),
-            post(NAMESPACE + "/encryptionRequired", first),
-            delete(NAMESPACE + "/{bundle}", second),
+            get("/admin/v2/clusters", first, FREE),
+            get(TOPIC + "/stats", first, FREE),
+            put(TOPIC, first, FREE),
+            delete(TOPIC, second, FREE),
+            get(NAMESPACE, first, FREE),
+            get(NAMESPACE + "/topics", first, FREE),
+            post(NAMESPACE + "/encryptionRequired", first, FREE),
+            delete(NAMESPACE + "/{bundle}", second, FREE),
         ]
     )
 
@@ -113,4 +116,11 @@ def test_a_literal_without_the_method_gives_way_to_a_parameter_that_has_it() -> 
 
 def test_the_same_route_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="two routes for GET"):
-        Router([get("/a/{b}", first), get("/a/{c}", first)])
+        Router([get("/a/{b}", first, FREE), get("/a/{c}", first, FREE)])
+
+
+def test_a_route_without_an_action_and_without_a_reason_does_not_build() -> None:
+    with pytest.raises(TypeError):
+        get("/a", first)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="PUT /a"):
+        put("/a", first, "")

@@ -105,7 +105,7 @@ async def test_signals_stop_it_once_each(
     numbers: tuple[signal.Signals, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     printed = ""
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(serve(StandaloneOptions(data_dir=None, **FREE)))
         while "\n" not in printed:
             await asyncio.sleep(0.001)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from pulsar_py.client.client import Client
-from pulsar_py.client.consumer import Consumer
-from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.message import EntryKey
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.messages.message import EntryKey
 from pulsar_py.common.errors import ClientError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandAck
+from pulsar_py.testing.sealing import unsealed
 from pulsar_py.wire import commands
 from tests.scripted_broker import BrokerEnd, ScriptedBroker, simulated_client
 from tests.unit.client.entries import TOPIC, single
@@ -48,8 +49,9 @@ def in_thread(work: Callable[[], Coroutine[Any, Any, object]]) -> BaseException 
             raised.append(error)
 
     thread = threading.Thread(target=run, name="worker")
-    thread.start()
-    thread.join()
+    with unsealed():
+        thread.start()
+        thread.join()
     return raised[0] if raised else None
 
 

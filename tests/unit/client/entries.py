@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pulsar_py.client.message import EntryKey, Message, ReceivedEntry
+from pulsar_py.client.messages.message import EntryKey, Message, ReceivedEntry
 from pulsar_py.common.ack_set import full_bits
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandMessage,

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from pulsar_py.client.authentication import AuthenticationToken
 from pulsar_py.client.client import Client
+from pulsar_py.client.security.authentication import AuthenticationToken
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     InvalidConfigurationError,

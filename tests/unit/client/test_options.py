@@ -7,10 +7,10 @@ from dataclasses import fields
 import pytest
 
 from pulsar_py.client import options
-from pulsar_py.client.client_config import ClientConfig
-from pulsar_py.client.consumer_config import ConsumerConfig
-from pulsar_py.client.producer_config import ProducerConfig
-from pulsar_py.client.reader_config import ReaderConfig
+from pulsar_py.client.brokers.client_config import ClientConfig
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.producing.producer_config import ProducerConfig
+from pulsar_py.client.reading.reader_config import ReaderConfig
 from pulsar_py.common.errors import InvalidConfigurationError
 
 PAIRS = [

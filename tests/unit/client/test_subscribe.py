@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pulsar_py.client.consumer import Consumer
-from pulsar_py.client.dead_letter import ConsumerDeadLetterPolicy
-from pulsar_py.client.enums import ConsumerType
-from pulsar_py.client.message import Message
-from pulsar_py.client.multi_topics_consumer import MultiTopicsConsumer
-from pulsar_py.client.pattern_consumer import PatternConsumer
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
+from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
+from pulsar_py.client.many_topics.pattern_consumer import PatternConsumer
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.shared.enums import ConsumerType
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientTimeoutError,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common import ack_set
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.batch_deleted_indexes import BatchDeletedIndexes
 
 
 @pytest.mark.parametrize(
@@ -53,3 +55,12 @@ def test_a_batch_is_done_when_no_bit_is_set() -> None:
 def test_indexes_and_words_are_the_same() -> None:
     assert ack_set.from_indexes([0, 63, 64]) == [1 - 2**63, 1]
     assert list(ack_set.indexes([1 - 2**63, 1])) == [0, 63, 64]
+
+
+def test_longest_ack_set_has_a_place_in_a_stored_cursor() -> None:
+    bits = ack_set.to_bits([-1] * ack_set.MAX_WORDS)
+    batches = BatchDeletedIndexes()
+    batches.put(Position(1, 1), bits)
+    again = BatchDeletedIndexes()
+    again.merge_page((1, 0), batches.encode_page((1, 0)))
+    assert again.get(Position(1, 1)) == bits

@@ -107,3 +107,21 @@ async def test_an_abandoned_owner_cancels_without_waiting_and_starts_nothing() -
         owner.spawn(asyncio.sleep(0), "more")
     await owner.close()
     assert task.cancelled()
+
+
+async def test_tasks_are_cancelled_in_the_order_of_their_start() -> None:
+    owner = TaskOwner("test")
+    ended: list[int] = []
+
+    async def wait(number: int) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(number)
+
+    for number in range(50):
+        owner.spawn(wait(number), "waiting")
+    await asyncio.sleep(0)
+    await owner.close()
+
+    assert ended == list(range(50))

@@ -6,11 +6,14 @@ import pytest
 
 from pulsar_py.common.errors import (
     DiskFullError,
+    EntryTooBigError,
     LedgerFencedError,
     ManagedLedgerClosedError,
     ManagedLedgerFencedError,
     ManagedLedgerTerminatedError,
+    MetadataUnavailableError,
     StorageError,
+    StoreBusyError,
 )
 from pulsar_py.managed_ledger.ledger_format import decode_ledger_list, ledger_path
 from tests.managed_ledger_parts import NAME, World, rolling, settle
@@ -207,10 +210,9 @@ async def test_fenced_by_another_owner_everything_pending_fails_and_it_is_told_o
     ledger.append(b"a", 0)
     await settle()
     other = await world.open()
-    ledger.append_refused = []
-    with pytest.raises(ManagedLedgerFencedError):
-        ledger.append(b"b", 1)
+    ledger.append(b"b", 1)
     await settle()
+    assert ledger.listener.failed == [1]
     assert len(ledger.listener.fenced) == 1
     assert ledger.is_fenced
     with pytest.raises(ManagedLedgerFencedError):
@@ -226,11 +228,99 @@ async def test_fencing_news_fail_what_is_in_flight():
     world.store.is_holding = True
     ledger.append(b"a", 0)
     ledger.append(b"b", 1)
-    world.store.fail_writers(LedgerFencedError("fenced"))
+    await world.open()
+    ledger._appender.on_failed(3, LedgerFencedError("fenced"))
     await settle()
     assert ledger.listener.failed == [0, 1]
     assert isinstance(ledger.listener.errors[0], ManagedLedgerFencedError)
     assert len(ledger.listener.fenced) == 1
+
+
+async def test_a_repairer_that_fences_costs_a_delay_only():
+    world = World()
+    ledger = await world.open()
+    world.store.is_holding = True
+    ledger.append(b"a", 0)
+    ledger.append(b"b", 1)
+    await world.store.recover(3)
+    world.store.is_holding = False
+    ledger.append(b"c", 2)
+    await settle()
+    ledger.append(b"d", 3)
+    await settle()
+    assert not ledger.is_fenced
+    assert not ledger.listener.failed
+    assert ledger.listener.order == [0, 1, 2, 3]
+    assert ledger.listener.positions == {0: (3, 0), 1: (3, 1), 2: (4, 0), 3: (4, 1)}
+    assert ledger.ledgers.ledgers[3].entries_count == 2
+
+
+async def test_a_fence_ends_it_where_somebody_else_owns_the_topic():
+    world = World()
+    owned = True
+
+    async def owns(name):
+        assert name == NAME
+        return owned
+
+    ledger = await world.open(opener=world.opener(owns=owns))
+    await world.store.recover(3)
+    owned = False
+    ledger.append(b"a", 0)
+    await settle()
+    assert ledger.listener.failed == [0]
+    assert ledger.is_fenced
+    assert sorted(world.store.ledgers) == [3], "no ledger is made, nothing is written"
+
+
+async def test_a_fence_waits_where_ownership_is_not_known():
+    world = World()
+    doubts = [MetadataUnavailableError("not connected")]
+
+    async def owns(_):
+        if doubts:
+            raise doubts[0]
+        return True
+
+    ledger = await world.open(opener=world.opener(owns=owns))
+    await world.store.recover(3)
+    ledger.append(b"a", 0)
+    await settle()
+    assert ledger.listener.failed == [0]
+    assert not ledger.is_fenced
+    doubts.clear()
+    await asyncio.sleep(ledger.config.unavailable_backoff_seconds)
+    ledger.append(b"b", 1)
+    await settle()
+    assert ledger.listener.positions == {1: (4, 0)}
+
+
+async def test_a_store_that_is_busy_refuses_one_entry_and_the_ledger_goes_on():
+    world = World()
+    ledger = await world.open()
+    world.store.append_error = StoreBusyError("64 MB wait already")
+    ledger.append(b"a", 0)
+    world.store.append_error = EntryTooBigError("6 MB, more than 5 MB")
+    ledger.append(b"b", 1)
+    world.store.append_error = None
+    ledger.append(b"c", 2)
+    await settle()
+    assert sorted(ledger.listener.failed) == [0, 1]
+    assert ledger.listener.positions == {2: (3, 0)}
+    assert sorted(world.store.ledgers) == [3], "no rollover"
+
+
+async def test_a_ledger_that_does_not_answer_is_given_up_and_recovered():
+    world = World()
+    ledger = await world.open()
+    world.store.is_holding = True
+    ledger.append(b"a", 0)
+    began = world.clock.monotonic_seconds()
+    await ledger.terminate()
+    waited = world.clock.monotonic_seconds() - began
+    assert 1 <= waited / world.store.limits.answer_timeout_seconds < 2
+    assert ledger.listener.failed == [0]
+    assert ledger.terminated_position == (3, -1)
 
 
 async def test_a_lost_compare_and_set_fences():

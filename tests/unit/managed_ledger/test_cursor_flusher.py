@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
+from pulsar_py.managed_ledger.cursor_flusher import WRITES_A_TURN, CursorFlusher
 
 
 class Cursor:
@@ -39,3 +39,16 @@ async def test_a_closed_one_calls_nobody(virtual_clock):
     flusher.close()
     await asyncio.sleep(5)
     assert seen == []
+
+
+async def test_a_crowd_is_called_over_several_turns(virtual_clock):
+    seen = []
+    flusher = CursorFlusher(virtual_clock)
+    for number in range(2 * WRITES_A_TURN + 1):
+        flusher.schedule(Cursor(virtual_clock, number, seen), 1.0)
+    turns = []
+    flusher._clock.call_later(1.0, lambda: turns.append(len(seen)))
+    await asyncio.sleep(1.0)
+    assert turns[0] <= WRITES_A_TURN
+    await asyncio.sleep(0.001)
+    assert [name for name, _ in seen] == list(range(2 * WRITES_A_TURN + 1))

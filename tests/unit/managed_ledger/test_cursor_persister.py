@@ -1,6 +1,7 @@
 """CursorPersister: what was acknowledged is written in time, and found again."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -398,3 +399,24 @@ async def test_a_record_that_is_too_small_does_not_replace_a_cursor_ledger():
         await cursor.flush()
     found = await after_a_crash(world, **options)
     assert all(found.is_acknowledged(Position(3, entry_id)) for entry_id in (1, 3, 5))
+
+
+async def test_a_cursor_is_written_as_often_as_the_settings_say_now():
+    world = World()
+    ledger, cursor = await opened(world, cursor_persist_interval_seconds=3600.0)
+
+    def set_interval(seconds):
+        ledger.set_config(replace(ledger.config, cursor_persist_interval_seconds=seconds))
+
+    cursor.acknowledge([Position(3, 0)])
+    await asyncio.sleep(3600)
+    cursor.acknowledge([Position(3, 1)])
+    set_interval(2.0)
+    await asyncio.sleep(1)
+    assert cursor.persistent_mark_delete_position == Position(3, 1)
+    cursor.acknowledge([Position(3, 2)])
+    set_interval(30.0)
+    await asyncio.sleep(20)
+    assert cursor.persistent_mark_delete_position == Position(3, 1)
+    await asyncio.sleep(11)
+    assert cursor.persistent_mark_delete_position == Position(3, 2)

@@ -16,6 +16,7 @@ from pulsar_py.managed_ledger.ledger_format import (
     decompressed,
     encode_ledger_list,
     encode_name,
+    is_deletion_begun,
     ledger_path,
 )
 from pulsar_py.proto.MLDataFormats_pb2 import (
@@ -89,3 +90,12 @@ def test_paths_are_pulsars():
     )
     for name in ("a b", "ü%2F", "+", "~"):
         assert decode_name(encode_name(name)) == name
+
+
+def test_a_list_that_is_being_deleted_says_so_and_keeps_its_properties():
+    stored = LedgerList([LedgerRecord(3)], properties={"a": "1"}, is_being_deleted=True)
+    value = encode_ledger_list(stored)
+    assert is_deletion_begun(value)
+    found = decode_ledger_list(value)
+    assert (found.is_being_deleted, found.properties) == (True, {"a": "1"})
+    assert not is_deletion_begun(encode_ledger_list(LedgerList([LedgerRecord(3)])))

@@ -17,7 +17,14 @@ from tests.managed_ledger_parts import NAME, World
 def store_on(world, *, version=MUST_NOT_EXIST):
     """A store, and what it tells of losing the list."""
     lost = []
-    return LedgerListStore(NAME, world.metadata, version=version, on_lost=lost.append), lost
+    store = LedgerListStore(
+        NAME,
+        world.metadata,
+        version=version,
+        current=lambda: LedgerList([LedgerRecord(3)]),
+        on_lost=lost.append,
+    )
+    return store, lost
 
 
 async def late_store(world):
@@ -76,6 +83,24 @@ async def test_deleting_takes_the_records_of_cursors_along():
     assert not await world.metadata.exists(ledger_path(NAME))
 
 
+async def test_a_deletion_cut_short_says_so_in_the_list(monkeypatch):
+    world = World()
+    store, _ = store_on(world)
+    await store.write(LedgerList([LedgerRecord(3)]))
+
+    async def stop(_):
+        raise MetadataError("connection lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "delete_recursive", stop)
+        with pytest.raises(MetadataError):
+            await store.delete(LedgerList([LedgerRecord(3)]))
+    found = await world.metadata.get(ledger_path(NAME))
+    stored = decode_ledger_list(found.value)
+    assert stored.is_being_deleted
+    assert not stored.properties
+
+
 async def fail_write(store, world, monkeypatch, *, is_stored):
     """A write that fails, be it stored or not."""
     put = world.metadata.put
@@ -85,8 +110,12 @@ async def fail_write(store, world, monkeypatch, *, is_stored):
             await put(*arguments, **options)
         raise MetadataError("connection lost")
 
+    async def fail_too(_):
+        raise MetadataError("not connected")
+
     with monkeypatch.context() as patched:
         patched.setattr(world.metadata, "put", fail)
+        patched.setattr(world.metadata, "get", fail_too)
         async with store.lock:
             with pytest.raises(MetadataError, match="connection lost"):
                 await store.write(LedgerList([LedgerRecord(4)]))
@@ -106,22 +135,30 @@ async def test_a_write_that_was_not_stored_leaves_the_list_settled(monkeypatch, 
     assert not lost
 
 
-async def test_a_failed_write_that_was_stored_after_all_is_told_who_relies_on_the_list(monkeypatch):
+async def test_a_failed_write_that_was_stored_after_all_is_our_own(monkeypatch):
     world = World()
     store, lost = store_on(world)
     await store.write(LedgerList([LedgerRecord(3)]))
     await fail_write(store, world, monkeypatch, is_stored=True)
-    for count in (1, 2):
-        with pytest.raises(ManagedLedgerFencedError, match=r"has version 1, not 0"):
-            async with store.settled():
-                raise AssertionError
-        assert len(lost) == count
-    assert not store.lock.locked()
+    async with store.settled():
+        assert await stored_ids(world) == [3], "what is in memory counts"
+    assert not lost
+
+
+async def test_confirming_takes_no_lock_and_finds_another_owner():
+    world = World()
+    store, lost = store_on(world)
+    await store.write(LedgerList([LedgerRecord(3)]))
+    async with store.lock:
+        await store.confirm()
+    await world.metadata.put(ledger_path(NAME), b"")
+    with pytest.raises(ManagedLedgerFencedError, match=r"has version 1, not 0"):
+        await store.confirm()
+    assert len(lost) == 1
 
 
 async def test_who_lost_the_list_can_not_rely_on_it():
     late, lost = await late_store(World())
     with pytest.raises(ManagedLedgerFencedError, match=r"has version 0, not -1"):
-        async with late.settled():
-            raise AssertionError
+        await late.confirm()
     assert len(lost) == 2

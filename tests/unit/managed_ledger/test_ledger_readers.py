@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from pulsar_py.common.errors import LedgerNotFoundError, ManagedLedgerClosedError
+from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.managed_ledger.ledger_readers import MAX_OPEN_READERS, LedgerReaders
-from pulsar_py.storage.ledger_store import LedgerOptions
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 
 

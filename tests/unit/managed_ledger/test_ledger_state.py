@@ -79,3 +79,30 @@ def test_only_an_open_ledger_gets_too_old():
     assert state.is_rollover_due_by_time(config, 700_000)
     state.move_to(State.CLOSING)
     assert not state.is_rollover_due_by_time(config, 700_000)
+
+
+@pytest.mark.parametrize(
+    ("position", "last"),
+    [
+        ((9, 7), (8, 1)),
+        ((8, 1), (8, 1)),
+        ((8, 0), (8, 0)),
+        ((8, -1), (6, 2)),
+        ((7, 0), (6, 2)),
+        ((6, 99), (6, 2)),
+        ((6, 0), (6, 0)),
+        ((6, -1), (6, -1)),
+        ((-1, -1), (6, -1)),
+    ],
+)
+def test_the_last_entry_up_to_a_position(position, last):
+    records = [LedgerRecord(6, 3, 3, 1, is_closed=True), LedgerRecord(8, 2, 2, 1, is_closed=True)]
+    assert LedgerState(LedgerList(records)).last_entry_up_to(Position(*position)) == Position(*last)
+
+
+def test_the_last_entry_is_in_a_ledger_before_while_the_last_one_is_empty():
+    records = [LedgerRecord(6, 3, 3, 1, is_closed=True)]
+    state = LedgerState(LedgerList(records))
+    state.ledger_created(8, 0)
+    assert state.last_entry_up_to(Position(8, 5)) == state.last_confirmed_entry
+    assert state.last_entry_up_to(Position(6, 1)) == Position(6, 1)

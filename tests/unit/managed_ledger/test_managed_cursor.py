@@ -8,8 +8,8 @@ from pulsar_py.common.errors import (
     CursorClosedError,
     InvalidCursorPositionError,
     ManagedLedgerError,
-    ManagedLedgerFencedError,
     MetadataError,
+    MetadataOutcomeUnknownError,
     StorageError,
 )
 from pulsar_py.common.position import EARLIEST, LATEST, Position
@@ -161,18 +161,41 @@ async def test_nothing_goes_back_to_what_may_have_been_trimmed(monkeypatch):
         await put(*arguments, **options)
         raise MetadataError("connection lost")
 
+    async def fail(*_):
+        raise MetadataError("not connected")
+
     with monkeypatch.context() as patched:
         patched.setattr(world.metadata, "put", lose_the_answer)
+        patched.setattr(world.metadata, "get", fail)
         with pytest.raises(MetadataError, match="connection lost"):
             await ledger.trim()
-    assert ledger.contains(positions[0])  # as far as it knows
+        assert ledger.contains(positions[0])  # as far as it knows
+        with pytest.raises(MetadataError):
+            await cursor.reset(positions[0])
+        assert cursor.mark_delete_position == positions[2]
 
-    with pytest.raises(ManagedLedgerFencedError):
-        await cursor.reset(positions[0])
-    with pytest.raises(ManagedLedgerFencedError):
-        await ledger.open_cursor("other", InitialPosition.EARLIEST)
-    assert cursor.mark_delete_position == positions[2]
-    assert not (await world.open()).contains(positions[0])
+    # What was not deleted is named again before anybody goes back to it.
+    await cursor.reset(positions[0])
+    assert (await world.open()).contains(positions[0])
+
+
+async def test_trimming_whose_answer_is_lost_finds_out_that_it_is_written(monkeypatch):
+    world = World()
+    ledger = await world.open(max_entries=2)
+    positions = await append_all(ledger, 3)
+    ledger.config = rolling(2, **TRIMMING)
+    put = world.metadata.put
+
+    async def lose_the_answer(*arguments, **options):
+        await put(*arguments, **options)
+        raise MetadataOutcomeUnknownError("connection lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "put", lose_the_answer)
+        await ledger.trim()
+    assert not ledger.contains(positions[0])
+    await append_all(ledger, 3)
+    assert not ledger.is_fenced
 
 
 async def test_after_a_reset_that_failed_the_state_is_written_again(monkeypatch):

@@ -8,6 +8,7 @@ from pulsar_py.common.errors import (
     CorruptDataError,
     LedgerNotFoundError,
     ManagedLedgerClosedError,
+    MetadataError,
     MetadataNotFoundError,
     StorageError,
 )
@@ -134,14 +135,14 @@ async def test_deleting_works_open_or_not():
     for _ in range(2):
         ledger = await world.open(opener=opener)
         await append_all(ledger, 1)
-        await opener.delete(NAME)
+        await opener.delete(NAME, rolling())
         assert world.store.ledgers == {}
     ledger = await world.open(opener=opener)
     await ledger.close()
-    await opener.delete(NAME)
+    await opener.delete(NAME, rolling())
     assert world.store.ledgers == {}
     with pytest.raises(MetadataNotFoundError):
-        await opener.delete(NAME)
+        await opener.delete(NAME, rolling())
 
 
 async def test_closing_closes_all_and_refuses_more():
@@ -163,3 +164,26 @@ async def test_a_cursor_that_cant_be_read_is_an_error_of_ours():
     await world.metadata.put(cursor_path(NAME, "sub"), b"\xff")
     with pytest.raises(CorruptDataError):
         await world.open()
+
+
+async def test_a_deletion_cut_short_is_finished_by_who_opens_it_next(monkeypatch):
+    world = World()
+    ledger = await world.open()
+    await append_all(ledger, 3)
+    await ledger.open_cursor("sub")
+
+    async def stop(_):
+        raise MetadataError("connection lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "delete_recursive", stop)
+        with pytest.raises(MetadataError):
+            await ledger.delete()
+    opener = world.opener()
+    assert not await opener.exists(NAME)
+    with pytest.raises(MetadataNotFoundError):
+        await opener.open(NAME, rolling(), create_if_missing=False)
+    assert await world.metadata.get(ledger_path(NAME)) is None
+    fresh = await world.open(opener=opener)
+    assert not fresh.cursors
+    assert not fresh.entries_count

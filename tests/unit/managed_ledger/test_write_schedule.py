@@ -39,3 +39,13 @@ def test_what_changes_during_a_write_stays_dirty():
     schedule.finished(forced)
     assert not schedule.is_dirty
     assert schedule.begin(9.0, is_forced=True) is None
+
+
+def test_another_interval_counts_for_what_waits_already():
+    schedule = WriteSchedule(100.0)
+    schedule.changed(0.0)
+    schedule.finished(schedule.begin(10.0))
+    schedule.changed(11.0)
+    assert schedule.due_at() == 110.0
+    schedule.set_interval(2.0)
+    assert schedule.due_at() == 12.0

@@ -84,3 +84,14 @@ def test_text_is_stored_as_utf_8() -> None:
 
 def test_repr_shows_the_object() -> None:
     assert repr(Example(size=1)) == "Example({'theSize': 1})"
+
+
+@pytest.mark.parametrize("data", [b"[" * 100_000, b'{"a":' * 100_000, b'{"theSize": 1e999}'])
+def test_what_is_nested_or_counted_without_end_is_an_error(data: bytes) -> None:
+    with pytest.raises(MetadataError):
+        Example.from_bytes(data)
+
+
+def test_a_number_that_is_none_is_an_error_where_it_is_read() -> None:
+    with pytest.raises(MetadataError, match="theSize"):
+        Example({"theSize": float("inf")}).size  # noqa: B018 - reading it is the test

@@ -56,12 +56,29 @@ def test_the_parent_of_the_root_is_itself() -> None:
     assert paths.parent("/a/b") == "/a"
 
 
-@pytest.mark.parametrize("path", ["", "a", "a/b", "/a/", "//", "/a//b"])
+@pytest.mark.parametrize(
+    "path",
+    ["", "a", "a/b", "/a/", "//", "/a//b", "/.", "/a/../b", "/a\x01", "/\ud800", "/\U0001f600"],
+)
 def test_what_is_no_path_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="is not a path"):
         paths.check(path)
 
 
-@pytest.mark.parametrize("path", ["/", "/a", "/a/b c/%2F"])
+@pytest.mark.parametrize("path", ["/", "/a", "/a/b c/%2F", "/...", "/.a", "/ü"])
 def test_paths_pass(path: str) -> None:
     paths.check(path)
+
+
+def test_a_sequential_prefix_may_end_with_a_slash() -> None:
+    for prefix in ("/", "/a/", "/a/ID-"):
+        paths.check_sequential(prefix)
+    for prefix in ("", "//", "/a//x"):
+        with pytest.raises(ValueError, match="is not a path"):
+            paths.check_sequential(prefix)
+
+
+def test_the_number_is_what_ends_a_sequential_path() -> None:
+    assert paths.sequence_number("/ledgers/idgen/ID-0000000012") == 12
+    assert paths.sequence_number("/s/0000000000") == 0
+    assert paths.sequence_number("/s/x-12345678901") == 12345678901

@@ -205,6 +205,7 @@ async def test_watchers_hear_of_their_kind_only(
     await configuration.put("/admin/partitioned-topics/t/n/persistent/a+b", b"{}")
     await configuration.put("/admin/partitioned-topics/t/n", b"{}")
     await settle()
+    await configuration.delete_recursive("/admin/policies/t/n/too")
     await resources.namespaces.delete(NAMESPACE)
     await settle()
     assert tenants == ["t"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pulsar_py.common.errors import CorruptDataError, MetadataBadVersionError
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.store import Notification, NotificationType
 
@@ -36,13 +39,41 @@ def test_a_group_sees_its_own_changes(file: SqliteFile) -> None:
 def test_what_was_rolled_back_is_gone(file: SqliteFile) -> None:
     file.begin()
     file.put("/a", b"", None, None, 0)
-    file.next_in_sequence("/s", 3)
+    file.create_sequential("/s/", b"", None, 0)
     file.roll_back()
     file.roll_back()
     assert file.get("/a") is None
     file.begin()
-    assert file.next_in_sequence("/s", 1) == 0
+    assert file.create_sequential("/s/", b"", None, 0) == "/s/0000000000"
     file.commit()
+
+
+def test_a_sequence_is_raised_and_never_lowered(file: SqliteFile) -> None:
+    file.begin()
+    file.raise_sequence("/s", 7)
+    file.raise_sequence("/s", 3)
+    assert file.create_sequential("/s/", b"", None, 0) == "/s/0000000007"
+    file.commit()
+
+
+def test_a_file_of_the_first_version_goes_on_above_the_ids_it_gave(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.sqlite"
+    SqliteFile(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO sequences VALUES (?, 200)", (paths.LEDGER_ID_COUNTER,))
+        connection.execute("INSERT INTO sequences VALUES (?, 3)", (paths.PRODUCER_NAME_COUNTER,))
+        connection.execute("PRAGMA user_version = 1")
+    for _ in range(2):  # the second time it has the new version, and nothing is raised again
+        file = SqliteFile(path)
+        file.close()
+    file = SqliteFile(path)
+    file.begin()
+    ledger = file.create_sequential(paths.LEDGER_ID_PREFIX, b"", None, 0)
+    producer = file.create_sequential(paths.PRODUCER_NAME_PREFIX, b"", None, 0)
+    file.commit()
+    file.close()
+    assert paths.sequence_number(ledger) == 201  # the last lease was 101 to 200
+    assert paths.sequence_number(producer) == 3
 
 
 def test_a_refused_change_leaves_the_group_as_it_was(file: SqliteFile) -> None:

@@ -45,14 +45,14 @@ async def test_everything_but_ephemeral_keys_survives_a_restart(path: Path) -> N
     session = await store.open_session()
     await store.put("/a", b"1")
     await store.put("/a", b"2")
-    await store.put("/e", b"", session=session)
-    await store.next_in_sequence("/s", 7)
+    await store.put("/e", b"", expected_version=MUST_NOT_EXIST, session=session)
+    await store.create_sequential("/s/n-", b"", session)
     before = await store.get("/a")
     await store.close()
     store = await SqliteMetadataStore.open(path, SystemClock())
     assert await store.get("/a") == before
     assert await store.children("/") == ["a"]
-    assert await store.next_in_sequence("/s") == 7
+    assert await store.create_sequential("/s/n-", b"") == "/s/n-0000000001"
     await store.close()
 
 
@@ -112,7 +112,7 @@ async def test_another_format_is_refused(path: Path, version: int) -> None:
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(FormatVersionError, match=f"sqlite: .*version {version}, .* version 1"):
+    with pytest.raises(FormatVersionError, match=f"sqlite: .*version {version}, .* version 2"):
         await SqliteMetadataStore.open(path, SystemClock())
 
 

@@ -195,10 +195,10 @@ def test_a_log_of_usual_size_takes_little_time(tmp_path: Path) -> None:
     assert len(log) > 3_900_000
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()
         assert find_damage(log) is None
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.3  # 0.04 where nothing else runs
+        seconds.append(time.thread_time() - start)
+    assert min(seconds) < 0.3  # of CPU time; 0.04 where nothing else runs
 
 
 def test_pages_that_were_written_again_behind_the_damage_are_not_missed(

@@ -39,3 +39,15 @@ def test_a_watcher_may_end_itself_while_it_is_told() -> None:
     watches.add("/a", lambda _: heard.append("second"))
     watches.notify([CHANGE, CHANGE])
     assert heard == ["first", "second", "second"]
+
+
+def test_that_changes_were_missed_is_told_at_each_prefix() -> None:
+    watches = Watches()
+    heard: list[Notification] = []
+    for prefix in ("/", "/a/b"):
+        watches.add(prefix, heard.append)
+    watches.tell_anything()
+    assert heard == [
+        Notification(NotificationType.ANYTHING, "/"),
+        Notification(NotificationType.ANYTHING, "/a/b"),
+    ]

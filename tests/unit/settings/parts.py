@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from pulsar_py.common.clock import Clock
+from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.server.broker import dispatch_settings
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.storage.ledger_store import LedgerStore
 from tests.dispatch_parts import Topic
 from tests.unit.server.connection.standins import Client, RecordingTransport
 from tests.unit.server.topics.rig import Rig

@@ -25,16 +25,21 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 )
 from pulsar_py.server.broker import connection_settings
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.connection.authentication import Authenticated, Authenticators
 from pulsar_py.server.schema_registry import SchemaRegistry
+from pulsar_py.server.security.authentication import (
+    Authenticated,
+    Authenticators,
+    ClientCredentials,
+)
 from pulsar_py.standalone import http_limits
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.clock import VirtualClock
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 from pulsar_py.wire.commands import serialize
 from pulsar_py.wire.framing import encode_message_header
 from pulsar_py.wire.payload import parse_broker_entry_metadata
-from tests.unit.server.connection.standins import Client, Server, next_ledger_id
+from tests.unit.server.connection.standins import Client, Server
 from tests.unit.server.topics.rig import Rig, entry, name_of
 from tests.unit.settings.parts import broker, connect
 
@@ -187,8 +192,8 @@ class Expiring:
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
 
-    def new_state(self, remote_address: str) -> Expiring:
-        del remote_address
+    def new_state(self, credentials: ClientCredentials) -> Expiring:
+        del credentials
         return self
 
     async def authenticate(self, auth_data: bytes) -> Authenticated:
@@ -200,7 +205,7 @@ async def test_how_often_credentials_are_looked_at(virtual_clock: VirtualClock) 
     ledgers = await Bookie.start(
         MemoryDisk(),
         clock=virtual_clock,
-        ledger_ids=next_ledger_id(),
+        ledger_ids=CountedLedgerIds(),
         settings=BookieSettings(is_volatile=True),
     )
     server = Server(

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.ledgers.store import LedgerWriter
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import bookie_settings
 from pulsar_py.storage.bookie import Bookie
-from pulsar_py.storage.ledger_store import LedgerWriter
 from pulsar_py.testing.clock import VirtualClock
 from tests.unit.storage.support import Ids, write
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pulsar_py.client.message import Message, ReceivedEntry
-from pulsar_py.client.received_batch import ReceivedBatch, batch_of
+from pulsar_py.client.messages.message import Message, ReceivedEntry
+from pulsar_py.client.receiving.received_batch import ReceivedBatch, batch_of
 from pulsar_py.proto.PulsarApi_pb2 import (
     BrokerEntryMetadata,
     KeyValue,

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pulsar_py.client.received_batch import ReceivedBatch
+from pulsar_py.client.receiving.received_batch import ReceivedBatch
 from pulsar_py.proto.PulsarApi_pb2 import KeyValue, SingleMessageMetadata
 from pulsar_py.spark.batch_rows import BatchRows, WholeBatches, rows_of
 from pulsar_py.spark.columns import COLUMNS

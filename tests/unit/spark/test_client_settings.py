@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.client.authentication import AuthenticationToken
-from pulsar_py.client.client_config import ClientConfig
-from pulsar_py.client.enums import CompressionType, HashingScheme
+from pulsar_py.client.brokers.client_config import ClientConfig
+from pulsar_py.client.security.authentication import AuthenticationToken
+from pulsar_py.client.shared.enums import CompressionType, HashingScheme
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.spark.client_settings import (
     CLIENT,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pulsar_py.client.message import Message
+from pulsar_py.client.messages.message import Message
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata
 from pulsar_py.spark.columns import COLUMNS, Rows

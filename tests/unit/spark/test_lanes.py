@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_py import Broker
 from pulsar_py.client import Client
-from pulsar_py.client.enums import HashingScheme
+from pulsar_py.client.shared.enums import HashingScheme
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.schema import SchemaInfo, StringSchema
 from pulsar_py.spark.exactly_once import UnitOfWork

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pulsar_py.client import Client
-from pulsar_py.client.message import Message
+from pulsar_py.client.messages.message import Message
 from pulsar_py.common.position import Position
 from pulsar_py.spark.planning import Piece
 from pulsar_py.spark.plans import PlannedPiece

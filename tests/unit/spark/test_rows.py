@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from pulsar_py.client.message import Message
-from pulsar_py.client.received_batch import ReceivedBatch
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.receiving.received_batch import ReceivedBatch
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.spark.options import UndecodableMode
 from pulsar_py.spark.rows import UNDECODABLE_COLUMN, BuiltValues, RowBuilder

@@ -9,8 +9,8 @@ import pytest
 
 from pulsar_py import Broker
 from pulsar_py.client import Client, CompressionType
-from pulsar_py.client.message import Message
-from pulsar_py.client.received_batch import ReceivedBatch
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.receiving.received_batch import ReceivedBatch
 from pulsar_py.common.errors import ClientTimeoutError, SchemaSerializationError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName

@@ -34,7 +34,7 @@ from pyspark.sql.types import (
 
 from pulsar_py.admin_client.requests import AdminSettings, Requests
 from pulsar_py.client import Client
-from pulsar_py.client.enums import InitialPosition
+from pulsar_py.client.shared.enums import InitialPosition
 from pulsar_py.common.errors import (
     ConfigurationError,
     SchemaSerializationError,

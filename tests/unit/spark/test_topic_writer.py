@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_py import Broker
 from pulsar_py.client import Client
-from pulsar_py.client.message import Message
+from pulsar_py.client.messages.message import Message
 from pulsar_py.common.errors import (
     ConnectionClosedError,
     InvalidMessageError,

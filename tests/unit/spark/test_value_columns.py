@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pulsar_py import schema as schemas
-from pulsar_py.client.message import Message
+from pulsar_py.client.messages.message import Message
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.spark.value_columns import (

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from dataclasses import replace
 
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import StorageError
+from pulsar_py.ledgers.ids import LedgerIds
+from pulsar_py.ledgers.store import LedgerOptions, LedgerWriter
 from pulsar_py.storage.bookie import Bookie
-from pulsar_py.storage.ledger_store import LedgerOptions, LedgerWriter
 from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
 
 SMALL = BookieSettings(
     write_cache_bytes=100_000,
@@ -50,17 +51,10 @@ class Listener:
             await self._changed.wait()
 
 
-class Ids:
-    """Ledger ids that outlive an engine."""
-
-    def __init__(self) -> None:
-        self._ids = itertools.count(1)
-
-    async def __call__(self) -> int:
-        return next(self._ids)
+Ids = CountedLedgerIds
 
 
-async def start(disk: Disk, ids: Ids | None = None, **changes: object) -> Bookie:
+async def start(disk: Disk, ids: LedgerIds | None = None, **changes: object) -> Bookie:
     settings = replace(SMALL, **changes)  # type: ignore[arg-type]
     return await Bookie.start(disk, clock=SystemClock(), ledger_ids=ids or Ids(), settings=settings)
 

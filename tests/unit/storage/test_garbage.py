@@ -8,11 +8,11 @@ import pytest
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.storage.entry_log import log_path
 from pulsar_py.storage.garbage import compact_logs
 from pulsar_py.storage.handles import BookieLedger
 from pulsar_py.storage.ledger_storage import Copy
-from pulsar_py.storage.ledger_store import LedgerOptions
 from tests.unit.storage.support import SMALL, Listener, entry, start, write
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.common.errors import DiskFullError, EntryNotFoundError
+from pulsar_py.common.errors import EntryNotFoundError, StoreBusyError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.storage.handles import ENOUGH_ENTRIES
@@ -62,7 +62,7 @@ async def test_read_says_where_the_ledger_ends() -> None:
 async def test_the_room_for_appends_is_bounded_and_comes_back() -> None:
     bookie = await start(MemoryDisk(), append_limit_bytes=200_000)
     writer, listener = await write(bookie, 1)
-    with pytest.raises(DiskFullError, match="wait for the disk"):
+    with pytest.raises(StoreBusyError, match="wait for the disk"):
         fill(writer, 10_000)
     pushed = writer.last_add_pushed
     await listener.until(pushed)

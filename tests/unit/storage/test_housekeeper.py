@@ -18,7 +18,7 @@ from tests.unit.storage.support import Ids, entry, fill, start, turns, write
 
 
 async def until_flushed(bookie: Bookie) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while bookie.statistics().write_cache_bytes:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0)
 
@@ -102,7 +102,7 @@ async def test_too_little_room_shuts_the_gate_and_room_opens_it() -> None:
     bookie = await start(disk, minimum_free_bytes=100_000)
     writer, listener = await write(bookie, 5)
     disk.capacity_bytes = 100_000
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0)
 
@@ -111,7 +111,7 @@ async def test_too_little_room_shuts_the_gate_and_room_opens_it() -> None:
     assert await writer.read(0, 0, 100) == [entry(0)]
 
     disk.capacity_bytes = 1_000_000
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0)
     writer.append(b"taken")
@@ -151,14 +151,14 @@ async def test_deleting_frees_a_full_disk() -> None:
     with suppress(DiskFullError):  # On a slow machine room is looked at before all are written.
         while len(writers) < 9:
             writers.append((await write(bookie, 100))[0])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0)
 
     for writer in writers:
         await bookie.delete(writer.ledger_id)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0)
     await bookie.close()
@@ -206,7 +206,7 @@ async def test_compaction_comes_by_itself() -> None:
 
     await bookie.delete(gone.ledger_id)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while 1 in bookie.storage.manifest.logs:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0)
     reader = await bookie.open(kept.ledger_id)
@@ -245,9 +245,9 @@ async def test_an_interrupted_flush_does_not_keep_the_engine_from_closing() -> N
     assert bookie.cache.sealed is not None
     assert writer.last_add_confirmed < 199
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await bookie.close()
 
     bookie = await start(disk, ids)
-    assert (await bookie.info(writer.ledger_id)).last_entry_id == 199
+    assert (await bookie.open(writer.ledger_id)).last_add_confirmed == 199
     await bookie.close()

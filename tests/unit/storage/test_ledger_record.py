@@ -3,11 +3,17 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.storage.ledger_record import TOMBSTONE, LedgerRecord, digest
-from pulsar_py.storage.ledger_store import LedgerOptions
 
 FULL = LedgerRecord.created(
-    LedgerOptions(3, 2, 1, b"secret", {"application": b"pulsar", "ü": b""})
+    LedgerOptions(
+        ensemble_size=3,
+        write_quorum_size=2,
+        ack_quorum_size=1,
+        password=b"secret",
+        custom_metadata={"application": b"pulsar", "ü": b""},
+    )
 ).closed(is_fenced=True, last_entry_id=41, length_bytes=10**12)
 
 
@@ -43,5 +49,10 @@ def test_passwords_are_not_stored() -> None:
 
 def test_info_shows_the_record() -> None:
     info = FULL.info(7)
-    assert (info.ledger_id, info.is_closed, info.is_fenced) == (7, True, True)
+    assert (info.ledger_id, info.is_closed) == (7, True)
     assert (info.last_entry_id, info.length_bytes) == (41, 10**12)
+
+
+def test_the_end_of_an_open_ledger_is_not_said() -> None:
+    info = LedgerRecord(last_entry_id=3, length_bytes=9).info(7)
+    assert (info.is_closed, info.last_entry_id, info.length_bytes) == (False, None, None)

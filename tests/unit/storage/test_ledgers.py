@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import LedgerFencedError, LedgerNotFoundError, StorageError
+from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.storage.ledger_record import TOMBSTONE, LedgerRecord
-from pulsar_py.storage.ledger_store import LedgerOptions
-from pulsar_py.storage.ledgers import Ledger, Ledgers, check_exists, check_password
+from pulsar_py.storage.ledgers import Ledger, Ledgers, check_exists, check_password, entries_cost
 
 
 def busy() -> Ledger:
@@ -20,13 +20,14 @@ def busy() -> Ledger:
 def test_giving_up_forgets_what_waits_and_leaves_what_is_taken() -> None:
     ledger = busy()
 
-    freed = ledger.give_up(LedgerFencedError("x"))
+    forgotten = ledger.give_up(LedgerFencedError("x"))
 
     ledger.check()
-    assert freed == 3 + 2 * 64
+    assert forgotten == [b"3", b"44"]
+    assert entries_cost(forgotten) == 3 + 2 * 64
     assert (ledger.last_add_taken, ledger.last_add_pushed) == (2, 2)
     assert not ledger.is_settled
-    assert ledger.give_up(StorageError("later")) == 0
+    assert not ledger.give_up(StorageError("later"))
     assert isinstance(ledger.refusal, LedgerFencedError)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.common.errors import DiskFullError, StorageError
+from pulsar_py.common.errors import DiskFullError, StorageError, StoreBusyError
 from pulsar_py.storage.ledger_record import TOMBSTONE, LedgerRecord
 from pulsar_py.storage.ledgers import Ledger
 from pulsar_py.storage.write_cache import AppendGate, WriteCache, cut
@@ -102,7 +102,7 @@ def test_the_gate_refuses_while_shut_and_counts_on() -> None:
     gate.reopen()
 
     assert gate.room_bytes == 1000
-    with pytest.raises(DiskFullError, match="0 of 1000 bytes wait"):
+    with pytest.raises(StoreBusyError, match="0 of 1000 bytes wait"):
         raise gate.refusal()
     gate.shut(StorageError("closed"))
     assert type(gate.refusal()) is StorageError

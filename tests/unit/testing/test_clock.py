@@ -54,3 +54,37 @@ def test_jumps_move_a_clock_without_a_loop():
     clock = VirtualClock()
     clock.jump(2)
     assert clock.monotonic_seconds() == 2
+
+
+def test_a_group_cancels_its_tasks_in_the_order_of_their_start():
+    async def collect():
+        ended = []
+
+        async def wait(number):
+            try:
+                await asyncio.sleep(1)
+            finally:
+                ended.append(number)
+
+        async def fail():
+            raise ValueError("the group ends")
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(50):
+                    group.create_task(wait(number))
+                await asyncio.sleep(0.5)
+                group.create_task(fail())
+        except* ValueError:
+            pass
+        return ended
+
+    assert run_virtual(collect()) == list(range(50))
+
+
+def test_sets_of_futures_have_the_same_order_in_every_run():
+    async def hashes():
+        loop = asyncio.get_running_loop()
+        return [hash(loop.create_future()) for _ in range(3)]
+
+    assert run_virtual(hashes()) == run_virtual(hashes())

@@ -11,8 +11,9 @@ from pulsar_py.common.errors import (
     LedgerNotFoundError,
     StorageError,
 )
-from pulsar_py.storage.ledger_store import LedgerOptions
+from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
+from tests.ledger_parts import all_ledgers
 
 
 class Listener:
@@ -88,6 +89,6 @@ async def test_deleted_ledgers_are_gone():
     writer, _ = await writer_of(store)
     await store.delete(writer.ledger_id)
     await store.delete(writer.ledger_id)
-    assert await store.list_ledgers() == []
+    assert await all_ledgers(store) == []
     with pytest.raises(LedgerNotFoundError):
         await store.open(writer.ledger_id)

@@ -14,7 +14,7 @@ from pulsar_py.testing.network import WINDOW_BYTES, SimulatedLoop, run_simulated
 
 def run_real(work):
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        return runner.run(asyncio.wait_for(work, 10))
+        return runner.run(asyncio.wait_for(work, 60))
 
 
 both = pytest.mark.parametrize("run", [run_simulated, run_real], ids=["memory", "sockets"])

@@ -20,7 +20,7 @@ class Admin:
 
     def __init__(self, service: BrokerService) -> None:
         self.service = service
-        self._app = AdminApp(all_routes(service))
+        self.app = AdminApp(all_routes(service))
 
     async def call(self, method: str, path: str, body: Any = ..., **headers: str) -> Response:
         """One call; a body is sent as JSON."""
@@ -28,7 +28,7 @@ class Admin:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if data:
             named.setdefault("content-type", "application/json")
-        return await self._app.handle(method, path, named, data)
+        return await self.app.handle(method, path, named, data)
 
     async def status(self, method: str, path: str, body: Any = ...) -> int:
         """The status alone."""

@@ -8,6 +8,7 @@ import pytest
 
 from pulsar_py.admin.resources.namespace_policies import POLICIES, Policy
 from pulsar_py.metadata.documents import NamespacePolicies
+from pulsar_py.server.topics.settings import MAX_PARTITIONS
 from tests.unit.admin.resources.conftest import Admin
 
 N = "/admin/v2/namespaces/public/default"
@@ -101,3 +102,34 @@ async def test_quotas_that_make_no_sense_are_refused(
 
 async def test_replication_shows_the_clusters(admin: Admin) -> None:
     assert await admin.get(N + "/replication") == ["standalone"]
+
+
+async def test_topics_can_not_be_created_with_more_partitions_than_one_may_have(
+    admin: Admin,
+) -> None:
+    def creation(count: int) -> dict[str, Any]:
+        kind = {"allowAutoTopicCreation": True, "topicType": "partitioned"}
+        return {**kind, "defaultNumPartitions": count}
+
+    path = N + "/autoTopicCreation"
+    assert await admin.status("POST", path, creation(MAX_PARTITIONS)) == 204
+    assert (await admin.reason("POST", path, creation(MAX_PARTITIONS + 1)))[0] == 406
+    assert await admin.status("POST", path, creation(2**31)) == 400
+    assert (await admin.get(path))["defaultNumPartitions"] == MAX_PARTITIONS
+
+
+@pytest.mark.parametrize(
+    ("word", "body"),
+    [
+        ("messageTTL", 2**31),
+        ("maxProducersPerTopic", 2**31),
+        ("delayedDelivery", {"active": True, "tickTime": 2**63}),
+        ("delayedDelivery", {"active": True, "maxDeliveryDelayInMillis": 1e300}),
+        ("backlogQuota", {"policy": "producer_exception", "limitSize": 2**63}),
+        ("backlogQuota", {"policy": "producer_exception", "limitTime": 2**31}),
+    ],
+)
+async def test_a_number_that_its_field_can_not_hold_is_refused(
+    admin: Admin, word: str, body: Any
+) -> None:
+    assert await admin.status("POST", f"{N}/{word}", body) == 400

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_py.admin.resources.namespaces import MAX_BUNDLES
 from pulsar_py.common.names import TopicName
+from pulsar_py.metadata.documents import equal_boundaries
 from tests.unit.admin.resources.conftest import Admin
 
 NAMESPACES = "/admin/v2/namespaces"
@@ -135,3 +137,14 @@ async def test_one_bundle_can_be_unloaded(admin: Admin) -> None:
         412,
         "Invalid bundle range: 0x00000000_0x00000001",
     )
+
+
+async def test_a_namespace_is_not_cut_into_more_bundles_than_are_allowed(admin: Admin) -> None:
+    def cut(count: int) -> dict[str, object]:
+        return {"bundles": {"boundaries": [f"{each:x}" for each in equal_boundaries(count)]}}
+
+    many = "/admin/v2/namespaces/public/many"
+    status, reason = await admin.reason("PUT", many, cut(MAX_BUNDLES + 1))
+    assert (status, str(MAX_BUNDLES) in reason) == (400, True)
+    assert await admin.status("PUT", many, cut(MAX_BUNDLES)) == 204
+    assert await admin.status("PUT", many + "2", {"bundles": {"numBundles": 2**31}}) == 400

@@ -6,7 +6,9 @@ import pytest
 
 from pulsar_py.admin.resources.topic_access import require_topic
 from pulsar_py.common.names import TopicName
+from pulsar_py.server.broker import registry_settings
 from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.settings import MAX_PARTITIONS
 from tests.unit.admin.resources.conftest import Admin
 
 P = "/admin/v2/persistent/public/default"
@@ -72,10 +74,28 @@ async def test_partitions_that_make_no_sense_are_refused(
 
 
 async def test_the_number_of_partitions_is_limited(admin: Admin) -> None:
-    admin.service.config = admin.service.config.replace(maxNumPartitionsPerPartitionedTopic=2)
+    config = admin.service.config.replace(maxNumPartitionsPerPartitionedTopic=2)
+    admin.service.topics.apply_settings(registry_settings(config))
     assert (await admin.reason("PUT", P + "/p/partitions", 3))[0] == 406
     await admin.call("PUT", P + "/p/partitions", 2)
     assert (await admin.reason("POST", P + "/p/partitions", 3))[0] == 422
+
+
+async def test_without_a_setting_the_number_of_partitions_is_limited_too(admin: Admin) -> None:
+    beyond = MAX_PARTITIONS + 1
+    words = f"Number of partitions should be less than or equal to {MAX_PARTITIONS}"
+    assert await admin.reason("PUT", P + "/p/partitions", beyond) == (406, words)
+    await admin.call("PUT", P + "/p/partitions", 1)
+    assert await admin.reason("POST", P + "/p/partitions", beyond) == (422, words)
+    assert (await admin.get(P + "/p/partitions"))["partitions"] == 1
+
+
+@pytest.mark.parametrize("number", [2**31, 2**63, 10**400, 1e300, str(2**31)])
+async def test_a_number_of_partitions_has_32_bits(admin: Admin, number: object) -> None:
+    assert await admin.status("PUT", P + "/p/partitions", number) == 400
+    await admin.call("PUT", P + "/p/partitions", 1)
+    assert await admin.status("POST", P + "/p/partitions", number) == 400
+    assert (await admin.get(P + "/p/partitions"))["partitions"] == 1
 
 
 async def test_a_name_like_a_partitions_has_to_be_one(admin: Admin) -> None:
@@ -178,8 +198,11 @@ async def test_topics_in_memory_have_statistics_too(admin: Admin) -> None:
     assert await admin.status("DELETE", NP + "/nowhere") == 204
 
 
-async def test_compaction_can_be_asked_for(admin: Admin) -> None:
+async def test_compaction_is_not_there_yet(admin: Admin) -> None:
     await admin.call("PUT", P + "/a")
-    assert await admin.status("PUT", P + "/a/compaction") == 204
+    await admin.call("PUT", P + "/p/partitions", 2)
+    reason = "topics are not compacted in this version"
+    assert await admin.reason("PUT", P + "/a/compaction") == (501, reason)
+    assert await admin.reason("PUT", P + "/p/compaction") == (501, reason)
     assert (await admin.get(P + "/a/compaction"))["status"] == "NOT_RUN"
     assert await admin.status("PUT", P + "/nowhere/compaction") == 404

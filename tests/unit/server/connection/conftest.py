@@ -12,7 +12,8 @@ from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.clock import VirtualClock, pytest_asyncio_loop_factories, virtual_clock
-from tests.unit.server.connection.standins import Server, next_ledger_id
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
+from tests.unit.server.connection.standins import Server
 
 __all__ = ["pytest_asyncio_loop_factories", "virtual_clock"]
 
@@ -27,7 +28,7 @@ async def schemas(virtual_clock: VirtualClock) -> AsyncIterator[SchemaRegistry]:
     bookie = await Bookie.start(
         MemoryDisk(),
         clock=virtual_clock,
-        ledger_ids=next_ledger_id(),
+        ledger_ids=CountedLedgerIds(),
         settings=BookieSettings(is_volatile=True),
     )
     registry = SchemaRegistry(MemoryMetadataStore(virtual_clock), bookie, virtual_clock)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -11,12 +11,12 @@ from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandProducer, CommandSend
-from pulsar_py.server.connection.authentication import Authenticators
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LookupResult, LookupType
 from pulsar_py.server.schema_registry import SchemaRegistry
+from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.topics.context import TopicSettings
 from pulsar_py.server.topics.in_flight import PublishBuffer
 from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest, SubscribeRequest
@@ -27,15 +27,6 @@ from pulsar_py.wire.framing import FrameDecoder, encode_message_header
 Message = Any  # a command's message, read by its fields
 
 TOPIC = "persistent://public/default/t"
-
-
-def next_ledger_id() -> Callable[[], Awaitable[int]]:
-    ids = count(1)
-
-    async def next_id() -> int:
-        return next(ids)
-
-    return next_id
 
 
 class RecordingTransport(asyncio.Transport):
@@ -126,6 +117,7 @@ class StandInSubscription:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.error: Exception | None = None
+        self.consumers: list[StandInConsumer] = []
 
     async def _answer(self, *call: Any) -> None:
         self.calls.append(call)
@@ -149,18 +141,21 @@ class StandInConsumer:
         self.permits: list[int] = []
         self.acknowledged: list[Message] = []
         self.redelivered: list[Message] = []
+        self.pending_acks: dict[tuple[int, int], int] = {}
         self.is_closed = False
         self.error: Exception | None = None
 
     def flow(self, permits_count: int) -> None:
         self.permits.append(permits_count)
 
-    def acknowledge(self, command: Message) -> None:
+    def acknowledge(self, command: Message) -> bool:
         if self.error is not None:
             raise self.error
         self.acknowledged.append(command)
+        return True
 
-    def redeliver(self, command: Message) -> None:
+    def redeliver(self, command: Message, positions: Sequence[Position] | None = None) -> None:
+        del positions
         self.redelivered.append(command)
 
     def close(self) -> None:
@@ -174,6 +169,7 @@ class StandInTopic:
         self.is_system = False
         self.producers: dict[str, StandInProducer] = {}
         self.consumers: list[StandInConsumer] = []
+        self.subscriptions: set[str] = set()
         self.producer_error: Exception | None = None
         self.is_exclusive_taken = False
         self.last_position = EARLIEST
@@ -196,6 +192,7 @@ class StandInTopic:
     async def subscribe(self, request: SubscribeRequest) -> StandInConsumer:
         consumer = StandInConsumer(request)
         self.consumers.append(consumer)
+        self.subscriptions.add(request.subscription_name)
         return consumer
 
     def last_message_position(self) -> Position:
@@ -224,6 +221,9 @@ class StandInTopics:
                 raise TopicNotFoundError(str(name))
             self.topics[str(name)] = StandInTopic(name)
         return self.topics[str(name)]
+
+    async def exists(self, name: TopicName) -> bool:
+        return str(name) in self.topics
 
     async def count_or_create(self, name: TopicName, *, auto_create: bool) -> int:
         await self.gate.wait()

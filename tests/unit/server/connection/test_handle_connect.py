@@ -14,14 +14,15 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandPong,
     FeatureFlags,
 )
-from pulsar_py.server.connection.authentication import (
+from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.schema_registry import SchemaRegistry
+from pulsar_py.server.security.authentication import (
     REFRESH_CHALLENGE,
     Authenticated,
     Authenticators,
     Challenge,
+    ClientCredentials,
 )
-from pulsar_py.server.connection.settings import ConnectionSettings
-from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.testing.clock import START_WALL_MILLIS, VirtualClock
 from tests.unit.server.connection.standins import Server
 
@@ -36,8 +37,8 @@ class Riddle:
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
 
-    def new_state(self, remote_address: str) -> Riddle:
-        assert remote_address.startswith("/")
+    def new_state(self, credentials: ClientCredentials) -> Riddle:
+        self.credentials = credentials
         return self
 
     async def authenticate(self, auth_data: bytes) -> Authenticated | Challenge:
@@ -129,6 +130,28 @@ async def test_anonymous_role_takes_in_unknown_methods(guarded: Server) -> None:
     answer = await client.asks(connect(b"", method="other"))
     assert answer.DESCRIPTOR.name == "CommandConnected"
     assert client.cnx.role == "nobody"
+
+
+async def test_a_method_is_told_who_asks_and_for_whom(guarded: Server) -> None:
+    riddle = guarded.connections.authenticators.providers["riddle"]
+    assert isinstance(riddle, Riddle)
+    client = guarded.open("10.0.0.7")
+    await client.asks(connect(b"me:100"))
+    assert riddle.credentials == ClientCredentials(method_name="riddle", peer=client.cnx.peer)
+    assert client.cnx.peer.remote_address.startswith("/10.0.0.7:")
+    assert client.cnx.original_principal is None
+
+    proxy = guarded.open()
+    original = {"original_principal": "you", "original_auth_data": "x", "original_auth_method": "m"}
+    await proxy.asks(connect(b"proxy:100", **original))
+    assert riddle.credentials == ClientCredentials(
+        method_name="riddle",
+        peer=proxy.cnx.peer,
+        original_principal="you",
+        original_auth_data=b"x",
+        original_auth_method="m",
+    )
+    assert proxy.cnx.original_principal == "you"
 
 
 async def test_methods_may_ask_back(guarded: Server) -> None:

@@ -11,7 +11,7 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
     UnknownServiceError,
 )
-from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
@@ -25,7 +25,10 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     KeyValue,
     MessageIdData,
 )
+from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.connection.standins import Client, Server, StandInConsumer, settle
+from tests.unit.server.topics.rig import Rig, entry, send
+from tests.unit.settings.parts import connect
 
 MAX = 2**64 - 1
 
@@ -253,3 +256,37 @@ async def test_consumer_closed_by_the_broker_is_unknown(server: Server) -> None:
     await settle()
     assert not consumer.permits
     assert not consumer.is_closed
+
+
+async def test_last_message_id_is_the_last_one_that_may_be_dispatched(
+    virtual_clock: VirtualClock,
+) -> None:
+    """Held back behind a message, in front of a batch, behind a marker, at the begin, and not."""
+    async with Rig(virtual_clock) as rig:
+        topic = await rig.persistent()
+        producer = await rig.producer(topic, rig.cnx())
+        for n, data in enumerate(
+            [entry(0), entry(1, marker_type=21), entry(2), entry(3, num_messages_in_batch=5)]
+        ):
+            send(producer, n, data, is_marker=n == 1)
+        await producer.close()
+        client = await connect(rig)
+        await client.asks(
+            CommandSubscribe(
+                topic="t",
+                subscription="s",
+                subType=CommandSubscribe.Exclusive,
+                consumer_id=1,
+                request_id=1,
+            )
+        )
+        ledger_id = topic.last_message_position().ledger_id
+        told = []
+        for held_back_after in (-1, 0, 1, 2, 3, None):
+            topic.move_max_read_position(
+                LATEST if held_back_after is None else Position(ledger_id, held_back_after)
+            )
+            answer = await client.asks(CommandGetLastMessageId(consumer_id=1, request_id=4))
+            last = answer.last_message_id
+            told.append((last.entryId, last.batch_index))
+        assert told == [(MAX, -1), (0, -1), (0, -1), (2, -1), (3, 4), (3, 4)]

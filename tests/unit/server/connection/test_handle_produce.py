@@ -126,27 +126,63 @@ async def test_closing_an_unknown_id_succeeds(server: Server) -> None:
     assert (await client.asks(close())).request_id == 9
 
 
-async def test_closing_while_created_abandons_the_result(server: Server) -> None:
+async def test_closing_in_the_same_write_is_answered_after_the_producer(server: Server) -> None:
     client = await server.connect()
-    server.topics.gate.clear()
-    client.sends(produce())
-    assert (await client.asks(close())).request_id == 9
-    server.topics.gate.set()
-    assert not await client.receives()
-    assert not server.topic().producers
+    client.sends(produce(), close(), close(request_id=10))
+    created, closed, closed_again = await client.receives()
+    assert (created.request_id, created.producer_name) == (1, "p")
+    assert (closed.request_id, closed_again.request_id) == (9, 10)
+    assert server.topic().producers["p"].is_closed
+    assert not client.cnx.producers
+    assert not client.cnx.pending_producers
     assert (await client.asks(produce(request_id=2))).request_id == 2
 
 
-async def test_id_may_be_used_again_while_the_abandoned_one_is_still_created(
-    server: Server,
-) -> None:
+async def test_closing_while_created_waits_for_the_producers_answer(server: Server) -> None:
     client = await server.connect()
     server.topics.gate.clear()
     client.sends(produce(), close(), produce(request_id=3, producer_name="q"))
-    await settle()
+    (busy,) = await client.receives()
+    assert (busy.request_id, busy.error) == (3, ServiceNotReadyError.code)
     server.topics.gate.set()
-    assert [each.request_id for each in await client.receives()] == [9, 3]
-    assert list(server.topic().producers) == ["q"]
+    assert [each.request_id for each in await client.receives()] == [1, 9]
+    assert server.topic().producers["p"].is_closed
+    assert (await client.asks(produce(request_id=4))).request_id == 4
+
+
+async def test_closing_one_that_is_refused_in_the_same_write_succeeds(server: Server) -> None:
+    client = await server.connect()
+    server.topics.error = ServiceNotReadyError("not served here")
+    client.sends(produce(), close())
+    refused, closed = await client.receives()
+    assert (refused.request_id, refused.error) == (1, ServiceNotReadyError.code)
+    assert closed.request_id == 9
+
+
+async def test_closing_in_the_same_write_takes_one_that_waits_from_the_topic(
+    server: Server,
+) -> None:
+    client = await server.connect()
+    await client.asks(produce(producer_id=5))
+    topic = server.topic()
+    topic.is_exclusive_taken = True
+    client.sends(produce(producer_name="w", request_id=4), close())
+    waits, closed = await client.receives()
+    assert (waits.request_id, waits.producer_ready, closed.request_id) == (4, False, 9)
+    assert topic.producers["w"].lost
+    assert not client.cnx.pending_producers
+
+
+async def test_a_connection_lost_while_created_and_closed_leaves_nothing(server: Server) -> None:
+    client = await server.connect()
+    server.topics.gate.clear()
+    client.sends(produce(), close())
+    await settle()
+    client.cnx.connection_lost(None)
+    server.topics.gate.set()
+    await settle()
+    assert all(each.lost for each in server.topic().producers.values())
+    assert not client.cnx.pending_producers
 
 
 async def test_waiting_producer_is_told_twice(server: Server) -> None:

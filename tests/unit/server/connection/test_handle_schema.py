@@ -138,3 +138,20 @@ async def test_consumer_cannot_give_a_schema_to_a_topic_in_use(
         server.topic().producers.clear()
         server.topic().last_position = Position(1, 0)
     assert (await client.asks(subscribe(1, TEXT))).error == IncompatibleSchemaError.code
+
+
+@pytest.mark.parametrize("data", [b"[" * 100_000, b'{"type":' * 100_000, b'{"size":' + b"9" * 5000])
+@pytest.mark.parametrize("kind", [Schema.Avro, Schema.Json, Schema.ProtobufNative])
+async def test_a_definition_that_can_not_be_read_is_told_by_each_command(
+    server: Server, kind: Schema.Type.ValueType, data: bytes
+) -> None:
+    """As Apache Pulsar answers for any bad definition, and the connection goes on."""
+    client = await used(server)
+    schema = Schema(name="s", type=kind, schema_data=data)
+    created = await client.asks(create(schema))
+    assert created.error_code == IncompatibleSchemaError.code
+    producer = CommandProducer(topic="t", producer_id=2, request_id=8, schema=schema)
+    assert (await client.asks(producer)).error == IncompatibleSchemaError.code
+    await client.asks(create(TEXT))
+    refused = await client.asks(subscribe(3, schema))
+    assert refused.error == IncompatibleSchemaError.code

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pulsar_py.common.errors import RemoteProtocolError
@@ -35,3 +37,22 @@ def test_abandoning_takes_a_waiting_producer_from_its_topic() -> None:
     pending.abandon()
     assert pending.is_abandoned
     assert waiting.is_lost
+
+
+async def test_an_answer_ends_the_wait_for_it() -> None:
+    pending = PendingProducer()
+    order: list[str] = []
+
+    async def close() -> None:
+        await pending.wait_until_answered()
+        order.append("closed")
+
+    async def answer() -> None:
+        await asyncio.sleep(0)
+        assert not pending.is_answered
+        pending.on_answered()
+        order.append("answered")
+
+    await asyncio.gather(close(), answer())
+    assert pending.is_answered
+    assert order == ["answered", "closed"]

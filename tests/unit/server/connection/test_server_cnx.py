@@ -321,3 +321,10 @@ async def test_lookup_and_eof_at_once_are_fine(server: Server) -> None:
     client.cnx.connection_lost(ConnectionResetError())
     await settle()
     assert server.connections.count == 0
+
+
+async def test_a_closed_connection_is_not_writable(server: Server) -> None:
+    client = await server.connect()
+    assert client.cnx.is_writable
+    client.cnx.close()
+    assert not client.cnx.is_writable

@@ -9,7 +9,7 @@ from pulsar_py.managed_ledger.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import MAX_BATCHES_A_TURN
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.testing.clock import VirtualClock
-from tests.dispatch_parts import Topic, ack, received, settle
+from tests.dispatch_parts import FakeConnection, Topic, ack, received, settle
 
 EXCLUSIVE = SubscriptionType.EXCLUSIVE
 SHARED = SubscriptionType.SHARED
@@ -121,3 +121,17 @@ async def test_what_is_acknowledged_is_not_read_again(topic: Topic, kind: Subscr
     second = await topic.consume(2, kind, permits=10)
     await settle()
     assert received(second) == [0, 2, 4, 5]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_connection_that_is_closed_is_not_waited_for(
+    topic: Topic, kind: SubscriptionType
+) -> None:
+    """It would call back at once, again and again, until its consumers have left."""
+    connection = FakeConnection(is_writable=False, is_connected=True)
+    consumer = await topic.consume(kind=kind, connection=connection)
+    connection.is_connected = False
+    consumer.flow(10)
+    await topic.publish_many(1)
+    await settle()
+    assert connection.waiting_count == 0

@@ -71,11 +71,15 @@ def test_a_run_with_others_among_plain_entries_is_judged_one_by_one() -> None:
 
 
 def test_a_filter_for_plain_entries_sees_those_of_a_run() -> None:
-    chain = Chain(MarkerFilter())
-    chain.filters.judges_plain_entries = True
-    run = EntryRun(1, 0, [message(), message()])
-    chain.filters.apply(run)
-    assert run.is_made
+    class Curious:
+        judges_plain_entries = True
+
+        def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
+            return Verdict.HOLD_BACK if entry.entry_id == 1 else Verdict.ACCEPT
+
+    run = EntryRun(1, 0, [message(), message(), message()])
+    filtered = Chain(MarkerFilter(), Curious()).filters.apply(run)
+    assert [entry.entry_id for entry in filtered.entries] == [0, 2]
 
 
 def test_batches_count_their_messages() -> None:
@@ -117,12 +121,13 @@ def test_the_delay_filter_keeps_what_its_owner_takes() -> None:
 
 def test_the_first_verdict_stands() -> None:
     class Refusing:
+        judges_plain_entries = True
+
         def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
             return Verdict.ACKNOWLEDGE
 
     kept: list[object] = []
     chain = Chain(Refusing(), DelayFilter(lambda *kept_one: bool(kept.append(kept_one)) or True))
-    chain.filters.judges_plain_entries = True
     assert chain.filters.apply(entries(message(), message(deliver_at_time=5))).entries == []
     assert chain.acknowledged == [(1, 0), (1, 1)]
     assert kept == []

@@ -2,10 +2,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from pulsar_py.common.position import LATEST
+from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.topics.subscription import PersistentSubscription
 from tests.dispatch_parts import (
     FakeConnection,
+    TimedConnection,
     Topic,
     ack,
     message,
@@ -298,13 +304,93 @@ async def test_delayed_messages_come_later_in_order_of_their_times(topic: Topic)
     await settle()
     assert received(consumer) == [2]
     assert consumer.subscription.stats().delayed_entries == 2
-    await asyncio.sleep(3)
-    assert received(consumer) == [2, 1]
+    await asyncio.sleep(2.999)
+    assert received(consumer) == [2]
     await asyncio.sleep(1)
     assert received(consumer) == [2, 1]
     await asyncio.sleep(2)
+    assert received(consumer) == [2, 1]
+    await asyncio.sleep(1)
     assert received(consumer) == [2, 1, 0]
     assert {each.redelivery_count for each in messages_of(consumer)} == {0}
+
+
+DELAYS_MILLIS = [1, 300, 999, 1000, 1001, 1660, 2340, 3000, 3001]
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
+@pytest.mark.parametrize("tick_millis", [1, 100, 1000])
+async def test_no_message_is_early_or_a_tick_late_while_others_move(
+    topic: Topic, kind: SubscriptionType, tick_millis: int
+) -> None:
+    """Others are published, refused and acknowledged all the time, and a consumer comes and goes."""
+    topic.set(delayed_delivery_tick_millis=tick_millis)
+    connection = TimedConnection(clock=topic.clock)
+    steady = await topic.consume(1, kind, permits=1000, connection=connection, consumer_name="c1")
+    deliver_at: dict[int, int] = {}
+    for step in range(60):
+        now = topic.clock.wall_time_millis()
+        delay = DELAYS_MILLIS[step // 2 % len(DELAYS_MILLIS)] if step % 2 else 0
+        [position] = await topic.publish(
+            message(partition_key=f"k{step % 8}", deliver_at_time=now + delay if delay else 0)
+        )
+        deliver_at[position.entry_id] = now + delay
+        if step % 10 == 5:
+            passing = await topic.consume(
+                2, kind, permits=3, connection=connection, consumer_name="c2"
+            )
+        if step % 10 == 8:
+            passing.close()
+        await asyncio.sleep(0.037)
+        held = sorted(entry_id for _, entry_id in steady.pending_acks)
+        redeliver(steady, *held[::2])
+        ack(steady, *held[1::4])
+    await asyncio.sleep(5)
+    late = {each: time - deliver_at[each] for each, time in connection.arrivals().items()}
+    assert late.keys() == deliver_at.keys()
+    assert all(0 <= each < tick_millis for each in late.values()), late
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
+async def test_a_message_keeps_its_time_when_all_consumers_left_and_one_returned(
+    topic: Topic, kind: SubscriptionType
+) -> None:
+    due = topic.clock.wall_time_millis() + 3000
+    await topic.publish(message(deliver_at_time=due), message())
+    first = await topic.consume(1, kind, permits=10)
+    await asyncio.sleep(1)
+    first.close()
+    await asyncio.sleep(0.5)
+    connection = TimedConnection(clock=topic.clock)
+    again = await topic.consume(2, kind, permits=10, connection=connection)
+    await settle()
+    redeliver(again)
+    await asyncio.sleep(3)
+    assert (received(first), received(again)) == ([1], [1, 1, 0])
+    assert due <= connection.arrivals()[0] < due + 1000
+
+
+async def test_a_delayed_message_that_is_refused_comes_at_once_again(topic: Topic) -> None:
+    await topic.publish(message(deliver_at_time=topic.clock.wall_time_millis() + 3000))
+    consumer = await topic.consume(permits=10)
+    await asyncio.sleep(4)
+    redeliver(consumer, 0)
+    await settle()
+    assert [each.redelivery_count for each in messages_of(consumer)] == [0, 1]
+
+
+async def test_a_new_tick_is_obeyed_by_the_dispatcher_in_use(topic: Topic) -> None:
+    topic.set(delayed_delivery_tick_millis=60_000)
+    connection = TimedConnection(clock=topic.clock)
+    consumer = await topic.consume(permits=10, connection=connection)
+    topic.set(delayed_delivery_tick_millis=1)
+    (await topic.subscription()).on_settings_changed()
+    due = topic.clock.wall_time_millis() + 1234
+    await topic.publish(message(deliver_at_time=due))
+    await asyncio.sleep(1.234)
+    await settle()
+    assert received(consumer) == [0]
+    assert connection.arrivals() == {0: due}
 
 
 async def test_a_due_message_waits_for_permits_without_spinning(topic: Topic) -> None:
@@ -378,3 +464,28 @@ async def test_nothing_beyond_the_max_read_position_is_sent(topic: Topic) -> Non
     subscription.on_max_read_position_moved()
     await settle()
     assert received(consumer) == [0, 1, 2]
+
+
+async def test_closing_gives_the_unacknowledged_back_to_the_broker_and_to_nobody_else(
+    topic: Topic,
+) -> None:
+    limit = BrokerUnackedLimit(max_unacked_messages=100, blocked_share=0.5)
+    cursor = (await topic.subscription()).cursor
+    subscription = PersistentSubscription(
+        topic, "sub", topic.ledger, cursor, clock=topic.clock, broker_unacked_limit=limit
+    )
+    topic.subscriptions["sub"] = subscription
+    await topic.publish_many(10)
+    consumers = [await topic.consume(number, permits=5) for number in (1, 2)]
+    await settle()
+    assert limit.unacked_messages == 10
+    dispatcher = subscription.dispatcher
+    assert isinstance(dispatcher, MultipleConsumersDispatcher)
+    dispatcher.close()
+    assert limit.unacked_messages == dispatcher.unacked_messages == len(dispatcher.redelivery) == 0
+    assert [(len(each.pending_acks), each.permits.unacked_messages) for each in consumers] == [
+        (0, 0),
+        (0, 0),
+    ]
+    dispatcher.close()
+    assert limit.unacked_messages == 0

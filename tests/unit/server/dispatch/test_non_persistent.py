@@ -120,3 +120,17 @@ async def test_types_clash_as_elsewhere(subscription: NonPersistentSubscription)
         await join(subscription, 2, EXCLUSIVE)
     with pytest.raises(ConsumerBusyError, match="Active subscription type of 'Exclusive'"):
         await join(subscription, 3, SHARED)
+
+
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+async def test_closing_lets_all_consumers_go_and_drops_what_comes(
+    subscription: NonPersistentSubscription, kind: SubscriptionType
+) -> None:
+    consumer = await join(subscription, 1, kind, permits=10)
+    publish(subscription, message(b"m0"))
+    assert subscription.dispatcher is not None
+    subscription.dispatcher.close()
+    publish(subscription, message(b"m1"))
+    assert bodies(consumer) == [b"m0"]
+    assert list(subscription.consumers) == []
+    assert subscription.stats().dropped_messages_count == 1

@@ -56,3 +56,12 @@ def test_take_up_to_a_position_leaves_what_is_behind_it() -> None:
         pending.add(position, 1)
     assert sorted(key for key, _, _ in pending.take_up_to(Position(1, 7))) == [(1, 5), (1, 7)]
     assert list(pending) == [(2, 0)]
+
+
+def test_clearing_forgets_entries_and_hashes() -> None:
+    pending = PendingAcks()
+    pending.add((1, 1), 1, sticky_hash=7)
+    pending.clear()
+    assert len(pending) == 0
+    assert pending.hash_counts == {}
+    pending.check()

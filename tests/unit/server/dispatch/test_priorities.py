@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from pulsar_py.server.dispatch.priorities import PriorityRoundRobin, choose_active
+
+RING = json.loads(
+    (Path(__file__).parents[3] / "recordings" / "failover_ring.json").read_text(encoding="utf-8")
+)
 
 
 @dataclass(eq=False)
@@ -109,3 +115,22 @@ def test_failover_by_the_ring_chooses_as_recorded(topic: str, active: list[str])
             choose_active(joined, topic_name=name, partition_index=-1, uses_ring=True).name
         )
     assert chosen == active
+
+
+def test_failover_by_the_ring_chooses_what_a_thousand_names_were_recorded_to_get() -> None:
+    assert len(RING["cases"]) == 1000
+    for topic, names, priorities, recorded in RING["cases"]:
+        name = f"persistent://public/default/{topic}"
+        _, is_partition, index = topic.rpartition("-partition-")
+        joined: list[Named] = []
+        chosen: list[int] = []
+        for consumer, priority in zip(names, priorities or [0] * len(names), strict=True):
+            joined.append(Named(consumer, priority))
+            active = choose_active(
+                joined,
+                topic_name=name,
+                partition_index=int(index) if is_partition else -1,
+                uses_ring=True,
+            )
+            chosen.append(joined.index(active))
+        assert chosen == recorded, topic

@@ -68,3 +68,18 @@ def test_clear_forgets_all() -> None:
     redelivery.clear()
     assert (len(redelivery), redelivery.lowest, redelivery.has_counts) == (0, None, False)
     assert not redelivery.has_hash(5)
+
+
+def test_many_at_once_are_the_same_as_one_by_one() -> None:
+    taken = [((1, entry_id % 300), 1, entry_id % 7) for entry_id in range(300, 0, -1)]
+    many, single = RedeliveryController(), RedeliveryController()
+    for redelivery in (many, single):
+        redelivery.add((1, 5), 9)  # waits already, under another hash
+        redelivery.add((1, 7))  # ... or under none
+    many.add_all(taken)
+    for position, _, sticky_hash in taken:
+        single.add(position, sticky_hash)
+    many.check()
+    assert many.select(1000) == single.select(1000)
+    for sticky_hash in range(10):
+        assert many.has_hash(sticky_hash) == single.has_hash(sticky_hash)

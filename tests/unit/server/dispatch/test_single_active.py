@@ -5,7 +5,9 @@ import asyncio
 import pytest
 
 from pulsar_py.common.errors import ConsumerAssignError, ConsumerBusyError
+from pulsar_py.server.dispatch.single_active import SingleActiveConsumerDispatcher
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+from pulsar_py.testing.clock import VirtualClock
 from tests.dispatch_parts import (
     FakeConnection,
     Topic,
@@ -248,3 +250,47 @@ async def test_old_clients_are_not_told_of_the_end(topic: Topic) -> None:
     consumer.flow(10)
     await settle()
     assert connection.commands == []
+
+
+async def test_while_it_is_held_nobody_is_active_whoever_leaves(topic: Topic) -> None:
+    await topic.publish_many(2)
+    connection = FakeConnection()
+    one, two, three = [
+        await topic.consume(number, FAILOVER, permits=10, connection=connection, consumer_name=name)
+        for number, name in ((1, "a"), (2, "b"), (3, "c"))
+    ]
+    await settle()
+    dispatcher = one.subscription.dispatcher
+    assert isinstance(dispatcher, SingleActiveConsumerDispatcher)
+    connection.commands.clear()
+    assert dispatcher.hold() is one
+    one.close()
+    two.close()
+    three.flow(5)
+    redeliver(three)
+    await topic.publish_many(1)
+    await settle()
+    assert dispatcher.active_consumer is None
+    assert connection.active_changes() == []
+    dispatcher.on_cursor_reset()
+    await settle()
+    assert connection.active_changes() == [(3, True)]
+    assert received(three) == [0, 1, 2]
+
+
+async def test_holding_drops_a_change_that_waits_and_what_is_being_read(
+    topic: Topic, virtual_clock: VirtualClock
+) -> None:
+    topic.set(failover_delay_millis=1000)
+    await topic.publish_many(2)
+    consumer = await topic.consume(1, FAILOVER, permits=10)
+    dispatcher = consumer.subscription.dispatcher
+    assert isinstance(dispatcher, SingleActiveConsumerDispatcher)
+    dispatcher.hold()
+    await virtual_clock.sleep(5)
+    assert received(consumer) == []
+    dispatcher.on_cursor_reset()
+    await virtual_clock.sleep(0.9)
+    assert received(consumer) == []
+    await virtual_clock.sleep(0.2)
+    assert received(consumer) == [0, 1]

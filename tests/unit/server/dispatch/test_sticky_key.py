@@ -377,3 +377,16 @@ async def test_expired_chunks_are_forgotten(topic: Topic) -> None:
     dispatcher.on_mark_delete_moved(positions[1])
     assert not dispatcher.chunk_holders
     check_chunks(c1)
+
+
+async def test_closing_leaves_no_slots_to_anybody(topic: Topic) -> None:
+    await topic.publish(*keyed("a", "b", "c"))
+    first = await join(topic, 1)
+    await join(topic, 2)
+    await settle()
+    dispatcher = first.subscription.dispatcher
+    assert isinstance(dispatcher, StickyKeyDispatcher)
+    dispatcher.close()
+    assert dispatcher.ranges_of(first) == []
+    assert dispatcher.selector.select(1) is None
+    assert dispatcher.draining.count_of(first) == 0

@@ -77,3 +77,9 @@ def test_types_have_the_wires_names() -> None:
         "Failover",
         "Key_Shared",
     ]
+
+
+def test_a_request_is_wanted_until_its_connection_says_otherwise() -> None:
+    assert SubscribeRequest.from_command(command(), FakeConnection()).is_wanted()
+    closed = SubscribeRequest.from_command(command(), FakeConnection(), is_wanted=lambda: False)
+    assert not closed.is_wanted()

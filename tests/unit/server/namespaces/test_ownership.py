@@ -2,12 +2,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 
 import pytest
 
+from pulsar_py.common.errors import (
+    MetadataOutcomeUnknownError,
+    MetadataUnavailableError,
+    SessionInDoubtError,
+)
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.store import (
+    MUST_NOT_EXIST,
+    Session,
+    SessionEvent,
+    SessionListener,
+    Versioned,
+)
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
 from pulsar_py.server.namespaces.ownership import BundleOwnership, OwnerRecord
 from pulsar_py.testing.clock import VirtualClock
@@ -30,7 +43,7 @@ async def store(virtual_clock: VirtualClock) -> MemoryMetadataStore:
 
 
 async def broker(store: MemoryMetadataStore) -> BundleOwnership:
-    ownership = BundleOwnership(store)
+    ownership = BundleOwnership(store, lambda *_: None)
     await ownership.start()
     return ownership
 
@@ -94,3 +107,247 @@ async def test_records_have_pulsars_keys(store: MemoryMetadataStore) -> None:
         "advertisedListeners": {"in": {"brokerServiceUrl": "pulsar://a:3"}},
     }
     assert OwnerRecord.decode(stored.value) == OwnerRecord(addresses("a"))
+
+
+class Fickle(MemoryMetadataStore):
+    """One client whose session gets in doubt or ends, and whose answers get lost, when told to."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock)
+        self.session = FickleSession(self)
+        self.outcomes: list[str] = []  # of the next changes: "made" or "lost", without an answer
+        self.is_reachable = True
+
+    async def open_session(self) -> Session:
+        await self.session.begin(await super().open_session())
+        return self.session
+
+    async def put(
+        self,
+        path: str,
+        value: bytes,
+        *,
+        expected_version: int | None = None,
+        session: Session | None = None,
+    ) -> int:
+        real = self.session.real if session is self.session else session
+        if self.outcomes:
+            if self.outcomes.pop(0) == "made":
+                await super().put(path, value, expected_version=expected_version, session=real)
+            raise MetadataOutcomeUnknownError("no answer")
+        return await super().put(path, value, expected_version=expected_version, session=real)
+
+    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
+        if self.outcomes:
+            if self.outcomes.pop(0) == "made":
+                await super().delete(path, expected_version=expected_version)
+            raise MetadataOutcomeUnknownError("no answer")
+        await super().delete(path, expected_version=expected_version)
+
+    async def get(self, path: str) -> Versioned | None:
+        if not self.is_reachable:
+            raise MetadataUnavailableError("not connected")
+        return await super().get(path)
+
+
+class FickleSession(Session):
+    """Stands for a real one, and for the next."""
+
+    def __init__(self, store: Fickle) -> None:
+        self._store = store
+        self._listeners: list[SessionListener] = []
+        self._is_good = True
+
+    async def begin(self, real: Session) -> None:
+        self.real = real
+        self.session_id = real.session_id
+
+    @property
+    def is_good(self) -> bool:
+        return self._is_good
+
+    def listen(self, listener: SessionListener) -> Callable[[], None]:
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    async def get_in_doubt(self, *, is_told: bool = True) -> None:
+        self._is_good = False
+        if is_told:
+            self._tell(SessionEvent.IN_DOUBT)
+
+    async def come_back(self) -> None:
+        self._is_good = True
+        self._tell(SessionEvent.RECONNECTED)
+
+    async def end(self) -> None:
+        self._is_good = False
+        await self.real.close()
+
+    async def begin_anew(self) -> None:
+        await self.begin(await MemoryMetadataStore.open_session(self._store))
+        self._is_good = True
+        self._tell(SessionEvent.NEW_SESSION)
+
+    def _tell(self, event: SessionEvent) -> None:
+        for listener in tuple(self._listeners):
+            listener(event)
+
+    async def close(self) -> None:
+        await self.real.close()
+
+
+class Owner:
+    """A broker's ownership on a fickle store, and what it lost."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.store = Fickle(clock)
+        self.session = self.store.session
+        self.lost: list[str] = []
+        self.ownership = BundleOwnership(self.store, lambda _, bundle: self.lost.append(bundle))
+
+    def owns(self) -> bool:
+        return self.ownership.owns(NAMESPACE, BUNDLE)
+
+    async def acquire(self) -> OwnerRecord:
+        return await self.ownership.acquire(NAMESPACE, BUNDLE, addresses("a"))
+
+    async def somebody_else_takes_it(self) -> bytes:
+        value = OwnerRecord(addresses("b")).encode()
+        session = await MemoryMetadataStore.open_session(self.store)
+        await MemoryMetadataStore.put(
+            self.store, PATH, value, expected_version=MUST_NOT_EXIST, session=session
+        )
+        return value
+
+    async def stored(self) -> Versioned | None:
+        return await MemoryMetadataStore.get(self.store, PATH)
+
+
+@pytest.fixture
+async def owner(virtual_clock: VirtualClock) -> Owner:
+    made = Owner(virtual_clock)
+    await made.ownership.start()
+    return made
+
+
+async def settle() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("outcome", ["made", "lost"])
+async def test_an_answer_that_is_missing_is_found_out(owner: Owner, outcome: str) -> None:
+    owner.store.outcomes = [outcome]
+    await owner.acquire()
+    assert owner.owns()
+    stored = await owner.stored()
+    assert stored is not None
+    assert stored.owner == owner.session.session_id
+
+
+async def test_nothing_is_owned_while_the_session_is_in_doubt(owner: Owner) -> None:
+    await owner.acquire()
+    await owner.session.get_in_doubt(is_told=False)  # a process that slept: the clock says so
+    assert not owner.owns()
+    with pytest.raises(SessionInDoubtError, match="in doubt"):
+        await owner.acquire()
+    with pytest.raises(SessionInDoubtError):
+        await owner.ownership.still_owns(NAMESPACE, BUNDLE)
+    await owner.session.get_in_doubt()
+    await owner.session.come_back()
+    assert not owner.owns(), "not before the record was seen"
+    await settle()
+    assert owner.owns()
+    assert not owner.lost
+
+
+async def test_a_new_session_takes_back_what_is_free(owner: Owner) -> None:
+    await owner.acquire()
+    await owner.session.end()
+    await owner.session.begin_anew()
+    assert not owner.owns()
+    await settle()
+    assert owner.owns()
+    stored = await owner.stored()
+    assert stored is not None
+    assert stored.owner == owner.session.session_id
+
+
+async def test_a_new_session_replaces_the_record_of_the_old_one(owner: Owner) -> None:
+    await owner.acquire()
+    old = owner.session.real
+    await owner.session.begin_anew()  # the old one has not ended for the server as yet
+    await settle()
+    assert owner.owns()
+    await old.close()
+    assert await owner.stored() is not None, "the old session's end takes nothing of ours"
+
+
+async def test_what_somebody_else_owns_by_then_is_lost_and_left_alone(owner: Owner) -> None:
+    await owner.acquire()
+    await owner.session.end()
+    value = await owner.somebody_else_takes_it()
+    await owner.session.begin_anew()
+    await settle()
+    assert owner.lost == [BUNDLE]
+    assert not owner.owns()
+    await owner.ownership.release(NAMESPACE, BUNDLE)
+    await owner.ownership.disable(NAMESPACE, BUNDLE)
+    stored = await owner.stored()
+    assert stored is not None
+    assert (stored.value, stored.version) == (value, 0)
+
+
+@pytest.mark.parametrize("work", ["disable", "release"])
+async def test_unloading_never_touches_somebody_elses_record(owner: Owner, work: str) -> None:
+    await owner.acquire()
+    await owner.session.real.close()  # nobody has told us
+    value = await owner.somebody_else_takes_it()
+    await MemoryMetadataStore.put(owner.store, PATH, value)  # version 1
+    await getattr(owner.ownership, work)(NAMESPACE, BUNDLE)
+    stored = await owner.stored()
+    assert stored is not None
+    assert stored.value == value
+
+
+async def test_records_that_can_not_be_looked_at_are_looked_at_again(owner: Owner) -> None:
+    await owner.acquire()
+    owner.store.is_reachable = False
+    await owner.session.get_in_doubt()
+    await owner.session.come_back()
+    await asyncio.sleep(3)
+    assert not owner.owns()
+    owner.store.is_reachable = True
+    await asyncio.sleep(1)
+    assert owner.owns()
+
+
+async def test_asked_whether_it_still_owns_it_looks(owner: Owner) -> None:
+    assert not await owner.ownership.still_owns(NAMESPACE, BUNDLE)
+    await owner.acquire()
+    assert await owner.ownership.still_owns(NAMESPACE, BUNDLE)
+    owner.store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await owner.ownership.still_owns(NAMESPACE, BUNDLE)
+    owner.store.is_reachable = True
+    await owner.session.real.close()
+    await owner.somebody_else_takes_it()
+    assert not await owner.ownership.still_owns(NAMESPACE, BUNDLE)
+    assert owner.lost == [BUNDLE]
+
+
+async def test_a_restarted_broker_takes_over_its_own_record(virtual_clock: VirtualClock) -> None:
+    owner = Owner(virtual_clock)
+    former = await MemoryMetadataStore.open_session(owner.store)
+    await MemoryMetadataStore.put(
+        owner.store,
+        PATH,
+        OwnerRecord(addresses("a")).encode(),
+        expected_version=MUST_NOT_EXIST,
+        session=former,
+    )
+    await owner.ownership.start()
+    await owner.acquire()
+    assert owner.owns()
+    await former.close()
+    assert await owner.stored() is not None

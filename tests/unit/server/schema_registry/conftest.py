@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.storage.bookie import Bookie, BookieSettings
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -29,15 +29,10 @@ async def metadata(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
 
 @pytest.fixture
 async def bookie() -> AsyncIterator[Bookie]:
-    ids = count(1)
-
-    async def next_id() -> int:
-        return next(ids)
-
     store = await Bookie.start(
         MemoryDisk(),
         clock=SystemClock(),
-        ledger_ids=next_id,
+        ledger_ids=CountedLedgerIds(),
         settings=BookieSettings(is_volatile=True),
     )
     yield store

@@ -10,6 +10,7 @@ from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
 from pulsar_py.server.schema_registry.storage import SchemaStorage, _Confirmed, locator_path
 from pulsar_py.storage.bookie import Bookie
+from tests.ledger_parts import all_ledgers
 
 ID = "public/default/a b"
 
@@ -35,7 +36,7 @@ async def test_versions_come_back_in_order(metadata: MemoryMetadataStore, bookie
 async def test_ledgers_say_whose_they_are(metadata: MemoryMetadataStore, bookie: Bookie) -> None:
     storage = SchemaStorage(metadata, bookie)
     await storage.append(ID, version(0), MUST_NOT_EXIST)
-    (ledger_id,) = await bookie.list_ledgers()
+    (ledger_id,) = await all_ledgers(bookie)
     info = await bookie.info(ledger_id)
     assert info.custom_metadata["component"] == b"schema"
     assert info.is_closed
@@ -47,7 +48,7 @@ async def test_all_ledgers_are_named(metadata: MemoryMetadataStore, bookie: Book
     locator_version = await storage.append(ID, version(0), MUST_NOT_EXIST)
     await storage.append(ID, version(1), locator_version)
     await storage.append("public/other/t", version(0), MUST_NOT_EXIST)
-    assert sorted(await storage.named_ledgers()) == list(await bookie.list_ledgers())
+    assert sorted(await storage.named_ledgers()) == list(await all_ledgers(bookie))
 
 
 async def test_loser_of_a_race_leaves_no_ledger(
@@ -57,7 +58,7 @@ async def test_loser_of_a_race_leaves_no_ledger(
     await storage.append(ID, version(0), MUST_NOT_EXIST)
     with pytest.raises(MetadataExistsError):
         await storage.append(ID, version(0), MUST_NOT_EXIST)
-    assert len(await bookie.list_ledgers()) == 1
+    assert len(await all_ledgers(bookie)) == 1
 
 
 async def test_removing_takes_index_and_ledgers(
@@ -68,7 +69,7 @@ async def test_removing_takes_index_and_ledgers(
     await storage.remove(ID)
     await storage.remove(ID)
     assert await storage.load(ID) == ([], MUST_NOT_EXIST)
-    assert not await bookie.list_ledgers()
+    assert not await all_ledgers(bookie)
 
 
 async def test_failed_write_is_raised() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -50,6 +51,7 @@ def test_valid_avro_definitions_pass(definition: object) -> None:
         {"type": "record", "name": "1R", "fields": []},
         {"type": "record", "name": "R", "fields": [RECORD["fields"][0]] * 2},
         {"type": "enum", "name": "E", "symbols": ["A", "A"]},
+        {"type": "enum", "name": "E", "symbols": [["A"], {}]},
         {"type": "fixed", "name": "F"},
         {"type": "array"},
     ],
@@ -59,10 +61,25 @@ def test_invalid_avro_definitions_are_refused(definition: object) -> None:
         check_definition(avro(definition))
 
 
-@pytest.mark.parametrize("data", [b"{nonsense", b"", b"[" * 100_000])
-def test_what_is_no_json_is_refused(data: bytes) -> None:
+@pytest.mark.parametrize("kind", [Schema.Json, Schema.Avro, Schema.Protobuf, Schema.ProtobufNative])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{nonsense",
+        b"",
+        b"[" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"type":' * 100_000,
+        b'{"type": "fixed", "name": "F", "size": ' + b"9" * 5000 + b"}",
+        b'{"type": "int", "default": NaN}',
+        b'"\xff"',
+    ],
+)
+def test_what_is_no_json_is_refused(kind: Schema.Type.ValueType, data: bytes) -> None:
     with pytest.raises(IncompatibleSchemaError):
-        check_definition(SchemaDefinition(Schema.Json, data))
+        check_definition(SchemaDefinition(kind, data))
+    good = avro(RECORD)
+    assert not is_same(SchemaDefinition(kind, data), replace(good, type=kind))
 
 
 def test_definition_nested_without_end_is_refused() -> None:
@@ -106,3 +123,8 @@ def test_same_schema_by_bytes_or_as_parsed() -> None:
     assert not is_same(avro(RECORD), SchemaDefinition(Schema.Json, spaced.data))
     assert not is_same(SchemaDefinition(Schema.String, b"a"), SchemaDefinition(Schema.String, b"b"))
     assert not is_same(avro(RECORD), SchemaDefinition(Schema.Avro, b"{"))
+
+
+def test_definition_of_too_many_values_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(IncompatibleSchemaError, match="about 50002 values, allowed are 50000"):
+        check_definition(avro([["int"] * 50_000, 1]))

@@ -11,6 +11,7 @@ from typing import Any, Self
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.metadata.initialization import initialize_cluster
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import MetadataStore
@@ -25,7 +26,7 @@ from pulsar_py.server.topics.producer import Producer
 from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
 from pulsar_py.server.topics.topic import Topic
 from pulsar_py.storage.bookie import Bookie, BookieSettings
-from pulsar_py.storage.ledger_store import LedgerStore
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
 from pulsar_py.wire.framing import FrameDecoder
 from pulsar_py.wire.payload import encode_entry
 
@@ -131,15 +132,10 @@ class Rig:
     async def __aenter__(self) -> Self:
         metadata, ledgers = self._given
         self.metadata = metadata or MemoryMetadataStore(self.clock)
-        ids = itertools.count(1)
-
-        async def next_id() -> int:
-            return next(ids)
-
         self.ledgers: LedgerStore = ledgers or await Bookie.start(
             MemoryDisk(),
             clock=self.clock,
-            ledger_ids=next_id,
+            ledger_ids=CountedLedgerIds(),
             settings=BookieSettings(is_volatile=True),
         )
         await self.start_broker()

@@ -8,6 +8,7 @@ from pathlib import Path
 from pulsar_py.common.clock import Clock
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore, _Operation
+from pulsar_py.metadata.store import EMBEDDED_LIMITS, MetadataLimits
 
 
 class SynchronousSqliteStore(SqliteMetadataStore):
@@ -17,8 +18,10 @@ class SynchronousSqliteStore(SqliteMetadataStore):
     idle: without this, one commit could outlast any time-out.
     """
 
-    def __init__(self, path: Path, clock: Clock) -> None:
-        super().__init__(path, clock)
+    def __init__(
+        self, path: Path, clock: Clock, *, limits: MetadataLimits = EMBEDDED_LIMITS
+    ) -> None:
+        super().__init__(path, clock, limits=limits)
         self._done = threading.Semaphore(0)
 
     def _flush(self) -> None:

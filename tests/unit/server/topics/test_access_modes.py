@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +76,86 @@ def test_one_that_waits_may_leave() -> None:
     modes.request("b", WAIT, None)
     assert modes.leave("b") is None
     assert modes.leave("a") is None
+
+
+@pytest.mark.parametrize(
+    ("waiting", "leaving", "epoch"),
+    [
+        (["b", "c"], ["b"], 2),
+        (["b", "c", "d"], ["c", "b"], 3),
+        (["b", "c", "d"], ["b", "c"], 3),
+        (["b", "c", "d"], ["d"], 1),
+    ],
+)
+def test_one_that_left_while_it_waited_keeps_its_turn(
+    waiting: list[str], leaving: list[str], epoch: int
+) -> None:
+    modes: AccessModes[str] = AccessModes(None)
+    modes.request("a", EXCLUSIVE, None)
+    for each in waiting:
+        modes.request(each, WAIT, None)
+    for each in leaving:
+        assert modes.leave(each) is None
+    following = next(each for each in waiting if each not in leaving)
+    assert modes.leave("a") == following
+    assert modes.promote(following, None) == Exclusive(epoch)
+
+
+def test_turns_at_the_end_of_the_queue_move_the_epoch_when_everybody_is_gone() -> None:
+    modes: AccessModes[str] = AccessModes(None)
+    modes.request("a", SHARED, None)
+    for each in ("b", "c"):
+        modes.request(each, WAIT, None)
+    modes.leave("c")
+    modes.leave("b")
+    assert modes.topic_epoch is None
+    assert modes.request("d", SHARED, None).outcome == Admitted()
+    modes.leave("a")
+    assert modes.topic_epoch is None
+    modes.leave("d")
+    assert modes.topic_epoch == 1
+    assert modes.request("e", EXCLUSIVE, None).outcome == Exclusive(2)
+
+
+def test_a_turn_with_an_epoch_raises_the_topics_to_it() -> None:
+    modes: AccessModes[str] = AccessModes(None)
+    modes.request("a", EXCLUSIVE, None)
+    modes.request("b", WAIT, 5)
+    modes.request("c", WAIT, None)
+    modes.leave("b")
+    modes.leave("a")
+    assert modes.promote("c", None) == Exclusive(6)
+
+
+def test_fencing_leaves_no_turn() -> None:
+    modes: AccessModes[str] = AccessModes(None)
+    modes.request("a", EXCLUSIVE, None)
+    modes.request("b", WAIT, None)
+    modes.leave("b")
+    assert modes.request("c", FENCING, None).outcome == Exclusive(1)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.none() | st.integers(0, 6)), max_size=8))
+def test_turns_come_to_what_one_after_the_other_would(
+    waiters: list[tuple[bool, int | None]],
+) -> None:
+    """Whoever leaves while it waits, the epoch is as if it had left right after its promotion."""
+    early: AccessModes[int] = AccessModes(None)
+    late: AccessModes[int] = AccessModes(None)
+    for modes in (early, late):
+        modes.request(-1, EXCLUSIVE, None)
+        for producer, (_, epoch) in enumerate(waiters):
+            modes.request(producer, WAIT, epoch)
+    for producer, (leaves_early, _) in enumerate(waiters):
+        if leaves_early:
+            early.leave(producer)
+    for modes in (early, late):
+        promoted = modes.leave(-1)
+        while promoted is not None:
+            modes.promote(promoted, waiters[promoted][1])
+            promoted = modes.leave(promoted)
+        modes.check()
+    assert early.topic_epoch == late.topic_epoch
 
 
 def test_fencing_throws_out_everybody() -> None:

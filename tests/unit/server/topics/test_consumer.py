@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_py.common.ack_set import MAX_WORDS
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata, CommandAck
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.server.topics.consumer import MAX_ACK_PROPERTIES
 from pulsar_py.wire.payload import add_broker_entry_metadata, strip_checksum
 from tests.dispatch_fixtures import topic
 from tests.dispatch_parts import (
@@ -196,3 +198,24 @@ async def test_closing_twice_is_once(topic: Topic) -> None:
     consumer.close()
     consumer.disconnect()
     assert consumer.connection.consumers_closed == []  # type: ignore[attr-defined]
+
+
+async def test_an_ack_set_that_no_batch_has_is_refused_before_anything_is_taken(
+    topic: Topic,
+) -> None:
+    await topic.publish_many(2)
+    consumer = await topic.consume(permits=2)
+    await settle()
+    with pytest.raises(NotAllowedError, match="4097 words, allowed are 4096"):
+        ack(consumer, 0, 1, ack_set=[1] * (MAX_WORDS + 1))
+    assert len(consumer.pending_acks) == 2
+
+
+async def test_more_properties_than_a_position_takes_are_refused(topic: Topic) -> None:
+    await topic.publish_many(1)
+    consumer = await topic.consume(kind=EXCLUSIVE, permits=1)
+    await settle()
+    properties = [{"key": str(value), "value": value} for value in range(MAX_ACK_PROPERTIES + 1)]
+    with pytest.raises(NotAllowedError, match="1001 properties, allowed are 1000"):
+        ack(consumer, 0, cumulative=True, properties=properties)
+    assert consumer.subscription.stats().backlog_entries == 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pulsar_py.common.errors import ServiceError
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.server.topics.maintenance import Chore, Maintenance
+from pulsar_py.server.topics.maintenance import CHORES_AT_ONCE, Chore, Maintenance
 from pulsar_py.server.topics.topic import Topic
 from tests.unit.server.topics.rig import Rig, name_of
 
@@ -57,3 +57,21 @@ async def test_closing_topics_are_left_alone(rig: Rig) -> None:
     chore = Chore("chore", 1, run)
     await Maintenance([chore], lambda: [topic], rig.clock).run_chore(chore)
     assert served == []
+
+
+async def test_a_topic_whose_chore_waits_holds_up_no_other(rig: Rig) -> None:
+    topics = [await rig.topic(f"t{number}") for number in range(CHORES_AT_ONCE + 10)]
+    under_way, most = 0, 0
+
+    async def run(topic: Topic) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await rig.clock.sleep(60 if topic is topics[0] else 1)
+        under_way -= 1
+
+    chore = Chore("chore", 1, run)
+    start = rig.clock.monotonic_seconds()
+    await Maintenance([chore], lambda: topics, rig.clock).run_chore(chore)
+    assert rig.clock.monotonic_seconds() - start == 60
+    assert most == CHORES_AT_ONCE

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,9 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.server.topics.settings import MAX_PARTITIONS
+from pulsar_py.server.topics.topic_loads import SLICE_ITEMS
 from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
 
 
@@ -95,3 +100,41 @@ async def test_an_emptied_partitioned_topic_can_be_forgotten(rig: Rig) -> None:
     await topics.delete(name_of("p-partition-1"))
     await topics.partitioned.forget_if_empty(name_of("p"))
     assert await topics.partitioned.count(name_of("p")) == 0
+
+
+async def test_a_topic_has_no_more_partitions_than_are_allowed(rig: Rig) -> None:
+    topics = rig.broker.topics
+    beyond = MAX_PARTITIONS + 1
+    with pytest.raises(NotAllowedError, match=str(MAX_PARTITIONS)):
+        await topics.partitioned.create(name_of("p"), beyond)
+    await topics.partitioned.create(name_of("p"), 1)
+    with pytest.raises(NotAllowedError, match=str(MAX_PARTITIONS)):
+        await topics.partitioned.grow(name_of("p"), beyond)
+    policy = AutoTopicCreation(True, TopicType.PARTITIONED, beyond)
+    await rig.broker.resources.namespaces.update(
+        NAMESPACE, lambda old: old.replace(auto_topic_creation=policy)
+    )
+    with pytest.raises(NotAllowedError, match=str(MAX_PARTITIONS)):
+        await topics.partitioned.count_or_create(name_of("q"), auto_create=True)
+    assert await topics.partitioned.count(name_of("q")) == 0
+
+
+async def test_others_have_turns_while_many_partitions_come_and_go(rig: Rig) -> None:
+    partitioned = rig.broker.topics.partitioned
+    count = 40 * SLICE_ITEMS
+    assert await turns_during(partitioned.create(name_of("p"), count)) >= 40
+    assert await turns_during(partitioned.grow(name_of("p"), 2 * count)) >= 40
+    assert await turns_during(partitioned.delete(name_of("p"))) >= 80
+
+
+async def turns_during(work: Coroutine[Any, Any, None]) -> int:
+    """How often the loop came round while the work was done."""
+    tasks = TaskOwner("test")
+    task = tasks.spawn(work, "work")
+    turns = 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await task
+    await tasks.close()
+    return turns

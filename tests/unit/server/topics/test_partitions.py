@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
+from pulsar_py.managed_ledger.ledger_format import LedgerList, encode_ledger_list
+from pulsar_py.metadata import paths
 from pulsar_py.server.topics.partitions import Partitions
 from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
 
@@ -33,6 +35,23 @@ async def test_stored_topics_are_listed_by_their_names(rig: Rig) -> None:
     assert await partitions.stored_topics(NAMESPACE) == [name_of("a"), name_of("b c")]
     assert await partitions.is_stored(name_of("a"))
     assert not await partitions.is_stored(name_of("a", domain="non-persistent"))
+
+
+async def test_a_topic_whose_deletion_was_cut_short_is_made_anew(rig: Rig) -> None:
+    partitions, name = partitions_of(rig), name_of("a")
+    path = paths.managed_ledger(name.managed_ledger_name)
+    await rig.metadata.put(path, encode_ledger_list(LedgerList(is_being_deleted=True)))
+    await rig.metadata.put(f"{path}/sub", b"what is left of it")
+    assert not await partitions.is_stored(name)
+    await partitions.create_stored([name])
+    assert await partitions.is_stored(name)
+    assert (await rig.topic("a", create=False)).subscriptions == {}
+
+
+async def test_a_topic_whose_deletion_was_cut_short_can_be_created_by_using_it(rig: Rig) -> None:
+    path = paths.managed_ledger(name_of("a").managed_ledger_name)
+    await rig.metadata.put(path, encode_ledger_list(LedgerList(is_being_deleted=True)))
+    assert (await rig.topic("a")).name == name_of("a")
 
 
 async def test_a_topic_made_without_loading_can_be_loaded(rig: Rig) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pulsar_py.common.errors import (
@@ -12,8 +14,11 @@ from pulsar_py.common.errors import (
     TopicFencedError,
     TopicTerminatedError,
 )
-from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.common.position import EARLIEST, LATEST, Position
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.ledger_format import ledger_path
 from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.topics.topic import TopicState
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
@@ -133,6 +138,90 @@ async def test_a_reader_starts_at_its_position(rig: Rig) -> None:
     consumer.flow(10)
     await rig.clock.sleep(0.01)
     assert [line for line in cnx.take() if "message" in line] == ["message 2", "message 3"]
+
+
+@pytest.mark.parametrize("starts_at_earliest", [True, False])
+@pytest.mark.parametrize(
+    ("ledgers_later", "entry_id", "is_beyond"),
+    [(0, 3, False), (0, 7, True), (9, 0, True), (None, 0, True)],
+)
+async def test_a_reader_beyond_the_end_starts_at_its_initial_position(
+    rig: Rig,
+    starts_at_earliest: bool,  # noqa: FBT001
+    ledgers_later: int | None,
+    entry_id: int,
+    is_beyond: bool,  # noqa: FBT001
+) -> None:
+    """As recorded; the entry right behind the last one, and only that, is not beyond the end."""
+    topic, cnx = await rig.persistent(), rig.cnx()
+    producer = await rig.producer(topic, rig.cnx())
+    for n in range(3):
+        send(producer, n)
+    await producer.close()
+    last = topic.last_message_position()
+    start = LATEST if ledgers_later is None else Position(last.ledger_id + ledgers_later, entry_id)
+    consumer = await topic.subscribe(
+        subscribe_request(
+            cnx, is_durable=False, start_position=start, starts_at_earliest=starts_at_earliest
+        )
+    )
+    consumer.flow(10)
+    await rig.clock.sleep(0.01)
+    messages = [line for line in cnx.take() if "message" in line]
+    assert messages == [f"message {n}" for n in range(3) if is_beyond and starts_at_earliest]
+
+
+async def test_subscriptions_go_on_when_the_max_read_position_moves(rig: Rig) -> None:
+    """One of each type; moving it back wakes nobody, and what was sent stays sent."""
+    topic = await rig.persistent()
+    topic.move_max_read_position(EARLIEST)
+    cnxs = {}
+    for kind in SubscriptionType:
+        cnxs[kind] = rig.cnx()
+        request = subscribe_request(cnxs[kind], kind.name, kind, starts_at_earliest=True)
+        (await topic.subscribe(request)).flow(10)
+    await rig.clock.sleep(2)
+    producer = await rig.producer(topic, rig.cnx())
+    for n in range(4):
+        send(producer, n)
+    await rig.clock.sleep(0.01)
+
+    def came() -> list[list[str]]:
+        taken = [cnx.take() for cnx in cnxs.values()]
+        return [[line for line in lines if "message" in line] for lines in taken]
+
+    last = topic.last_message_position()
+    assert came() == [[]] * 4
+    topic.move_max_read_position(Position(last.ledger_id, 1))
+    await rig.clock.sleep(0.01)
+    assert came() == [["message 0", "message 1"]] * 4
+    topic.move_max_read_position(Position(last.ledger_id, 0))
+    send(producer, 4)
+    await rig.clock.sleep(0.01)
+    assert came() == [[]] * 4
+    topic.move_max_read_position(LATEST)
+    await rig.clock.sleep(0.01)
+    assert came() == [["message 2", "message 3", "message 4"]] * 4
+    send(producer, 5)
+    await rig.clock.sleep(0.01)
+    assert came() == [["message 5"]] * 4
+
+
+async def test_the_last_readable_position_is_not_behind_the_max_read_position(rig: Rig) -> None:
+    topic = await rig.persistent()
+    assert topic.last_readable_position() == EARLIEST
+    producer = await rig.producer(topic, rig.cnx())
+    for n in range(3):
+        send(producer, n)
+    await producer.close()
+    last = topic.last_message_position()
+    assert topic.last_readable_position() == last
+    for entry_id in (0, 1, 2):
+        topic.move_max_read_position(Position(last.ledger_id, entry_id))
+        assert topic.last_readable_position() == Position(last.ledger_id, entry_id)
+    for nothing in (EARLIEST, Position(last.ledger_id, -1)):
+        topic.move_max_read_position(nothing)
+        assert topic.last_readable_position() == EARLIEST
 
 
 @pytest.mark.parametrize("is_durable", [True, False])
@@ -283,11 +372,33 @@ async def test_another_owner_of_the_ledger_ends_the_topic_here(
         cnx.take()
         ledger_id = topic.last_message_position().ledger_id
         await store.recover(ledger_id)
+        metadata = rig.broker.resources.local
+        path = ledger_path(topic.name.managed_ledger_name)
+        stored = await metadata.get(path)
+        assert stored is not None
+        await metadata.put(path, stored.value)  # as whoever recovers it for himself does
         send(producer, 1)
         await rig.clock.sleep(0.1)
-        assert cnx.take() in ([], ["error 1 PersistenceError"])
+        assert not [each for each in cnx.take() if each.startswith("receipt")]
         assert cnx.closed_producers == [2]
         assert rig.broker.topics.loaded(topic.name) is None
+
+
+async def test_a_repairer_that_fences_the_ledger_costs_a_delay_only(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = SimulatedLedgerStore()
+    async with Rig(virtual_clock, ledgers=store) as rig:
+        topic, cnx = await rig.persistent(), rig.cnx()
+        producer = await rig.producer(topic, cnx, producer_id=2)
+        send(producer, 0)
+        await rig.clock.sleep(0.01)
+        cnx.take()
+        await store.recover(topic.last_message_position().ledger_id)
+        send(producer, 1)
+        await rig.clock.sleep(0.1)
+        assert cnx.take() == ["receipt 1 at 0"]
+        assert not cnx.closed_producers
 
 
 async def test_the_index_goes_on_after_an_unload(virtual_clock: VirtualClock) -> None:
@@ -305,3 +416,20 @@ async def test_the_index_goes_on_after_an_unload(virtual_clock: VirtualClock) ->
             assert stamp is not None
             assert stamp.index == expected
             await rig.broker.topics.unload(topic.name)
+
+
+@pytest.mark.parametrize("end", ["close", "delete"])
+async def test_all_consumers_are_gone_before_the_first_subscription_is_written(
+    rig: Rig, end: str
+) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    for number in range(3):
+        request = subscribe_request(cnx, f"sub-{number}", consumer_id=number)
+        await topic.subscribe(request)
+    tasks = TaskOwner("test")
+    options = {"force": True} if end == "delete" else {}
+    ending = tasks.spawn(getattr(topic, end)(**options), end)
+    await asyncio.sleep(0)
+    assert not ending.done()
+    assert cnx.closed_consumers == [0, 1, 2]
+    await ending

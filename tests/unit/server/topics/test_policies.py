@@ -56,6 +56,10 @@ def test_retention_and_persistence_reach_the_ledger() -> None:
     assert ledger.retention_seconds == 3600
     assert ledger.retention_size_bytes == 5 * 1024 * 1024
     assert ledger.ledger_options.ensemble_size == 3
+    assert ledger.cursor_persist_interval_seconds == 1
+    persistence = PersistencePolicies(1, 1, 1, 0.25)
+    own = effective_settings(BROKER, namespace, TopicPolicies(persistence=persistence))
+    assert own.managed_ledger.cursor_persist_interval_seconds == 4
     topic = TopicPolicies(retention=RetentionPolicy(-1, -1))
     ledger = effective_settings(BROKER, namespace, topic).managed_ledger
     assert ledger.retention_seconds == -1

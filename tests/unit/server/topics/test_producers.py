@@ -122,13 +122,31 @@ async def test_a_producer_that_waits_must_not_send(rig: Rig) -> None:
     assert not cnx.is_connected
 
 
-async def test_one_that_waited_and_left_is_not_promoted(rig: Rig) -> None:
+async def test_one_that_waited_and_left_is_counted_in_the_next_ones_epoch(rig: Rig) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    answers: list[ProducerGrant | ServiceError] = []
+    first = await rig.producer(topic, cnx, "a", access_mode=EXCLUSIVE)
+    waiting = await rig.producer(topic, cnx, "b", access_mode=WAIT)
+    await rig.grant(topic, cnx, "c", access_mode=WAIT, on_ready=answers.append)
+    waiting.on_connection_lost()
+    await first.close()
+    await rig.clock.sleep(0.01)
+    [answer] = answers
+    assert isinstance(answer, ProducerGrant)
+    assert (answer.producer_name, answer.topic_epoch) == ("c", 2)
+
+
+async def test_a_turn_nobody_took_is_in_the_epoch_after_an_unload(rig: Rig) -> None:
     topic, cnx = await rig.persistent(), rig.cnx()
     first = await rig.producer(topic, cnx, "a", access_mode=EXCLUSIVE)
     waiting = await rig.producer(topic, cnx, "b", access_mode=WAIT)
     waiting.on_connection_lost()
     await first.close()
-    assert (await rig.grant(topic, cnx, "c", access_mode=EXCLUSIVE)).topic_epoch == 1
+    assert topic.producers == {}
+    await rig.clock.sleep(0.01)
+    await rig.broker.topics.unload(topic.name)
+    again = await rig.persistent()
+    assert (await rig.grant(again, cnx, "c", access_mode=EXCLUSIVE)).topic_epoch == 2
 
 
 async def test_fencing_throws_out_silently_and_tells_those_that_wait(rig: Rig) -> None:

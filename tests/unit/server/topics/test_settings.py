@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pulsar_py.common.policies import TopicType
-from pulsar_py.server.topics.settings import RegistrySettings
+from pulsar_py.server.topics.settings import MAX_PARTITIONS, RegistrySettings
 
 
 def test_by_default_topics_come_into_being_without_partitions() -> None:
@@ -13,3 +13,7 @@ def test_by_default_topics_come_into_being_without_partitions() -> None:
 def test_settings_are_values() -> None:
     assert RegistrySettings() == RegistrySettings()
     assert RegistrySettings(max_partitions=1) != RegistrySettings()
+
+
+def test_partitions_are_limited_by_default() -> None:
+    assert RegistrySettings().max_partitions == MAX_PARTITIONS

@@ -7,10 +7,12 @@ from pulsar_py.common.errors import (
     NotAllowedError,
     ProducerBlockedQuotaExceededError,
     ServiceMetadataError,
+    ServiceNotReadyError,
     SubscriptionNotFoundError,
     TopicFencedError,
 )
 from pulsar_py.common.policies import BacklogQuota, BacklogQuotaAction, BacklogQuotaType
+from pulsar_py.common.position import EARLIEST
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.topics.topic import Topic
 from tests.unit.server.topics.rig import Rig, send, subscribe_request
@@ -111,3 +113,24 @@ async def test_consumers_of_an_address_are_counted(rig: Rig) -> None:
     await topic.subscribe(subscribe_request(rig.cnx("/10.0.0.2:1"), "c"))
     assert topic.same_address_consumers_count("10.0.0.1") == 2
     assert topic.consumers_count == 3
+
+
+async def test_a_consumer_that_is_refused_does_not_end_the_subscription_of_a_reader_that_seeks(
+    rig: Rig,
+) -> None:
+    topic = await rig.persistent()
+    reader = await topic.subscribe(subscribe_request(rig.cnx(), is_durable=False))
+    await reader.subscription.reset_to_position(EARLIEST, None)
+    unwanted = subscribe_request(rig.cnx(), is_durable=False, is_wanted=lambda: False)
+    with pytest.raises(ServiceNotReadyError):
+        await topic.subscribe(unwanted)
+    again = await topic.subscribe(subscribe_request(rig.cnx(), is_durable=False))
+    assert again.subscription is reader.subscription
+
+
+async def test_a_reader_that_is_refused_leaves_no_new_subscription(rig: Rig) -> None:
+    topic = await rig.persistent()
+    unwanted = subscribe_request(rig.cnx(), is_durable=False, is_wanted=lambda: False)
+    with pytest.raises(ServiceNotReadyError):
+        await topic.subscribe(unwanted)
+    assert topic.subscriptions == {}

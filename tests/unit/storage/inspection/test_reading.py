@@ -10,9 +10,10 @@ from pulsar_py.common.errors import (
     LedgerNotFoundError,
     StorageError,
 )
+from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.storage.inspection.reading import SurveyedStore
 from pulsar_py.storage.inspection.survey import survey_storage
-from pulsar_py.storage.ledger_store import LedgerOptions
+from tests.ledger_parts import all_ledgers
 from tests.unit.storage.inspection.damaged_disk import ENTRIES, LAST, filled_disk, flip, oldest
 from tests.unit.storage.support import Listener, entry
 
@@ -46,8 +47,8 @@ async def test_what_is_lost_says_so() -> None:
 async def test_it_changes_nothing() -> None:
     disk = await filled_disk()
     store = SurveyedStore(disk, await survey_storage(disk))
-    assert list(await store.list_ledgers()) == [1, 2, 3, 4]
-    assert (await store.info(4)).last_entry_id == LAST
+    assert list(await all_ledgers(store)) == [1, 2, 3, 4]
+    assert (await store.open(4)).last_add_confirmed == LAST
     with pytest.raises(LedgerNotFoundError):
         await store.open(9)
     for refused in (store.create(Listener(), LedgerOptions()), store.delete(1)):

@@ -8,6 +8,7 @@ from pulsar_py.common.errors import EntryNotFoundError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.inspection.rebuilding import Rebuilt, rebuild_storage
 from pulsar_py.storage.inspection.survey import survey_storage
+from tests.ledger_parts import all_ledgers
 from tests.unit.storage.inspection.damaged_disk import (
     ENTRIES,
     LAST,
@@ -47,7 +48,7 @@ async def rebuilt(disk: MemoryDisk, expected: dict[int, int] | None = None) -> R
 async def contents(disk: MemoryDisk) -> dict[int, list[bytes]]:
     bookie = await start(copy(disk))
     found = {}
-    for ledger_id in await bookie.list_ledgers():
+    for ledger_id in await all_ledgers(bookie):
         reader = await bookie.recover(ledger_id)
         found[ledger_id] = []
         while len(found[ledger_id]) <= reader.last_add_confirmed:

@@ -1,0 +1,119 @@
+"""What is asked for, or stored, and has no effect in this version: by name, each with its reason.
+
+Three tables. A call that asks for an action which is not there is answered 501, with the reason. A
+value that is kept and shown again, but changes nothing yet, is named by document and key. A field
+of a command that is taken and changes nothing is named by command and field. Tests hold the tables
+against the code and against `docs/WITHOUT_EFFECT.md`, which `make docs` writes.
+
+Settings without effect have a list of their own, `server/ignored_settings.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from pulsar_py.admin.http_messages import HttpError
+
+REFERENCE_PATH: Final = Path("docs/WITHOUT_EFFECT.md")
+
+_BAR: Final = "\\|"  # within a table
+
+_RATES: Final = "rates are not limited in this version"
+_COMPACTION: Final = "topics are not compacted in this version"
+_REPLICATION: Final = "there is no replication in this version: all is one cluster"
+_AUTHORIZATION: Final = "rights are not checked in this version"
+_CLUSTERS: Final = "no other cluster is connected to in this version"
+_TRANSACTIONS: Final = "there are no transactions in this version"
+
+CALLS: Final[Mapping[str, str]] = {
+    "PUT /admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}/compaction": (
+        _COMPACTION
+    ),
+}
+"""Method and template of calls that are answered 501."""
+
+VALUES: Final[Mapping[str, str]] = {
+    "ClusterData.serviceUrl": _CLUSTERS,
+    "ClusterData.serviceUrlTls": _CLUSTERS,
+    "ClusterData.brokerServiceUrl": _CLUSTERS,
+    "ClusterData.brokerServiceUrlTls": _CLUSTERS,
+    "ClusterData.peerClusterNames": _CLUSTERS,
+    "ClusterData.listenerName": _CLUSTERS,
+    "TenantInfo.adminRoles": _AUTHORIZATION,
+    "NamespacePolicies.auth_policies": _AUTHORIZATION,
+    "NamespacePolicies.replication_clusters": _REPLICATION,
+    "NamespacePolicies.allowed_clusters": _REPLICATION,
+    "NamespacePolicies.topicDispatchRate": _RATES,
+    "NamespacePolicies.subscriptionDispatchRate": _RATES,
+    "NamespacePolicies.replicatorDispatchRate": _RATES,
+    "NamespacePolicies.clusterSubscribeRate": _RATES,
+    "NamespacePolicies.publishMaxMessageRate": _RATES,
+    "NamespacePolicies.compaction_threshold": _COMPACTION,
+    "NamespacePolicies.resource_group_name": "there are no resource groups in this version",
+    "TopicPolicies.replicationClusters": _REPLICATION,
+    "TopicPolicies.dispatchRate": _RATES,
+    "TopicPolicies.subscriptionDispatchRate": _RATES,
+    "TopicPolicies.replicatorDispatchRate": _RATES,
+    "TopicPolicies.publishRate": _RATES,
+    "TopicPolicies.subscribeRate": _RATES,
+    "TopicPolicies.compactionThreshold": _COMPACTION,
+    "TopicPolicies.subscriptionPolicies": _RATES,
+}
+"""Class in `metadata.documents` and key."""
+
+PARTS: Final[Mapping[str, str]] = {
+    "persistence: bookkeeperEnsemble, bookkeeperWriteQuorum, bookkeeperAckQuorum": (
+        "the embedded store keeps one copy of each ledger; its mark-delete rate counts"
+    ),
+    "createLocalTopicOnly, of PUT partitions": _REPLICATION,
+}
+"""Parts of values and parameters of calls that have an effect otherwise."""
+
+FIELDS: Final[Mapping[str, str]] = {
+    "CommandSubscribe.read_compacted": (
+        f"{_COMPACTION}: a topic that never was reads the same either way"
+    ),
+    "CommandSubscribe.replicate_subscription_state": (
+        f"{_REPLICATION}; kept with the subscription and shown"
+    ),
+    "CommandProducer.txn_enabled": f"{_TRANSACTIONS}: a SEND of one is refused",
+    "CommandConnect.original_principal": f"{_AUTHORIZATION}: told to authentication methods alone",
+}
+"""Message and field of the binary protocol."""
+
+
+def not_implemented(call: str) -> HttpError:
+    """The answer to a call of `CALLS`."""
+    return HttpError(HTTPStatus.NOT_IMPLEMENTED, CALLS[call])
+
+
+def render_reference() -> str:
+    """The text of `docs/WITHOUT_EFFECT.md`."""
+    lines = [
+        "# Without effect",
+        "",
+        "Made from the tables in `pulsar_py/admin/without_effect.py` by `make docs`. Settings that",
+        "are taken without effect are named in [SETTINGS](SETTINGS.md).",
+    ]
+    for heading, column, table in (
+        ("Calls that are answered 501", "call", CALLS),
+        ("Values that are stored and shown", "document and key", VALUES),
+        ("Parts of values, and parameters", "part", PARTS),
+        ("Fields of commands that are taken", "message and field", FIELDS),
+    ):
+        lines += ["", f"## {heading}", "", f"| {column} | why |", "| --- | --- |"]
+        for name, why in table.items():
+            lines.append(f"| `{name.replace('|', _BAR)}` | {why} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write it."""
+    REFERENCE_PATH.write_text(render_reference(), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""When entries have to be asked for again: refused, or not acknowledged in time (edge).
+
+One timer serves the tracker of negative acknowledgements, that of unacknowledged messages, and the
+expiry of incomplete chunked messages. It is set for the earliest of the three and only while one of
+them has something.
+
+Source: NegativeAcksTracker.triggerRedelivery and UnAckedMessageTracker in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from pulsar_py.client.acknowledging.negative_acks import NegativeAcksTracker
+from pulsar_py.client.acknowledging.unacked_tracker import UnackedMessageTracker
+from pulsar_py.client.messages.message import EntryKey, ReceivedEntry
+from pulsar_py.common.clock import Clock
+
+__all__ = ["Redeliveries"]
+
+
+class Redeliveries:
+    """The timer and trackers of one consumer; owned by it."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        negative_acks: NegativeAcksTracker,
+        unacked: UnackedMessageTracker | None,
+        *,
+        on_negative_acks: Callable[[Sequence[EntryKey]], None],
+        on_ack_timeouts: Callable[[Sequence[EntryKey]], None],
+        expire_chunks: Callable[[float], float | None],
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            clock: For the timer.
+            negative_acks: Which entries were refused, and until when they rest.
+            unacked: Which entries wait for an acknowledgement; None: they may wait for ever.
+            on_negative_acks: Gets refused entries that are due, to ask for them.
+            on_ack_timeouts: Gets entries that waited too long, to ask for them.
+            expire_chunks: Gives up incomplete messages at a time; says when to come again.
+        """
+        self._clock = clock
+        self._on_negative_acks = on_negative_acks
+        self._on_ack_timeouts = on_ack_timeouts
+        self._expire_chunks = expire_chunks
+        self.negative_acks = negative_acks
+        self.unacked = unacked
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._chunks_expire_at: float | None = None
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether an acknowledgement matters here."""
+        return self.unacked is not None or len(self.negative_acks) > 0
+
+    def refuse_entry(self, entry: ReceivedEntry) -> None:
+        """Ask for this entry again after the delay; of a chunked message for all of them."""
+        for key in entry.chunk_ids or (entry.key,):
+            self.refuse(key, entry.redelivery_count)
+
+    def refuse(self, key: EntryKey, redelivery_count: int) -> None:
+        """Ask for this entry again after the delay."""
+        now = self._clock.monotonic_seconds()
+        self.negative_acks.add(key, redelivery_count, now)
+        if self.unacked is not None:
+            self.unacked.remove(key)
+        self._set_timer(now)
+
+    def entry_handed_out(self, entry: ReceivedEntry) -> None:
+        """The application has a message of this entry; call it only where there are time-outs."""
+        for key in entry.chunk_ids or (entry.key,):
+            self.handed_out(key, entry.redelivery_count)
+
+    def handed_out(self, key: EntryKey, redelivery_count: int) -> None:
+        """Ask for this entry again unless it is acknowledged in time."""
+        assert self.unacked is not None
+        if key not in self.unacked:
+            now = self._clock.monotonic_seconds()
+            self.unacked.add(key, redelivery_count, now)
+            if self._timer is None:
+                self._set_timer(now)
+
+    def chunks_wait(self, expire_at: float | None) -> None:
+        """When the oldest incomplete message expires."""
+        self._chunks_expire_at = expire_at
+        if expire_at is not None:
+            self._set_timer(self._clock.monotonic_seconds())
+
+    def entry_acknowledged(self, entry: ReceivedEntry) -> None:
+        """All of this entry is done."""
+        for key in entry.chunk_ids or (entry.key,):
+            self.acknowledged(key)
+
+    def acknowledged(self, key: EntryKey) -> None:
+        """All of this entry is done."""
+        if self.unacked is not None:
+            self.unacked.remove(key)
+        if len(self.negative_acks):
+            self.negative_acks.remove(key)
+
+    def acknowledged_until(self, key: EntryKey) -> None:
+        """All entries up to this one are done."""
+        if self.unacked is not None:
+            self.unacked.remove_until(key)
+
+    def clear(self) -> None:
+        """Everything is delivered again anyway."""
+        self.negative_acks.clear()
+        if self.unacked is not None:
+            self.unacked.clear()
+
+    def _set_timer(self, now: float) -> None:
+        candidates = [self.negative_acks.next_due(), self._chunks_expire_at]
+        if self.unacked is not None:
+            candidates.append(self.unacked.next_due())
+        due = min((each for each in candidates if each is not None), default=None)
+        if self._timer is not None:
+            if due is not None and self._timer_at <= due:
+                return  # it will look again
+            self._timer.cancel()
+            self._timer = None
+        if due is not None:
+            self._timer_at = due
+            self._timer = self._clock.call_later(max(due - now, 0), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        now = self._clock.monotonic_seconds()
+        if refused := self.negative_acks.take_due(now):
+            self._on_negative_acks(refused)
+        if self.unacked is not None and (expired := self.unacked.take_expired(now)):
+            self._on_ack_timeouts(expired)
+        if self._chunks_expire_at is not None and self._chunks_expire_at <= now:
+            self._chunks_expire_at = self._expire_chunks(now)
+        self._set_timer(now)
+
+    def close(self) -> None:
+        """No more redeliveries."""
+        self.clear()
+        self._chunks_expire_at = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

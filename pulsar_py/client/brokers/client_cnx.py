@@ -1,0 +1,527 @@
+"""One connection to a broker: requests and their answers, and who gets what else comes in (edge).
+
+Received bytes become frames, frames commands; SEND_RECEIPT and MESSAGE go to their handlers,
+answers to whoever waits for the request, the rest to whom it concerns. What goes out is queued and
+written once a loop tick. It begins with a `ClientHandshake`, run by whoever connects. What always
+holds: a request ends, by its answer, its time limit or the connection's end; a handler hears of
+that end exactly once; after it nothing is received or sent.
+
+A broker that breaks the protocol loses the connection; requests fail with the reason, and producers
+and consumers come back by themselves. `wire.connection_state` decides which commands may come, and
+on keep-alive.
+
+Source: ClientCnx and PulsarHandler in Pulsar's client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from pulsar_py.client.brokers.handler_table import HandlerTable, Touched
+from pulsar_py.client.brokers.handlers import ConsumerHandler, ProducerHandler, TopicWatchHandler
+from pulsar_py.client.brokers.handshake import ClientHandshake
+from pulsar_py.client.brokers.pending_requests import PendingRequests
+from pulsar_py.client.brokers.responses import ANSWERS
+from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    ConnectError,
+    ConnectionClosedError,
+    ProtocolError,
+    RemoteProtocolError,
+    service_error,
+)
+from pulsar_py.common.message_id import to_signed
+from pulsar_py.common.position import MAX_LONG
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, FeatureFlags
+from pulsar_py.wire import commands
+from pulsar_py.wire.connection_state import ConnectionState, KeepAlive, KeepAliveDecision, Side
+from pulsar_py.wire.frame_receiver import FrameReceiver, ReceivedFrame
+from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE, max_frame_bytes
+from pulsar_py.wire.versions import Feature, allows
+
+if TYPE_CHECKING:
+    from pulsar_py.client.security.authentication import Authentication
+
+__all__ = ["ClientCnx", "CnxSettings"]
+
+logger = logging.getLogger(__name__)
+
+WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
+"""More than this in the socket's buffer, and the connection is not writable."""
+CLOSE_FLUSH_SECONDS: Final = 2.0
+"""How long a closed connection may take to send what was queued before."""
+_PROGRESS_BYTES: Final = 1024
+"""So much at once of a frame that is not complete shows that the broker is there. Less does not:
+one that announced more than it sends would be believed for ever, for its answers to each PING."""
+
+_MESSAGE: Final = BaseCommand.MESSAGE
+_SEND_RECEIPT: Final = BaseCommand.SEND_RECEIPT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CnxSettings:
+    """What a connection has to know."""
+
+    remote_address: str
+    """`host:port` of the broker that is meant; for logs and errors."""
+    proxy_to_broker: str | None = None
+    """`host:port` that the proxy at the other end has to go on to."""
+    authentication: Authentication | None = None
+    request_timeout_seconds: float = 30
+    keep_alive_interval_seconds: float = 30
+
+
+class ClientCnx(asyncio.BufferedProtocol):
+    """One connection to a broker. Owned by the ConnectionPool, shared by its handlers.
+
+    Invariant: handlers and requests are there only while the connection is not closed.
+    """
+
+    def __init__(
+        self,
+        settings: CnxSettings,
+        *,
+        clock: Clock,
+        tasks: TaskOwner,
+        new_request_id: Callable[[], int],
+    ) -> None:
+        """Take in what it needs; the transport comes with `connection_made`.
+
+        Args:
+            settings: What the pool decided.
+            clock: For keep-alive and time limits.
+            tasks: Answers to challenges run there.
+            new_request_id: Gives ids that no other request of the client has.
+        """
+        self._settings = settings
+        self._clock = clock
+        self._tasks = tasks
+        self.remote_address: Final = settings.remote_address
+        self.next_request_id: Final = new_request_id
+        self._state = ConnectionState(Side.CLIENT)
+        self._frames = FrameReceiver(max_frame_bytes(DEFAULT_MAX_MESSAGE_SIZE))
+        self._keep_alive = KeepAlive(
+            now=clock.monotonic_seconds(), interval_seconds=settings.keep_alive_interval_seconds
+        )
+        self._keep_alive_timer: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None  # None before and after
+        # Whether the handshake is done and the connection not closed; a plain attribute, since hot
+        # paths read it.
+        self.is_connected = False
+        self.protocol_version = 0
+        self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self.feature_flags = FeatureFlags()
+        # False while the socket's buffer is above its mark.
+        self.is_writable = True
+        # Queued since the last loop tick.
+        self._out: list[Buffer] = []
+        self._is_flush_due = False
+        self._requests = PendingRequests(clock, settings.remote_address)
+        self._handlers = HandlerTable()
+        # Why it is closed; None while it is not.
+        self._closed_reason: str | None = None
+        self.handshake: Final = ClientHandshake(
+            self._state,
+            remote_address=settings.remote_address,
+            authentication=settings.authentication,
+            proxy_to_broker=settings.proxy_to_broker,
+            send=self.send,
+            close=self.close,
+        )
+        self._writable: asyncio.Future[None] | None = None  # while somebody waits in `drain`
+        # Whether there is a socket, also one of a closed connection; and who waits for its end.
+        self.has_socket = False
+        self._lost: asyncio.Future[None] | None = None
+
+    # --- what comes in -------------------------------------------------------------------------
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the transport receives next."""
+        del sizehint
+        return self._frames.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Cut, parse and hand on; then let everybody know who got something."""
+        # Hot path: consume and produce in `make bench-client`.
+        touched: Touched = {}
+        try:
+            frames = self._frames.received(nbytes)
+            if frames or nbytes >= _PROGRESS_BYTES:
+                self._keep_alive.is_waiting = False
+            self._take(frames, touched)
+        except ProtocolError as error:
+            self._close_abruptly(f"broke the protocol: {error}")
+        except Exception as error:
+            # The outermost edge of what a connection does: a fault of ours must not go unseen, and
+            # its connection can't be trusted any more.
+            logger.exception(
+                "connection to %s failed",
+                self.remote_address,
+                extra={"broker": self.remote_address},
+            )
+            self._close_abruptly(f"failed on our side: {error!r}")
+        for handler in touched:
+            handler.on_batch_end()
+
+    def _take(self, frames: Sequence[ReceivedFrame], touched: Touched) -> None:
+        producers, consumers = self._handlers.producers, self._handlers.consumers
+        read_command = commands.read_command
+        for command_bytes, payload in frames:
+            command = read_command(command_bytes)
+            kind = command.type
+            if kind not in self._state.legal:
+                self._state.check(kind)
+            if kind == _MESSAGE:
+                message = command.message
+                consumer = consumers.get(message.consumer_id)
+                if payload is None:
+                    raise RemoteProtocolError("MESSAGE without an entry")
+                if consumer is not None:
+                    touched[consumer] = None
+                    consumer.on_message(message, payload)
+            elif kind == _SEND_RECEIPT:
+                receipt = command.send_receipt
+                producer = producers.get(receipt.producer_id)
+                if producer is not None:
+                    message_id = receipt.message_id
+                    ledger_id, entry_id = message_id.ledgerId, message_id.entryId
+                    highest = receipt.highest_sequence_id
+                    if ledger_id > MAX_LONG or highest > MAX_LONG:
+                        ledger_id, entry_id = to_signed(ledger_id), to_signed(entry_id)
+                        highest = to_signed(highest)
+                    touched[producer] = None
+                    producer.on_send_receipt(receipt.sequence_id, highest, ledger_id, entry_id)
+            else:
+                self._on_rest(command, touched)
+            if self._closed_reason is not None:
+                return
+
+    def _on_answer(self, command: BaseCommand) -> None:
+        if command.type == BaseCommand.ERROR and command.error.request_id == commands.NO_REQUEST_ID:
+            self._on_connection_error(command)
+        else:
+            self._requests.on_answer(command)
+
+    def _on_connection_error(self, command: BaseCommand) -> None:
+        """The broker refuses the connection itself."""
+        error = service_error(
+            command.error.error, f"{self.remote_address}: {command.error.message}"
+        )
+        self.handshake.on_failed(error)
+        self.close(f"broker said: {command.error.message}")
+
+    def _on_rest(self, command: BaseCommand, touched: Touched) -> None:
+        """Whatever is not hot."""
+        kind = command.type
+        if kind in ANSWERS:
+            self._on_answer(command)
+        elif kind == BaseCommand.PING:
+            self.send(commands.pong())
+        elif kind == BaseCommand.CONNECTED:
+            self._on_connected(command)
+        elif kind == BaseCommand.AUTH_CHALLENGE:
+            challenge = command.authChallenge.challenge.auth_data
+            self._tasks.spawn(self.handshake.answer(challenge), "answer challenge")
+        else:
+            self._handlers.on_news(self, command, touched)
+
+    def _on_connected(self, command: BaseCommand) -> None:
+        connected = command.connected
+        if connected.HasField("max_message_size"):
+            if connected.max_message_size <= 0:
+                raise RemoteProtocolError(f"max_message_size={connected.max_message_size}")
+            self.max_message_size = connected.max_message_size
+            self._frames.set_max_frame_bytes(max_frame_bytes(self.max_message_size))
+        self.protocol_version = connected.protocol_version
+        self.feature_flags = connected.feature_flags
+        self._state.on_connected()
+        self.is_connected = True
+        self.handshake.on_connected()
+
+    def supports(self, feature: Feature) -> bool:
+        """Whether broker and client both know the feature."""
+        return allows(self.protocol_version, feature)
+
+    # --- requests ------------------------------------------------------------------------------
+
+    async def request(
+        self,
+        request_id: int,
+        frame: bytes,
+        *,
+        timeout_seconds: float | None = None,
+        subject: str = "",
+    ) -> BaseCommand:
+        """Send a command that has an answer; returns it.
+
+        Args:
+            request_id: What the command carries; of `next_request_id`.
+            frame: The command, made by `encode`.
+            timeout_seconds: None for the client's operation timeout.
+            subject: What errors name, such as the topic.
+
+        Raises:
+            ServiceError: The broker answered with an error.
+            ClientTimeoutError: No answer in time; one that comes later is dropped.
+            ConnectionClosedError: The connection was lost, or is closed already.
+            RemoteProtocolError: The answer is not one to this command; the connection is closed.
+        """
+        return await self._request(
+            request_id, frame, timeout_seconds=timeout_seconds, subject=subject, on_queued=_ignore
+        )
+
+    async def request_producer(
+        self,
+        request_id: int,
+        frame: bytes,
+        *,
+        timeout_seconds: float | None = None,
+        subject: str = "",
+        on_queued: Callable[[], None] | None = None,
+    ) -> BaseCommand:
+        """Register a producer; returns the PRODUCER_SUCCESS that says it is ready.
+
+        One that waits for exclusive access (`producer_ready` false) is told so by `on_queued`, and
+        from there on the wait has no time limit. Raises as `request`.
+        """
+        return await self._request(
+            request_id,
+            frame,
+            timeout_seconds=timeout_seconds,
+            subject=subject,
+            on_queued=on_queued or _ignore,
+        )
+
+    async def _request(
+        self,
+        request_id: int,
+        frame: bytes,
+        *,
+        timeout_seconds: float | None,
+        subject: str,
+        on_queued: Callable[[], None],
+    ) -> BaseCommand:
+        if not self.is_connected:
+            prefix = f"{subject}: " if subject else ""
+            raise ConnectionClosedError(f"{prefix}{self._closed_text()}")
+        default = self._settings.request_timeout_seconds
+        return await self._requests.run(
+            request_id,
+            frame,
+            self.send,
+            timeout_seconds=default if timeout_seconds is None else timeout_seconds,
+            subject=subject,
+            on_queued=on_queued,
+        )
+
+    # --- what goes out -------------------------------------------------------------------------
+
+    def send(self, frame: bytes) -> None:
+        """Queue one frame; dropped without a word if the connection is closed."""
+        self.write((frame,))
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Queue parts of frames; one `writelines` a loop tick carries all that is queued.
+
+        Leave the buffers unchanged from here on. Dropped without a word if the connection is
+        closed: its handlers hear of that.
+        """
+        # Hot path: produce in `make bench-client`.
+        if self._transport is None:
+            return
+        self._out += buffers
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def write_through(self, buffers: Sequence[Buffer]) -> None:
+        """As `write`, but the first one of a loop tick goes out at once.
+
+        For what somebody may wait for: it saves a turn of the loop, and costs those that write much
+        one more call of the system a tick.
+        """
+        # Hot path: produce and latency in `make bench-client`.
+        if self._is_flush_due:
+            self._out += buffers
+        elif self._transport is not None:
+            self._is_flush_due = True
+            asyncio.get_running_loop().call_soon(self._flush)
+            self._transport.writelines(buffers)
+
+    def flush(self) -> None:
+        """Write what is queued now; for what the broker should have before this turn ends."""
+        if self._out:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        if self._transport is not None and self._out:
+            out, self._out = self._out, []
+            self._transport.writelines(out)
+
+    async def drain(self) -> None:
+        """Return once `is_writable`, or the connection is closed."""
+        while not self.is_writable and self._closed_reason is None:
+            if self._writable is None:
+                self._writable = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._writable)
+
+    def pause_writing(self) -> None:
+        """The socket takes no more for now."""
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        """The socket takes more again."""
+        self.is_writable = True
+        self._wake_writers()
+
+    def _wake_writers(self) -> None:
+        if self._writable is not None:
+            self._writable.set_result(None)
+            self._writable = None
+
+    # --- handlers ------------------------------------------------------------------------------
+
+    def register_producer(self, producer_id: int, handler: ProducerHandler) -> None:
+        """Hand the producer's receipts and news to `handler`; call it before PRODUCER is sent."""
+        self._check_open()
+        self._handlers.producers[producer_id] = handler
+
+    def unregister_producer(self, producer_id: int) -> None:
+        """No more calls for that producer; unknown ids are fine."""
+        self._handlers.producers.pop(producer_id, None)
+
+    def register_consumer(self, consumer_id: int, handler: ConsumerHandler) -> None:
+        """Hand the consumer's messages and news to `handler`; call it before SUBSCRIBE is sent."""
+        self._check_open()
+        self._handlers.consumers[consumer_id] = handler
+
+    def unregister_consumer(self, consumer_id: int) -> None:
+        """No more calls for that consumer; unknown ids are fine."""
+        self._handlers.consumers.pop(consumer_id, None)
+
+    def register_topic_watcher(self, watcher_id: int, handler: TopicWatchHandler) -> None:
+        """Hand news of topics to `handler`."""
+        self._check_open()
+        self._handlers.watchers[watcher_id] = handler
+
+    def unregister_topic_watcher(self, watcher_id: int) -> None:
+        """No more news; unknown ids are fine."""
+        self._handlers.watchers.pop(watcher_id, None)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody uses it."""
+        return not self._requests and self._handlers.is_empty
+
+    def _check_open(self) -> None:
+        if not self.is_connected:
+            raise ConnectionClosedError(self._closed_text())
+
+    # --- its life ------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is there."""
+        self._transport = cast("asyncio.Transport", transport)
+        self.has_socket = True
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        self._set_keep_alive_timer()
+
+    def _set_keep_alive_timer(self) -> None:
+        delay = self._keep_alive.due_at - self._clock.monotonic_seconds()
+        self._keep_alive_timer = self._clock.call_later(max(delay, 0.001), self._on_tick)
+
+    def _on_tick(self) -> None:
+        decision = self._keep_alive.tick(
+            self._clock.monotonic_seconds(),
+            is_handshake_done=self._state.is_handshake_done,
+            peer_version=self.protocol_version,
+        )
+        if decision.is_close:
+            self._close_abruptly(f"keep-alive: {decision.value}")
+            return
+        if decision is KeepAliveDecision.SEND_PING:
+            self.send(commands.ping())
+        self._set_keep_alive_timer()
+
+    def close(self, reason: str = "closed") -> None:
+        """Close at once; handlers get `on_connection_closed`, requests fail with the reason.
+
+        What was queued is still sent, for at most `CLOSE_FLUSH_SECONDS`.
+        """
+        transport = self._transport
+        if transport is not None:
+            self._flush()
+            transport.close()
+            if transport.get_write_buffer_size():
+                self._clock.call_later(CLOSE_FLUSH_SECONDS, transport.abort)
+        self._on_closed(reason)
+
+    def _close_abruptly(self, reason: str) -> None:
+        """Close without sending what is queued: the peer is not to be trusted, or gone."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._on_closed(reason)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is gone."""
+        self.has_socket = False
+        self._on_closed("closed by the broker" if error is None else f"lost: {error}")
+        if self._lost is not None:
+            self._lost.set_result(None)
+            self._lost = None
+
+    async def wait_closed(self) -> None:
+        """Return when the socket of a connection that was closed is gone."""
+        while self.has_socket:
+            if self._lost is None:
+                self._lost = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._lost)
+
+    def eof_received(self) -> None:
+        """The broker closes; the transport does so too."""
+
+    def detach_after_fork(self) -> None:
+        """In a forked child: forget the socket without touching it, which the parent uses."""
+        self.has_socket = False
+        self.is_connected = False
+        self._closed_reason = "belongs to the parent process"
+        self._transport = None
+
+    @property
+    def file_number(self) -> int:
+        """The socket's descriptor, -1 without one."""
+        if self._transport is None:
+            return -1
+        sock = self._transport.get_extra_info("socket")
+        return -1 if sock is None else int(sock.fileno())
+
+    def _closed_text(self) -> str:
+        return f"connection to {self.remote_address} {self._closed_reason or 'not established'}"
+
+    def _on_closed(self, reason: str) -> None:
+        """Once: nothing is received or sent from here on, and everybody hears of it."""
+        if self._closed_reason is not None:
+            return
+        self._closed_reason = reason
+        self.is_connected = False
+        self._state.on_closed()
+        self._transport = None
+        self._out.clear()
+        if self._keep_alive_timer is not None:
+            self._keep_alive_timer.cancel()
+        self._wake_writers()
+        logger.info("connection closed", extra={"broker": self.remote_address, "reason": reason})
+        self.handshake.on_failed(ConnectError(self._closed_text()))
+        self._requests.fail_all(self._closed_text())
+        self._handlers.on_connection_closed(self)
+
+
+def _ignore() -> None:
+    """What a request does that is queued and did not ask to be told."""

@@ -1,0 +1,117 @@
+"""What a client is told about its connections: one frozen value, checked when it is made.
+
+Names and defaults are the official Python client's where it has the option, the Java client's
+elsewhere; our own name their unit. Options of producers and consumers stand with these.
+
+Source: the official Python client's `Client`; ClientConfigurationData in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pulsar_py.client.brokers.tls import TlsOptions
+from pulsar_py.client.messages.option_checks import check_options
+from pulsar_py.common.errors import InvalidConfigurationError
+
+if TYPE_CHECKING:
+    from pulsar_py.client.security.authentication import Authentication
+
+__all__ = ["ClientConfig"]
+
+MIB: Final = 1024 * 1024
+
+_MINIMA: Final[dict[str, float]] = {
+    "operation_timeout_seconds": 0.001,
+    "connection_timeout_ms": 1,
+    "connections_per_broker": 1,
+    "concurrent_lookup_requests": 1,
+    "max_lookup_redirects": 1,
+    "keep_alive_interval_seconds": 0.001,
+    "initial_backoff_interval_ms": 1,
+    "max_backoff_interval_ms": 1,
+    "memory_limit_bytes": 0,
+    "stats_interval_in_seconds": 0,
+    "message_listener_threads": 1,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """One client's options."""
+
+    authentication: Authentication | None = None
+    """Who the client is; None sends no credentials."""
+    operation_timeout_seconds: float = 30
+    """Limit for creating producers and consumers, lookups, closing, and every request."""
+    connection_timeout_ms: int = 10_000
+    """Limit for TCP, TLS and the handshake with a broker."""
+    connections_per_broker: int = 1
+    """Producers and consumers are spread over so many connections to each broker."""
+    concurrent_lookup_requests: int = 50_000
+    """Lookups under way at once; more wait for their turn."""
+    max_lookup_redirects: int = 20
+    """Brokers that a lookup is sent on to, before it fails."""
+    keep_alive_interval_seconds: float = 30
+    """After so long without a word a broker is asked, after twice as long it is given up."""
+    connection_max_idle_seconds: float = 60
+    """A connection that nobody uses is closed after so long; 0 or less keeps it."""
+    initial_backoff_interval_ms: int = 100
+    """Delay before the first repetition; it doubles from there on."""
+    max_backoff_interval_ms: int = 60_000
+    """The longest delay between repetitions."""
+    memory_limit_bytes: int = 64 * MIB
+    """Bytes of messages that wait for their receipts, of all producers together; 0 for no limit."""
+    stats_interval_in_seconds: float = 600
+    """Producers and consumers log their statistics so often; 0 for never."""
+    listener_name: str | None = None
+    """Which of the brokers' advertised listeners to use."""
+    message_listener_threads: int = 1
+    """How many messages a `message_listener` has under way at once, as tasks of the event loop."""
+    tls_trust_certs_file_path: str | None = None
+    """PEM file of the authorities to trust; None for the system's."""
+    tls_allow_insecure_connection: bool = False
+    """Take any certificate."""
+    tls_validate_hostname: bool = False
+    """Whether the certificate has to name the host."""
+    tls_certificate_file_path: str | None = None
+    """The client's own certificate (PEM), where it is not that of `AuthenticationTLS`."""
+    tls_private_key_file_path: str | None = None
+    """Its private key (PEM); None for the same file."""
+    tls_ciphers: str | None = None
+    """OpenSSL's list of ciphers up to TLS 1.2; None for OpenSSL's own."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is of the wrong kind, or out of bounds.
+
+        Raises:
+            InvalidConfigurationError: It names option, value and bound.
+        """
+        check_options(self)
+        for name, minimum in _MINIMA.items():
+            value = getattr(self, name)
+            if not value >= minimum:  # not a number, too
+                raise InvalidConfigurationError(f"{name}={value!r}: at least {minimum}")
+        if self.max_backoff_interval_ms < self.initial_backoff_interval_ms:
+            raise InvalidConfigurationError(
+                f"max_backoff_interval_ms={self.max_backoff_interval_ms}: at least "
+                f"initial_backoff_interval_ms={self.initial_backoff_interval_ms}"
+            )
+        if self.tls_private_key_file_path is not None and self.tls_certificate_file_path is None:
+            raise InvalidConfigurationError(
+                f"tls_private_key_file_path={self.tls_private_key_file_path!r} "
+                "needs tls_certificate_file_path beside it"
+            )
+
+    @property
+    def tls(self) -> TlsOptions:
+        """The options of TLS."""
+        return TlsOptions(
+            tls_trust_certs_file_path=self.tls_trust_certs_file_path,
+            tls_allow_insecure_connection=self.tls_allow_insecure_connection,
+            tls_validate_hostname=self.tls_validate_hostname,
+            tls_certificate_file_path=self.tls_certificate_file_path,
+            tls_private_key_file_path=self.tls_private_key_file_path,
+            tls_ciphers=self.tls_ciphers,
+        )

@@ -1,0 +1,376 @@
+"""How a producer or consumer gets its connection, and gets it back when it is lost (edge).
+
+    UNINITIALIZED --open--> CONNECTING --registered--> READY
+    READY --connection or place lost--> CONNECTING (in the background, with backoff);
+                                        FAILED if it does not reconnect
+    CONNECTING --first open failed, or fatal once open--> FAILED
+    any --close--> CLOSED
+
+Each round looks the topic up, takes the connection of this handler's slot and lets the owner
+register. The first open ends within the operation timeout; later rounds go on for ever. A broker
+that closes a producer or consumer may name another one: then the next round goes there at once,
+without a look-up. What always holds: at most one round is under way; news of a lost place that
+comes while a round is under way makes that round count for nothing.
+
+Source: ConnectionHandler in Pulsar's client; `spec/wire.md` section 11 on CLOSE_*.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from pulsar_py.client.brokers.lookup import BrokerAddress, LookupService
+from pulsar_py.client.brokers.service_url import ServiceUrl
+from pulsar_py.client.shared.retries import FATAL_ONCE_OPEN, is_retriable, tried_text, within
+from pulsar_py.common.backoff import Backoff
+from pulsar_py.common.errors import (
+    AlreadyClosedError,
+    ClientTimeoutError,
+    ConnectionClosedError,
+    InvalidServiceUrlError,
+    PulsarError,
+)
+from pulsar_py.common.tasks import TaskOwner
+
+if TYPE_CHECKING:
+    from pulsar_py.client.brokers.client_cnx import ClientCnx
+    from pulsar_py.client.brokers.client_context import ClientContext
+    from pulsar_py.client.brokers.handlers import BrokerConnection
+
+__all__ = ["ConnectionHandler", "ConnectionOwner", "HandlerState"]
+
+logger = logging.getLogger(__name__)
+
+
+class HandlerState(Enum):
+    """How far a producer's or consumer's connection is."""
+
+    UNINITIALIZED = "uninitialized"
+    CONNECTING = "connecting"
+    READY = "ready"
+    CLOSED = "closed"
+    FAILED = "failed"
+
+
+class ConnectionOwner(Protocol):
+    """Who needs the connection: one producer, consumer or watcher."""
+
+    async def opened(self, cnx: ClientCnx) -> None:
+        """Register with the broker on `cnx`: returns when it said yes, raises when it did not.
+
+        On an error or when cancelled the owner has unregistered from `cnx` again.
+        `ConnectionHandler.request_timeout_seconds` is how long its requests may take. The handler
+        is READY, without another step of the loop, when this returns.
+        """
+
+    def on_connection_failed(self, error: Exception) -> None:
+        """There will be no connection any more, and why; the first `open` raises instead."""
+
+
+class ConnectionHandler:
+    """Looks a topic up, connects, lets its owner register, and begins anew when that is lost.
+
+    Owned by its owner, closed with it.
+
+    Invariant: `cnx` is there exactly while READY; a background task runs only while CONNECTING.
+    """
+
+    def __init__(
+        self,
+        context: ClientContext,
+        topic: str,
+        owner: ConnectionOwner,
+        *,
+        description: str,
+        fatal_errors: tuple[type[Exception], ...] = FATAL_ONCE_OPEN,
+    ) -> None:
+        """Take in who wants what; nothing happens before `open`.
+
+        Args:
+            context: The client.
+            topic: Full name, a partition's where it is one.
+            owner: Whose connection it is.
+            description: What logs and errors call it: `producer p-1 of persistent://…`.
+            fatal_errors: What ends it once it was open.
+        """
+        self._context = context
+        self.topic = topic
+        self._owner = owner
+        self.description = description
+        self._fatal_errors = fatal_errors
+        # Whether it begins anew where it was lost; if not, that ends it.
+        self.reconnects = True
+        self._slot = context.pool.new_slot()
+        self._tasks = TaskOwner(description)
+        config = context.config
+        self._backoff = Backoff(
+            context.random,
+            initial_seconds=config.initial_backoff_interval_ms / 1000,
+            maximum_seconds=config.max_backoff_interval_ms / 1000,
+        )
+        self.state = HandlerState.UNINITIALIZED
+        self.cnx: ClientCnx | None = None
+        # Rounds that reached the owner so far.
+        self._registrations_count = 0
+        # When the first open has to be done; None once it is.
+        self._deadline: float | None = None
+        # A place was lost while a round was under way.
+        self._is_round_void = False
+        # Where a broker told us to go; None: look the topic up.
+        self._assigned: tuple[str | None, str | None] | None = None
+        # After a migration: the other cluster, and the service URL for which that was said.
+        self._migrated: tuple[str, ServiceUrl] | None = None
+        self._was_proxied_by: str | None = None
+        # Why it FAILED or is CLOSED.
+        self._error: Exception | None = None
+        # Whoever waits in `wait_connected`.
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it is READY."""
+        return self.state is HandlerState.READY
+
+    @property
+    def request_timeout_seconds(self) -> float:
+        """How long a request of `opened` may take: the operation timeout, or what is left of it."""
+        timeout = self._context.config.operation_timeout_seconds
+        if self._deadline is None:
+            return timeout
+        return min(timeout, max(self._deadline - self._context.clock.monotonic_seconds(), 0.001))
+
+    @property
+    def epoch(self) -> int:
+        """How often the owner was asked to register before this round: 0 in the first `opened`."""
+        return max(self._registrations_count - 1, 0)
+
+    async def open(self) -> None:
+        """Return when the owner is registered for the first time.
+
+        Raises:
+            ServiceError, ClientError: The last attempt's, when it is not worth another, or the
+                operation timeout is over. The handler is FAILED then.
+        """
+        assert self.state is HandlerState.UNINITIALIZED, f"{self.description}: {self.state}"
+        clock = self._context.clock
+        self._deadline = clock.monotonic_seconds() + self._context.config.operation_timeout_seconds
+        self.state = HandlerState.CONNECTING
+        try:
+            await self._connect()
+        except asyncio.CancelledError:
+            self._fail(AlreadyClosedError(f"{self.description}: cancelled while opening"))
+            raise
+        except Exception as error:
+            self._fail(error)
+            raise
+        self._deadline = None
+
+    async def _connect(self) -> None:
+        """Go on until the owner is registered, or there is no sense in it."""
+        while True:
+            try:
+                await self._round()
+            except Exception as error:  # decided on below: all but two kinds are raised again
+                self._context.check_usable()
+                if not isinstance(error, PulsarError) or self._is_fatal(error):
+                    raise
+                delay = self._backoff.next_delay(self._context.clock.monotonic_seconds())
+                self._check_deadline(error, delay)
+                logger.info(
+                    "connecting again",
+                    extra={"who": self.description, "error": str(error), "delay_seconds": delay},
+                )
+                await self._context.clock.sleep(delay)
+            else:
+                return
+
+    async def _round(self) -> None:
+        self._is_round_void = False
+        cnx = await within(
+            self.grab_cnx(), self.request_timeout_seconds, f"{self.description}: connecting"
+        )
+        self._registrations_count += 1
+        await self._owner.opened(cnx)
+        if self._is_round_void or not cnx.is_connected:
+            raise ConnectionClosedError(f"{self.description}: lost while it was being registered")
+        self.state = HandlerState.READY
+        self.cnx = cnx
+        self._backoff.reset()
+        self._wake(None)
+
+    def _is_fatal(self, error: PulsarError) -> bool:
+        if self._deadline is not None:
+            return not is_retriable(error)
+        return isinstance(error, self._fatal_errors)
+
+    def _check_deadline(self, error: PulsarError, delay: float) -> None:
+        """Raise instead of waiting past the end of the first open."""
+        if self._deadline is None:
+            return
+        left = self._deadline - self._context.clock.monotonic_seconds()
+        if delay < left:
+            return
+        if isinstance(error, ClientTimeoutError):
+            raise error
+        seconds = self._context.config.operation_timeout_seconds
+        tried = tried_text(seconds - left, seconds)
+        raise ClientTimeoutError(
+            f"{self.description}: not open after {tried}, last: {error}"
+        ) from error
+
+    async def grab_cnx(self) -> ClientCnx:
+        """A connection to the broker that has the topic, or was named for it; one attempt."""
+        assigned, self._assigned = self._assigned, None
+        if assigned is not None and (address := self._assigned_address(*assigned)) is not None:
+            with suppress(PulsarError):
+                return await self._context.pool.get(address, self._slot)
+        address = await self._lookup().lookup(self.topic)
+        self._was_proxied_by = address.physical if address.is_proxied else None
+        return await self._context.pool.get(address, self._slot)
+
+    def _lookup(self) -> LookupService:
+        """Of the cluster that the topic migrated to, unless the service URL was changed since."""
+        if self._migrated is not None and self._migrated[1] is self._context.service_url:
+            return self._context.lookup_at(self._migrated[0])
+        return self._context.lookup
+
+    def _assigned_address(self, url: str | None, url_tls: str | None) -> BrokerAddress | None:
+        is_tls = self._context.service_url.is_tls
+        text = url_tls if is_tls else url
+        if not text:
+            return None
+        try:
+            host = ServiceUrl.parse(text).hosts[0]
+        except InvalidServiceUrlError:
+            return None  # looked up instead
+        return BrokerAddress(host, self._was_proxied_by or host, is_tls)
+
+    def connection_closed(
+        self,
+        cnx: BrokerConnection,
+        assigned_url: str | None = None,
+        assigned_url_tls: str | None = None,
+    ) -> None:
+        """The owner lost `cnx`, or its place on it: begin anew, at once where a broker is assigned.
+
+        News of a connection that is not the current one changes nothing.
+        """
+        if self.state is HandlerState.CONNECTING:
+            self._is_round_void = True
+            if assigned_url or assigned_url_tls:
+                self._assigned = (assigned_url, assigned_url_tls)
+        elif cnx is self.cnx:
+            if assigned_url or assigned_url_tls:
+                self._assigned = (assigned_url, assigned_url_tls)
+            self._begin_anew()
+
+    def reconnect(self) -> None:
+        """Give up the current registration and begin anew, though the connection may be whole.
+
+        The owner has to unregister from the connection itself before.
+        """
+        if self.state is HandlerState.CONNECTING:
+            self._is_round_void = True
+        elif self.state is HandlerState.READY:
+            self._begin_anew()
+
+    def topic_migrated(self, service_url: str | None, service_url_tls: str | None) -> None:
+        """From now on look the topic up in another cluster; the broker closes our place itself."""
+        text = service_url_tls if self._context.service_url.is_tls else service_url
+        if not text:
+            return
+        try:
+            self._context.lookup_at(text)
+        except InvalidServiceUrlError:
+            logger.warning(
+                "%s: migrated to no URL: %r",
+                self.description,
+                text,
+                extra={"who": self.description, "url": text},
+            )
+            return
+        self._migrated = (text, self._context.service_url)
+        logger.info("topic migrated", extra={"who": self.description, "service_url": text})
+
+    def _begin_anew(self) -> None:
+        if not self.reconnects:
+            error = ConnectionClosedError(f"{self.description}: its place at the broker was lost")
+            self._fail(error)
+            self._owner.on_connection_failed(error)
+            return
+        self.state = HandlerState.CONNECTING
+        self.cnx = None
+        try:
+            self._tasks.spawn(self._reconnect(), "reconnect")
+        except RuntimeError:
+            self._fail(AlreadyClosedError(f"{self.description}: closed"))
+
+    async def _reconnect(self) -> None:
+        try:
+            if self._assigned is None:
+                now = self._context.clock.monotonic_seconds()
+                await self._context.clock.sleep(self._backoff.next_delay(now))
+            await self._connect()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # the edge of the task: the owner is told, whatever it is
+            if not isinstance(error, PulsarError):
+                logger.exception(
+                    "%s: reconnecting failed", self.description, extra={"who": self.description}
+                )
+            self._fail(error)
+            self._owner.on_connection_failed(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self.state is not HandlerState.CLOSED:
+            self.state = HandlerState.FAILED
+            self._error = error
+        self.cnx = None
+        self._wake(self._error)
+
+    def _wake(self, error: Exception | None) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
+
+    async def wait_connected(self) -> ClientCnx:
+        """Return when READY.
+
+        Raises:
+            AlreadyClosedError: The handler is, or becomes, closed.
+            ClientError, ServiceError: It FAILED, and why.
+        """
+        while True:
+            if self.cnx is not None:
+                return self.cnx
+            if self._error is not None:
+                raise self._error
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            finally:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+
+    async def close(self) -> None:
+        """No more attempts; the connection itself stays open for others. May be called again."""
+        self.abandon()
+        await self._tasks.close()
+
+    def abandon(self) -> None:
+        """As `close`, without waiting for the end of an attempt."""
+        self.state = HandlerState.CLOSED
+        self._error = self._error or AlreadyClosedError(f"{self.description}: closed")
+        self.cnx = None
+        self._tasks.abandon()
+        self._wake(self._error)

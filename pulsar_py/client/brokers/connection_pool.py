@@ -1,0 +1,211 @@
+"""Connections by broker: shared by all parts of a client, opened when they are needed (edge).
+
+A broker has up to `connections_per_broker` of them, each in a slot; a producer or consumer stays
+with its slot. Who wants a connection that is being opened waits for the same attempt. One that
+nobody used for `connection_max_idle_seconds` is closed.
+
+Source: ConnectionPool in Pulsar's client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pulsar_py.client.brokers.client_cnx import ClientCnx, CnxSettings
+from pulsar_py.client.brokers.lookup import BrokerAddress
+from pulsar_py.client.brokers.service_url import host_and_port
+from pulsar_py.client.shared.retries import within
+from pulsar_py.client.shared.shared_calls import SharedCalls
+from pulsar_py.common.errors import ClientTimeoutError, ConnectError, PulsarError
+from pulsar_py.common.tasks import TaskOwner
+
+if TYPE_CHECKING:
+    from pulsar_py.client.brokers.client_context import ClientContext
+
+__all__ = ["ConnectionPool"]
+
+logger = logging.getLogger(__name__)
+
+_Key = tuple[BrokerAddress, int]
+_NO_TLS_REASONS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""What OpenSSL says where something else than TLS came."""
+CLOSE_SECONDS = 3.0
+"""How long `close` waits for sockets to end."""
+
+
+class ConnectionPool:
+    """All connections of a client. Owned by its ClientContext.
+
+    Invariant: `_connections` holds at most one connection that is not closed for each key.
+    """
+
+    def __init__(self, context: ClientContext) -> None:
+        self._context = context
+        self._tasks = TaskOwner("connections")
+        self._connections: dict[_Key, ClientCnx] = {}
+        self._attempts: SharedCalls[ClientCnx] = SharedCalls(self._tasks)
+        # Closed by us; their sockets may still be sending.
+        self._ending: list[ClientCnx] = []
+        self._next_slot = 0
+        # Where the last attempt found nobody: said once, until somebody is there again.
+        self._unreachable: set[BrokerAddress] = set()
+        # Connections that nobody used when it was last looked.
+        self._idle: dict[ClientCnx, None] = {}
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    async def get(self, address: BrokerAddress, slot: int = 0) -> ClientCnx:
+        """A connection that has shaken hands, shared or new.
+
+        Args:
+            address: Of a lookup.
+            slot: Of `new_slot`.
+
+        Raises:
+            ConnectError: Nobody there, or no handshake within the connection time-out.
+            ServiceError, AuthenticationDataError: The handshake failed.
+            ConnectionClosedError: The client was closed meanwhile.
+        """
+        key = (address, slot % self._context.config.connections_per_broker)
+        cnx = self._connections.get(key)
+        if cnx is not None and cnx.is_connected:
+            self._idle.pop(cnx, None)
+            return cnx
+        return await self._attempts.run(key, partial(self._connect, key))
+
+    def new_slot(self) -> int:
+        """Which of a broker's connections the next handler takes."""
+        self._next_slot += 1
+        return (self._next_slot - 1) % self._context.config.connections_per_broker
+
+    @property
+    def connections(self) -> list[ClientCnx]:
+        """Those that are open."""
+        return [cnx for cnx in self._connections.values() if cnx.is_connected]
+
+    async def _connect(self, key: _Key) -> ClientCnx:
+        address, _ = key
+        config = self._context.config
+        seconds = config.connection_timeout_ms / 1000
+        cnx = ClientCnx(
+            CnxSettings(
+                remote_address=address.logical,
+                proxy_to_broker=address.logical if address.is_proxied else None,
+                authentication=config.authentication,
+                request_timeout_seconds=config.operation_timeout_seconds,
+                keep_alive_interval_seconds=config.keep_alive_interval_seconds,
+            ),
+            clock=self._context.clock,
+            tasks=self._tasks,
+            new_request_id=self._context.new_request_id,
+        )
+        try:
+            await within(self._open(cnx, address), seconds, f"connection to {address.logical}")
+        except ClientTimeoutError as error:
+            cnx.close("no handshake in time")
+            self._on_unreachable(address, error)
+            raise ConnectError(str(error)) from error
+        except BaseException as error:
+            cnx.close("handshake failed")
+            if isinstance(error, ConnectError):
+                self._on_unreachable(address, error)
+            raise
+        self._connections[key] = cnx
+        self._set_idle_timer()
+        again = " again" if address in self._unreachable else ""
+        self._unreachable.discard(address)
+        logger.info("connected to %s%s", address.logical, again, extra={"broker": address.logical})
+        return cnx
+
+    def _on_unreachable(self, address: BrokerAddress, error: PulsarError) -> None:
+        if address not in self._unreachable:
+            self._unreachable.add(address)
+            logger.warning(
+                "no connection to %s: %s",
+                address.logical,
+                error,
+                extra={"broker": address.logical, "error": str(error)},
+            )
+
+    async def _open(self, cnx: ClientCnx, address: BrokerAddress) -> None:
+        host, port = host_and_port(address.physical)
+        loop = asyncio.get_running_loop()
+        try:
+            if address.is_tls:
+                from pulsar_py.client.brokers.tls import client_ssl_context  # noqa: PLC0415 - imports ssl
+
+                config = self._context.config
+                context = client_ssl_context(config.tls, config.authentication)
+                await loop.create_connection(
+                    lambda: cnx, host, port, ssl=context, server_hostname=host
+                )
+            else:
+                await loop.create_connection(lambda: cnx, host, port)
+        except OSError as error:
+            raise ConnectError(
+                f"{address.physical}: {_reason(error, is_tls=address.is_tls)}"
+            ) from error
+        await cnx.handshake.run()
+
+    def _set_idle_timer(self) -> None:
+        seconds = self._context.config.connection_max_idle_seconds
+        if self._idle_timer is None and seconds > 0:
+            self._idle_timer = self._context.clock.call_later(seconds, self._close_idle)
+
+    def _close_idle(self) -> None:
+        self._idle_timer = None
+        self._connections = {k: cnx for k, cnx in self._connections.items() if cnx.is_connected}
+        for cnx in self.connections:
+            if cnx.is_idle and cnx in self._idle:
+                cnx.close("idle")
+        self._idle = dict.fromkeys(cnx for cnx in self.connections if cnx.is_idle)
+        if self.connections:
+            self._set_idle_timer()
+
+    def close_connections(self, reason: str) -> None:
+        """Close all connections; who needs one opens it again."""
+        connections = self.connections
+        self._ending = [
+            cnx for cnx in (*self._ending, *self._connections.values()) if cnx.has_socket
+        ]
+        self._connections.clear()
+        self._idle.clear()
+        for cnx in connections:
+            cnx.close(reason)
+
+    def abandon(self) -> None:
+        """Close everything without waiting."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        self._tasks.abandon()
+        self.close_connections("client closed")
+
+    async def close(self) -> None:
+        """Close everything and wait for the sockets to end, for at most `CLOSE_SECONDS`."""
+        self.abandon()
+        await self._tasks.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                for cnx in self._ending:
+                    await cnx.wait_closed()
+
+    def detach_after_fork(self) -> list[int]:
+        """In a forked child: forget all sockets, untouched; returns their descriptors."""
+        numbers = [cnx.file_number for cnx in self._connections.values()]
+        for cnx in self._connections.values():
+            cnx.detach_after_fork()
+        self._connections.clear()
+        return [number for number in numbers if number >= 0]
+
+
+def _reason(error: OSError, *, is_tls: bool) -> str:
+    """What kept a connection from opening, never empty; a guess where TLS found no TLS."""
+    text = str(error) or type(error).__name__
+    is_no_tls = (
+        isinstance(error, ConnectionResetError) or getattr(error, "reason", "") in _NO_TLS_REASONS
+    )
+    return f"{text}: no TLS on that port?" if is_tls and is_no_tls else text

@@ -1,0 +1,111 @@
+"""What ClientCnx calls: the faces that producers, consumers and topic watchers show it.
+
+All are plain calls from the connection's `buffer_updated`; they must not raise and must not block.
+`on_batch_end` comes once after all frames of one piece of received data, to whoever got any of
+them: that is the place for work that is due once a group and not once an entry (resolve receipts,
+send permits, wake receivers).
+
+Interfaces only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pulsar_py.common.buffer import EntryBytes
+from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
+
+__all__ = ["BrokerConnection", "ConsumerHandler", "ProducerHandler", "TopicWatchHandler"]
+
+
+class BrokerConnection(Protocol):
+    """A connection, as its handlers hear of it: they ask whether it is theirs, and pass it on."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it can be used."""
+
+
+class ProducerHandler(Protocol):
+    """A producer, as its connection sees it."""
+
+    def on_send_receipt(
+        self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int
+    ) -> None:
+        """An entry is stored. Ids are signed: ledger and entry -1 for a duplicate.
+
+        `highest_sequence_id` is 0 or -1 where the SEND had none.
+        """
+
+    def on_send_error(self, sequence_id: int, code: int, text: str) -> None:
+        """An entry was refused; `code` is a ServerError (`errors.service_error` makes it one)."""
+
+    def on_close_producer(
+        self, cnx: BrokerConnection, assigned_url: str | None, assigned_url_tls: str | None
+    ) -> None:
+        """The broker closed the producer, which is no longer registered with `cnx`.
+
+        The usual answer: `self._connection.connection_closed(cnx, assigned_url, assigned_url_tls)`.
+        """
+
+    def on_topic_migrated(
+        self, cnx: BrokerConnection, service_url: str | None, service_url_tls: str | None
+    ) -> None:
+        """The topic lives in another cluster now; CLOSE_PRODUCER follows.
+
+        The usual answer: `self._connection.topic_migrated(service_url, service_url_tls)`.
+        """
+
+    def on_connection_closed(self, cnx: BrokerConnection) -> None:
+        """The connection is gone, and the producer is no longer registered with it.
+
+        The usual answer: `self._connection.connection_closed(cnx)`.
+        """
+
+    def on_batch_end(self) -> None:
+        """All that was received in one go has been handled."""
+
+
+class ConsumerHandler(Protocol):
+    """A consumer, as its connection sees it."""
+
+    def on_message(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
+        """An entry came. `message` belongs to the callee: nobody changes or reuses it.
+
+        The bytes are its own, too, for as long as it refers to them or to a slice of them.
+        """
+
+    def on_active_consumer_change(self, *, is_active: bool) -> None:
+        """A failover consumer got, or lost, its turn."""
+
+    def on_reached_end_of_topic(self) -> None:
+        """The topic was terminated and nothing is left."""
+
+    def on_close_consumer(
+        self, cnx: BrokerConnection, assigned_url: str | None, assigned_url_tls: str | None
+    ) -> None:
+        """The broker closed the consumer; as `ProducerHandler.on_close_producer`."""
+
+    def on_topic_migrated(
+        self, cnx: BrokerConnection, service_url: str | None, service_url_tls: str | None
+    ) -> None:
+        """The topic lives in another cluster now; as `ProducerHandler.on_topic_migrated`."""
+
+    def on_connection_closed(self, cnx: BrokerConnection) -> None:
+        """The connection is gone; as `ProducerHandler.on_connection_closed`."""
+
+    def on_batch_end(self) -> None:
+        """All that was received in one go has been handled."""
+
+
+class TopicWatchHandler(Protocol):
+    """A watcher of a namespace's topics, as its connection sees it."""
+
+    def on_topic_list_update(
+        self, new_topics: Sequence[str], deleted_topics: Sequence[str], topics_hash: str
+    ) -> None:
+        """Topics that match came or went; the hash is that of the whole list after it."""
+
+    def on_connection_closed(self, cnx: BrokerConnection) -> None:
+        """The connection is gone, and the watch with it."""

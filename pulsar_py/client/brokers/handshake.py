@@ -1,0 +1,131 @@
+"""Introducing ourselves to a broker: CONNECT with credentials, and fresh ones when it asks (edge).
+
+    run        CONNECT -->
+    answer                  <-- AUTH_CHALLENGE    if the broker wants to know more;
+               AUTH_RESPONSE -->                  later ones refresh credentials
+    run ends                <-- CONNECTED
+
+What always holds: `run` ends by the answer or by what the connection ended with, and the first of
+these counts. Credentials that can't be had end the connection.
+
+Source: ClientCnx.channelActive, handleConnected, handleAuthChallenge in Pulsar's client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from pulsar_py.client.brokers.pending_requests import fail
+from pulsar_py.common.errors import PulsarError
+from pulsar_py.wire import client_commands
+from pulsar_py.wire.connection_state import ConnectionState
+
+if TYPE_CHECKING:
+    from pulsar_py.client.security.authentication import Authentication
+
+__all__ = ["CLIENT_VERSION", "ClientHandshake"]
+
+logger = logging.getLogger(__name__)
+
+CLIENT_VERSION: Final = "pulsar_py-v0.1.0"
+"""What brokers show about us; reading the installed version costs 46 ms."""
+
+
+class ClientHandshake:
+    """The handshake of one connection, which owns it; answers challenges for as long as that."""
+
+    def __init__(
+        self,
+        state: ConnectionState,
+        *,
+        remote_address: str,
+        authentication: Authentication | None,
+        proxy_to_broker: str | None,
+        send: Callable[[bytes], None],
+        close: Callable[[str], None],
+    ) -> None:
+        """Take in what is said, and how.
+
+        Args:
+            state: Hears that CONNECT is sent.
+            remote_address: `host:port` of the broker that is meant; for logs.
+            authentication: Where credentials come from.
+            proxy_to_broker: `host:port` that the proxy at the other end has to go on to.
+            send: Queues a frame.
+            close: Ends the connection; its argument says why.
+        """
+        self._state = state
+        self._remote_address = remote_address
+        self._authentication = authentication
+        self._proxy_to_broker = proxy_to_broker
+        self._send = send
+        self._close = close
+        # Done when CONNECTED came, or failed with what came instead; None outside `run`.
+        self._connected: asyncio.Future[None] | None = None
+        # What the connection ended with; None while it has not.
+        self._error: PulsarError | None = None
+
+    async def run(self) -> None:
+        """Return when the broker said CONNECTED; whoever calls it sets a time limit.
+
+        Raises:
+            ServiceError: The broker refuses, such as AuthenticationError.
+            AuthenticationDataError: The credentials can't be had.
+            ConnectError: The connection was closed meanwhile.
+        """
+        authentication = self._authentication
+        data = None if authentication is None else await authentication.authenticate()
+        if self._error is not None:
+            raise self._error
+        self._connected = asyncio.get_running_loop().create_future()
+        self._state.on_connect()
+        self._send(
+            client_commands.connect(
+                CLIENT_VERSION,
+                auth_method_name="none" if authentication is None else authentication.method_name,
+                auth_data=data,
+                proxy_to_broker_url=self._proxy_to_broker,
+            )
+        )
+        try:
+            await self._connected
+        finally:
+            self._connected = None
+
+    def on_connected(self) -> None:
+        """The broker takes us."""
+        if self._connected is not None and not self._connected.done():
+            self._connected.set_result(None)
+
+    def on_failed(self, error: PulsarError) -> None:
+        """The connection ends, or ended; `run` raises the first reason."""
+        self._error = self._error or error
+        if self._connected is not None:
+            fail(self._connected, error)
+
+    async def answer(self, challenge: bytes) -> None:
+        """Send fresh credentials; without any the connection is closed."""
+        authentication = self._authentication
+        if authentication is None:
+            self._close("broker wants credentials, and there is no authentication")
+            return
+        try:
+            data = await authentication.authenticate(challenge)
+        except PulsarError as error:
+            logger.warning(
+                "%s: credentials not to be had: %s",
+                self._remote_address,
+                error,
+                extra={"broker": self._remote_address, "error": str(error)},
+            )
+            self.on_failed(error)
+            self._close(f"no fresh credentials: {error}")
+            return
+        self._send(
+            client_commands.auth_response(
+                CLIENT_VERSION, auth_method_name=authentication.method_name, auth_data=data
+            )
+        )

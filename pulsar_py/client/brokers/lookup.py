@@ -1,0 +1,319 @@
+"""Which broker serves a topic, how many partitions it has, and what a namespace and schema hold.
+
+`LookupService` is what the client needs, `BinaryLookup` asks over Pulsar's own protocol; over HTTP
+it is `http_lookup`.
+
+Source: LookupService and BinaryProtoLookupService in Pulsar's client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from pulsar_py.client.brokers.service_url import ServiceUrl, ServiceUrlHosts
+from pulsar_py.client.shared.enums import RegexSubscriptionMode
+from pulsar_py.client.shared.retries import repeat
+from pulsar_py.client.shared.shared_calls import SharedCalls
+from pulsar_py.common.errors import (
+    ClientTimeoutError,
+    ConnectError,
+    ConnectionClosedError,
+    InvalidServiceUrlError,
+    LookupFailedError,
+    ServiceNotReadyError,
+    TopicNotFoundError,
+)
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.proto.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandGetTopicsOfNamespace,
+    CommandLookupTopicResponse,
+    Schema,
+)
+from pulsar_py.wire import client_commands
+
+if TYPE_CHECKING:
+    from pulsar_py.client.brokers.client_cnx import ClientCnx
+    from pulsar_py.client.brokers.client_context import ClientContext
+
+__all__ = ["BinaryLookup", "BrokerAddress", "LookupService", "NamespaceTopics", "SchemaAnswer"]
+
+MAX_PARTITIONS: Final = 100_000
+"""More than any topic has: a broker that says so is not to be believed."""
+
+_MODES: Final = {
+    RegexSubscriptionMode.PersistentOnly: CommandGetTopicsOfNamespace.PERSISTENT,
+    RegexSubscriptionMode.NonPersistentOnly: CommandGetTopicsOfNamespace.NON_PERSISTENT,
+    RegexSubscriptionMode.AllTopics: CommandGetTopicsOfNamespace.ALL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAddress:
+    """Where to connect for a topic."""
+
+    logical: str
+    """The broker's `host:port`."""
+    physical: str
+    """The `host:port` that TCP goes to: the broker itself, or the proxy before it."""
+    is_tls: bool = False
+    """Whether the connection is encrypted."""
+
+    @property
+    def is_proxied(self) -> bool:
+        """Whether the broker is reached through the service URL (`proxy_through_service_url`)."""
+        return self.logical != self.physical
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceTopics:
+    """A namespace's topics, as the broker listed them."""
+
+    topics: tuple[str, ...]
+    """Full names, partitions one by one; empty where `is_changed` is false."""
+    is_filtered: bool
+    """Whether the broker applied the pattern."""
+    topics_hash: str
+    is_changed: bool
+    """False: the hash that was given still stands for the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaAnswer:
+    """A topic's schema and which version of it that is."""
+
+    schema: Schema
+    version: bytes
+
+
+class LookupService(Protocol):
+    """What a client asks brokers about topics. Each call ends within the operation timeout."""
+
+    async def lookup(self, topic: str) -> BrokerAddress:
+        """The broker that owns the topic; one attempt.
+
+        Raises:
+            ServiceError: The broker refused.
+            LookupFailedError: Too many redirects, or an answer that makes no sense.
+            ClientTimeoutError, ConnectError, ConnectionClosedError: No answer.
+        """
+
+    async def partitions_count(self, topic: str, *, may_create: bool = True) -> int:
+        """How many partitions; 0 for a topic without. Repeats what may succeed later.
+
+        Args:
+            topic: Full name, no partition's.
+            may_create: Whether the broker may make a topic that does not exist.
+
+        Raises:
+            ServiceError, LookupFailedError, ClientTimeoutError: As `lookup`.
+        """
+
+    async def topics_of_namespace(
+        self,
+        namespace: str,
+        mode: RegexSubscriptionMode,
+        *,
+        pattern: str | None = None,
+        topics_hash: str | None = None,
+    ) -> NamespaceTopics:
+        """The topics of `tenant/namespace`; repeats what may succeed later."""
+
+    async def schema(self, topic: str, version: bytes | None = None) -> SchemaAnswer | None:
+        """A topic's schema of that version, or its newest; None where there is none."""
+
+    async def get_or_create_schema(self, topic: str, schema: Schema) -> bytes:
+        """The version of that schema, registered if it is new."""
+
+    def abandon(self) -> None:
+        """Give up what is under way, without waiting for its end."""
+
+    async def close(self) -> None:
+        """Let go of what it holds."""
+
+
+class BinaryLookup:
+    """Lookups over Pulsar's protocol, at the hosts of one service URL. Owned by the ClientContext.
+
+    Equal questions at the same time are asked once; at most `concurrent_lookup_requests` are under
+    way.
+    """
+
+    def __init__(self, context: ClientContext, url: ServiceUrl) -> None:
+        self._context = context
+        self._hosts = ServiceUrlHosts(url, context.random)
+        self._tasks = TaskOwner("lookup")
+        self._lookups: SharedCalls[BrokerAddress] = SharedCalls(self._tasks)
+        self._counts: SharedCalls[int] = SharedCalls(self._tasks)
+        self._schemas: SharedCalls[SchemaAnswer | None] = SharedCalls(self._tasks)
+        self._places = asyncio.Semaphore(context.config.concurrent_lookup_requests)
+
+    async def lookup(self, topic: str) -> BrokerAddress:
+        """See `LookupService`."""
+        return await self._lookups.run(topic, partial(self._lookup, topic))
+
+    async def _lookup(self, topic: str) -> BrokerAddress:
+        async with self._places:
+            return await self._follow(topic)
+
+    async def _follow(self, topic: str) -> BrokerAddress:
+        entry = self._hosts.current
+        asked = entry
+        is_authoritative = False
+        config = self._context.config
+        for _ in range(config.max_lookup_redirects + 1):
+            cnx = await self._connection(asked)
+            request_id = cnx.next_request_id()
+            frame = client_commands.lookup(
+                topic,
+                request_id,
+                is_authoritative=is_authoritative,
+                listener_name=config.listener_name,
+            )
+            answer = await self._ask(cnx, request_id, frame, subject=topic, host=asked)
+            response = answer.lookupTopicResponse
+            broker = self._broker_of(response, topic)
+            if response.response != CommandLookupTopicResponse.Redirect:
+                is_proxied = response.proxy_through_service_url
+                return BrokerAddress(broker, entry if is_proxied else broker, self.is_tls)
+            asked = broker
+            is_authoritative = response.authoritative
+        raise LookupFailedError(f"{topic}: more than {config.max_lookup_redirects} redirects")
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether the service URL asks for encryption."""
+        return self._hosts.url.is_tls
+
+    def _broker_of(self, response: CommandLookupTopicResponse, topic: str) -> str:
+        text = response.brokerServiceUrlTls if self.is_tls else response.brokerServiceUrl
+        kind = "TLS URL" if self.is_tls else "URL"
+        if not text:
+            raise LookupFailedError(f"{topic}: the broker named no {kind}")
+        try:
+            return ServiceUrl.parse(text).hosts[0]
+        except InvalidServiceUrlError:
+            raise LookupFailedError(f"{topic}: the broker named the {kind} {text!r}") from None
+
+    async def _connection(self, host: str) -> ClientCnx:
+        try:
+            return await self._context.pool.get(BrokerAddress(host, host, self.is_tls))
+        except ConnectError:
+            self._hosts.on_failure(host)
+            raise
+
+    async def _ask(
+        self, cnx: ClientCnx, request_id: int, frame: bytes, *, subject: str, host: str
+    ) -> BaseCommand:
+        try:
+            return await cnx.request(request_id, frame, subject=subject)
+        except (ServiceNotReadyError, ClientTimeoutError, ConnectionClosedError):
+            # Another host may know better; one behind a balancer is reached anew.
+            self._hosts.on_failure(host)
+            if cnx.is_idle:
+                cnx.close("not ready to serve lookups")
+            raise
+
+    async def partitions_count(self, topic: str, *, may_create: bool = True) -> int:
+        """See `LookupService`."""
+        return await self._counts.run(
+            (topic, may_create), partial(self._partitions_count, topic, may_create=may_create)
+        )
+
+    async def _partitions_count(self, topic: str, *, may_create: bool) -> int:
+        answer = await self._repeat(
+            lambda request_id: client_commands.partitioned_metadata(
+                topic, request_id, may_create=may_create
+            ),
+            subject=topic,
+        )
+        count = answer.partitionMetadataResponse.partitions
+        if count > MAX_PARTITIONS:
+            raise LookupFailedError(f"{topic}: the broker says it has {count} partitions")
+        return count
+
+    async def topics_of_namespace(
+        self,
+        namespace: str,
+        mode: RegexSubscriptionMode,
+        *,
+        pattern: str | None = None,
+        topics_hash: str | None = None,
+    ) -> NamespaceTopics:
+        """See `LookupService`."""
+        answer = await self._repeat(
+            lambda request_id: client_commands.get_topics_of_namespace(
+                namespace,
+                request_id,
+                mode=_MODES[mode],
+                topics_pattern=pattern,
+                topics_hash=topics_hash,
+            ),
+            subject=namespace,
+        )
+        response = answer.getTopicsOfNamespaceResponse
+        return NamespaceTopics(
+            tuple(response.topics),
+            is_filtered=response.filtered,
+            topics_hash=response.topics_hash,
+            is_changed=response.changed,
+        )
+
+    async def schema(self, topic: str, version: bytes | None = None) -> SchemaAnswer | None:
+        """See `LookupService`."""
+        return await self._schemas.run((topic, version), partial(self._schema, topic, version))
+
+    async def _schema(self, topic: str, version: bytes | None) -> SchemaAnswer | None:
+        try:
+            answer = await self._repeat(
+                lambda request_id: client_commands.get_schema(topic, request_id, version),
+                subject=topic,
+            )
+        except TopicNotFoundError:
+            return None
+        response = answer.getSchemaResponse
+        return SchemaAnswer(response.schema, response.schema_version)
+
+    async def get_or_create_schema(self, topic: str, schema: Schema) -> bytes:
+        """See `LookupService`."""
+        address = await self.lookup(topic)
+        cnx = await self._context.pool.get(address)
+        request_id = cnx.next_request_id()
+        frame = client_commands.get_or_create_schema(topic, request_id, schema)
+        answer = await cnx.request(request_id, frame, subject=topic)
+        return answer.getOrCreateSchemaResponse.schema_version
+
+    async def _repeat(self, frame: Callable[[int], bytes], *, subject: str) -> BaseCommand:
+        """Ask any host, again and again within the operation timeout."""
+
+        async def attempt(_seconds: float) -> BaseCommand:
+            async with self._places:
+                host = self._hosts.current
+                cnx = await self._connection(host)
+                request_id = cnx.next_request_id()
+                return await self._ask(
+                    cnx, request_id, frame(request_id), subject=subject, host=host
+                )
+
+        config = self._context.config
+        return await repeat(
+            attempt,
+            clock=self._context.clock,
+            chance=self._context.random,
+            timeout_seconds=config.operation_timeout_seconds,
+            subject=subject,
+            initial_seconds=config.initial_backoff_interval_ms / 1000,
+            maximum_seconds=config.max_backoff_interval_ms / 1000,
+        )
+
+    def abandon(self) -> None:
+        """Give up what is under way, without waiting for its end."""
+        self._tasks.abandon()
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        await self._tasks.close()

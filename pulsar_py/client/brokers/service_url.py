@@ -1,0 +1,157 @@
+"""Service URLs: `pulsar://a:6650,b:6650`, which host of it is used, and who can replace it.
+
+`ServiceUrl` is a parsed value. `ServiceUrlHosts` decides which of its hosts comes next: it stays
+with one until that fails. `ServiceUrlProvider` is what watches clusters and switches the client
+between them at run time.
+
+Source: ServiceURI, PulsarServiceNameResolver and ServiceUrlProvider in Pulsar's client.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from pulsar_py.common.errors import InvalidServiceUrlError
+
+if TYPE_CHECKING:
+    from pulsar_py.client.security.authentication import Authentication
+
+__all__ = ["ServiceUrl", "ServiceUrlControl", "ServiceUrlHosts", "ServiceUrlProvider"]
+
+DEFAULT_PORTS: Final = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
+"""Schemes that can be asked for topics, with the ports they have if the URL names none."""
+
+# A name, or an IPv6 address in brackets, maybe with its zone; then a port, then what is not used.
+# Of ASCII a name has letters, digits, and `-._`; what else it may have is for the resolver to say.
+# Of the text as it was given: urlsplit passes over tabs and line breaks as if they were not there.
+_HOST: Final = re.compile(
+    r"(?:\[[\w:.%~-]+\]|[^\x00-,/:-@\[-^`{-\x9f\s]+)(?::[^\s?#]*)?(?:[?#].*)?", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceUrl:
+    """Where a cluster is: a scheme and at least one host."""
+
+    scheme: str
+    """A key of `DEFAULT_PORTS`."""
+    hosts: tuple[str, ...]
+    """Each `host:port`; an IPv6 address stands in brackets."""
+
+    @classmethod
+    def parse(cls, text: str) -> ServiceUrl:
+        """Read a URL; several hosts are separated by commas.
+
+        Raises:
+            InvalidServiceUrlError: Scheme, host or port make no sense; the message says which.
+        """
+        scheme, separator, rest = text.partition("://")
+        scheme = scheme.lower()
+        if not separator or scheme not in DEFAULT_PORTS:
+            raise InvalidServiceUrlError(
+                f"service_url={text!r}: expected one of {', '.join(DEFAULT_PORTS)} and ://"
+            )
+        hosts = rest.partition("/")[0].replace(";", ",").split(",")
+        return cls(
+            scheme, tuple(_host(text, each.strip(), DEFAULT_PORTS[scheme]) for each in hosts)
+        )
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.scheme in {"pulsar+ssl", "https"}
+
+    @property
+    def is_http(self) -> bool:
+        """Whether topics are looked up over HTTP."""
+        return self.scheme in {"http", "https"}
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{','.join(self.hosts)}"
+
+
+def _host(url: str, text: str, default_port: int) -> str:
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise InvalidServiceUrlError(f"service_url={url!r}: {text!r}: {error}") from None
+    if not host or _HOST.fullmatch(text) is None or parts.username is not None or port == 0:
+        raise InvalidServiceUrlError(f"service_url={url!r}: {text!r} is no host:port")
+    return f"{f'[{host}]' if ':' in host else host}:{port or default_port}"
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """`host:port` as a socket wants it, without brackets."""
+    host, _, port = address.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+class ServiceUrlHosts:
+    """Which host of the service URL is used. Pure; chance picks the first one.
+
+    Invariant: `_index` is below the count of hosts.
+    """
+
+    __slots__ = ("_index", "_url")
+
+    def __init__(self, url: ServiceUrl, chance: Random) -> None:
+        self._url = url
+        self._index = int(chance.random() * len(url.hosts))
+
+    @property
+    def url(self) -> ServiceUrl:
+        """The whole URL."""
+        return self._url
+
+    @property
+    def current(self) -> str:
+        """The host to use, `host:port`."""
+        return self._url.hosts[self._index]
+
+    def on_failure(self, host: str) -> None:
+        """That host does not answer, or serves nothing: the next one has its turn.
+
+        News of a host that is not the current one is old, and changes nothing.
+        """
+        if host == self.current:
+            self._index = (self._index + 1) % len(self._url.hosts)
+
+    def replace(self, url: ServiceUrl, chance: Random) -> None:
+        """Go on with another URL."""
+        self._url = url
+        self._index = int(chance.random() * len(url.hosts))
+
+
+class ServiceUrlControl(Protocol):
+    """What a provider may do with the client that it was given to."""
+
+    @property
+    def service_url(self) -> str:
+        """What the client uses now."""
+
+    async def update_service_url(
+        self,
+        service_url: str,
+        *,
+        authentication: Authentication | None = None,
+        tls_trust_certs_file_path: str | None = None,
+    ) -> None:
+        """Close all connections; producers and consumers come back at the new URL."""
+
+
+class ServiceUrlProvider(Protocol):
+    """Chooses the cluster that a client uses, also later: hand it to `Client` as its URL."""
+
+    def initial_service_url(self) -> str:
+        """Where the client begins."""
+
+    async def start(self, client: ServiceUrlControl, context: Any) -> None:  # Any: see docstring
+        """The client works now: begin to watch. `context` is its ClientContext (clock, tasks)."""
+
+    async def close(self) -> None:
+        """The client closes; end what `start` began."""

@@ -1,0 +1,590 @@
+"""The consumer of one topic, or of one partition (edge).
+
+    ConsumerSession           registered with the broker, again whenever the connection was lost
+        Receiver              what came and was not handed out; permits
+        Acknowledger          what is done and was not sent
+        Redeliveries          what was refused or not acknowledged in time
+        SubscriptionPosition  start, seek, the topic's last message
+        ConnectionHandler     the connection, and a new one when it is lost
+    Settlement                acknowledges and refuses messages
+    ConsumerStatisticsSource  what is counted
+
+`Consumer` is what the application sees of them, and how they end. What always holds: after a new
+registration nothing is here that was received before it; what the application was not given will be
+delivered again.
+
+A message that is here is received without suspending, and acknowledging without receipts does not
+suspend either: a loop that does only this lets others run when the queue is empty.
+
+Source: ConsumerImpl in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from pulsar_py.client.consuming.broker_statistics import BrokerConsumerStatistics
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptors
+from pulsar_py.client.consuming.consumer_session import ConsumerSession
+from pulsar_py.client.consuming.settlement import Settlement
+from pulsar_py.client.consuming.statistics_source import ConsumerStatisticsSource
+from pulsar_py.client.messages.message import EntryKey, Message
+from pulsar_py.client.messages.option_checks import check_seek_target
+from pulsar_py.client.shared.statistics import ConsumerStatistics
+from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.position import Position
+
+if TYPE_CHECKING:
+    from pulsar_py.client.brokers.client_context import ClientContext
+    from pulsar_py.client.consuming.dead_letter_sender import DeadLetterSender
+    from pulsar_py.client.consuming.message_listener import ListenerRunner
+    from pulsar_py.client.receiving.receiver import Receiver
+
+__all__ = ["Consumer"]
+
+logger = logging.getLogger(__name__)
+
+
+class Consumer:
+    """Receives the messages of one topic for one subscription. Made by `open`."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        topic: str,
+        subscription_name: str,
+        config: ConsumerConfig,
+        *,
+        start_message_id: MessageId | None = None,
+    ) -> None:
+        """Take in what is wanted; nothing happens before `open`."""
+        self._context = context
+        self._config = config
+        interceptors = ConsumerInterceptors(self, config.interceptors)
+        self._session = session = ConsumerSession(
+            context,
+            topic,
+            subscription_name,
+            config,
+            interceptors=interceptors,
+            on_active_change=self._on_active_change,
+            start_message_id=start_message_id,
+        )
+        # The session's parts, that look-ups stay short.
+        self._subject = session.subject
+        self._handler = session.handler
+        self._receiver = session.receiver
+        self._tracker = session.tracker
+        self._acknowledger = session.acknowledger
+        self._position = session.position
+        self._settlement = Settlement(
+            context,
+            subject=session.subject,
+            tracker=session.tracker,
+            acknowledger=session.acknowledger,
+            redeliveries=session.redeliveries,
+            counters=session.counters,
+            interceptors=interceptors,
+            consumer_type=config.consumer_type,
+            is_receipt_wanted=config.ack_receipt_enabled,
+            is_batch_index_enabled=config.batch_index_ack_enabled,
+        )
+        self._statistics = ConsumerStatisticsSource(
+            session.counters,
+            session.receiver,
+            session.redeliveries,
+            context.clock,
+            log_fields={
+                "topic": session.topic,
+                "subscription": session.subscription_name,
+                "consumer": session.consumer_name,
+            },
+            ask_broker=session.position.broker_statistics,
+            broker_valid_seconds=config.broker_consumer_stats_cache_time_ms / 1000,
+        )
+        self._is_batch_index_enabled = config.batch_index_ack_enabled
+        # The sender of dead letters and the listener that close with the consumer.
+        self._dead_letters: DeadLetterSender | None = None
+        self._listener: ListenerRunner | None = None
+        # Done when `close` is; None before it began.
+        self._closing: asyncio.Future[None] | None = None
+        # Whether it ended without `close`.
+        self._is_abandoned = False
+        # Whether acknowledging takes nothing but the tracker; False once closing.
+        self._is_acknowledging_plainly = not (config.ack_receipt_enabled or interceptors)
+        # One look-up less a message, or an entry.
+        self._take = self._receiver.take
+        self._entry_done = self._settlement.entry_done
+
+    @classmethod
+    async def open(
+        cls,
+        context: ClientContext,
+        topic: str,
+        subscription_name: str,
+        config: ConsumerConfig,
+        *,
+        start_message_id: MessageId | None = None,
+    ) -> Self:
+        """Subscribe; returns when the broker has answered.
+
+        Args:
+            context: The client's shared parts.
+            topic: Whole name of a topic without partitions, or of a partition.
+            subscription_name: May be any text that is not empty.
+            config: Options.
+            start_message_id: Where a non-durable subscription begins.
+
+        Raises:
+            ServiceError, ClientError: It could not be opened within the operation timeout, and why.
+        """
+        consumer = cls(context, topic, subscription_name, config, start_message_id=start_message_id)
+        try:
+            await consumer._handler.open()
+        except BaseException as error:
+            consumer._abandon(error if isinstance(error, PulsarError) else None)
+            raise
+        context.register_child(consumer)
+        context.statistics.register(consumer._statistics)
+        return consumer
+
+    # --- what it is ----------------------------------------------------------------------------
+
+    def topic(self) -> str:
+        """The whole name of the topic."""
+        return self._session.topic
+
+    def subscription_name(self) -> str:
+        """The subscription."""
+        return self._session.subscription_name
+
+    def consumer_name(self) -> str:
+        """The name given, or a generated one."""
+        return self._session.consumer_name
+
+    def is_connected(self) -> bool:
+        """Whether the broker knows the consumer now."""
+        return not self.is_closed and self._handler.is_connected
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` or `unsubscribe` began."""
+        return self._closing is not None or self._is_abandoned
+
+    @property
+    def is_active(self) -> bool:
+        """Failover: whether this consumer gets the messages; True for other types."""
+        return self._session.is_active
+
+    @property
+    def has_reached_end_of_topic(self) -> bool:
+        """Whether the topic was terminated and everything was delivered."""
+        return self._session.has_reached_end
+
+    @property
+    def receiver(self) -> Receiver:
+        """What it receives with. For other parts of the library, which merge several."""
+        return self._receiver
+
+    @property
+    def redelivery_filter(self) -> Callable[[Message], bool] | None:
+        """Called with each message before it is handed out.
+
+        True: it was taken over (as a dead letter), so that it is neither delivered nor acknowledged
+        here.
+        """
+        return self._session.takes_over
+
+    @redelivery_filter.setter
+    def redelivery_filter(self, takes_over: Callable[[Message], bool] | None) -> None:
+        self._session.take_over_by(takes_over)
+
+    def own(self, part: DeadLetterSender | ListenerRunner) -> None:
+        """Close `part` before the consumer; it serves `reconsume_later` or the listener's pause."""
+        from pulsar_py.client.consuming.dead_letter_sender import DeadLetterSender  # noqa: PLC0415 - few consumers have any
+
+        if isinstance(part, DeadLetterSender):
+            self._dead_letters = part
+        else:
+            self._listener = part
+
+    def _on_active_change(self, is_active: bool, partition_index: int) -> None:  # noqa: FBT001 - a callback
+        listener = self._config.consumer_event_listener
+        if listener is None:
+            return
+        try:
+            if is_active:
+                listener.became_active(self, partition_index)
+            else:
+                listener.became_inactive(self, partition_index)
+        except Exception:  # the application's code must not cost the connection
+            logger.exception(
+                "%s: consumer event listener failed", self._subject, extra={"who": self._subject}
+            )
+
+    # --- receiving -----------------------------------------------------------------------------
+
+    async def receive(self, timeout_millis: int | None = None) -> Message:
+        """The next message; waits for one.
+
+        Raises:
+            ClientTimeoutError: None came within `timeout_millis`.
+            AlreadyClosedError: The consumer is closed.
+            OperationNotSupportedError: It has a `message_listener`.
+            ServiceError, ClientError: The consumer ended for good, and why.
+        """
+        # Hot path: consume in `make bench-client`.
+        if self._listener is not None:
+            raise self._listened_error()
+        message = self._take()
+        if message is not None:
+            return message
+        self._context.check_loop(self._subject)
+        return await self._receiver.receive(
+            None if timeout_millis is None else timeout_millis / 1000
+        )
+
+    def receive_nowait(self) -> Message | None:
+        """The next message if there is one here, else None.
+
+        With a receiver queue of 0 there never is one without somebody in `receive`. Raises as
+        `receive`.
+        """
+        if self._listener is not None:
+            raise self._listened_error()
+        return self._take()
+
+    async def receive_run(
+        self,
+        timeout_millis: int,
+        *,
+        messages_limit: int,
+        bytes_limit: int,
+        until: EntryKey | None = None,
+    ) -> Sequence[Message]:
+        """Messages that are here, about so many; waits for some. For other parts of the library.
+
+        Nothing if none came in time, or if there are none and the entry `until` was passed. With
+        `keeps_batches` a large batch comes alone, as a `ReceivedBatch`. Raises as `receive`.
+        """
+        return await self._receiver.receive_run(
+            timeout_millis / 1000, messages_limit, bytes_limit, until
+        )
+
+    @property
+    def passed_key(self) -> EntryKey:
+        """The last entry that came and of which nothing waits here, nor of any before it.
+
+        Handed out, or left out because nothing of it is wanted; (-1, -1) if none came since the
+        broker was connected. For other parts of the library.
+        """
+        return self._receiver.queue.passed_key
+
+    async def receive_for_listener(self) -> Message:
+        """The next message for the listener; for parts of this package only."""
+        return self._take() or await self._receive()
+
+    async def _receive(self) -> Message:
+        """The next message, where none is here."""
+        self._context.check_loop(self._subject)
+        return await self._receiver.receive(None)
+
+    def _listened_error(self) -> PulsarError:
+        if self.is_closed:
+            return self._closed_error()
+        return OperationNotSupportedError(
+            f"{self._subject}: receiving is not allowed with a message_listener"
+        )
+
+    async def batch_receive(self) -> list[Message]:
+        """Several messages, by `batch_receive_policy`; empty if its time passed without any.
+
+        Raises as `receive`.
+        """
+        if self._listener is not None:
+            raise self._listened_error()
+        self._context.check_loop(self._subject)
+        return await self._receiver.batch_receive(self._config.batch_receive_policy)
+
+    def __aiter__(self) -> Self:
+        """Messages until the consumer is closed."""
+        return self
+
+    async def __anext__(self) -> Message:
+        """The next message."""
+        # Hot path: consume in `make bench-client`.
+        try:
+            if self._listener is not None:
+                raise self._listened_error()
+            return self._take() or await self._receive()
+        except AlreadyClosedError:
+            raise StopAsyncIteration from None
+
+    # --- what became of messages ---------------------------------------------------------------
+
+    async def acknowledge(
+        self, message: Message | MessageId | Sequence[Message | MessageId]
+    ) -> None:
+        """These messages are done: they will not be delivered again.
+
+        Without `ack_receipt_enabled` it returns at once, and what was not sent when the connection
+        is lost may be delivered again.
+
+        Raises:
+            InvalidMessageError: One is no message, nor an id; nothing is acknowledged then.
+            AlreadyClosedError: The consumer is closed.
+            ServiceError, ClientError: With receipts: the broker did not confirm, and why.
+        """
+        # Hot path: consume in `make bench-client`.
+        if message.__class__ is Message and self._is_acknowledging_plainly:
+            if self._tracker.acknowledge(message.entry, message.batch_index):
+                self._entry_done(message.entry)
+            elif self._is_batch_index_enabled:
+                self._acknowledger.changed()
+            return
+        if self.is_closed:
+            raise self._closed_error()
+        await self._settlement.acknowledge(message)
+
+    async def acknowledge_cumulative(self, message: Message | MessageId) -> None:
+        """All messages up to this one are done.
+
+        Raises:
+            CumulativeAcknowledgementNotAllowedError: The subscription is Shared or KeyShared.
+            AlreadyClosedError: The consumer is closed.
+            ServiceError, ClientError: With receipts: the broker did not confirm, and why.
+        """
+        if self.is_closed:
+            raise self._closed_error()
+        await self._settlement.acknowledge_cumulative(message)
+
+    def negative_acknowledge(self, message: Message | MessageId) -> None:
+        """Deliver this message again, after the delay that was configured.
+
+        Of a batch all messages are delivered again unless all were acknowledged, with
+        `batch_index_ack_enabled` those that were not; once, however many of them are refused, and
+        after the delay of the last one. Unless the subscription is Shared or KeyShared all later
+        messages are, too.
+
+        Raises:
+            AlreadyClosedError: The consumer is closed.
+        """
+        if self.is_closed:
+            raise self._closed_error()
+        self._settlement.refuse(message)
+
+    async def reconsume_later(
+        self,
+        message: Message,
+        delay_millis: int = 0,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Deliver a copy of this message after a delay, by way of the retry topic.
+
+        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
+        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
+
+        Raises:
+            OperationNotSupportedError: The consumer has no `retry_enable`.
+            PulsarError: The copy could not be published; the message stays unacknowledged.
+        """
+        if self._dead_letters is None:
+            raise OperationNotSupportedError(f"{self._subject}: reconsume_later needs retry_enable")
+        await self._dead_letters.reconsume_later(message, delay_millis, properties)
+
+    def redeliver(self, entries: Sequence[EntryKey]) -> None:
+        """Ask for those entries again now (for all of them on a subscription not shared)."""
+        if not self.is_closed:
+            self._session.redeliver(entries)
+
+    def redeliver_unacknowledged_messages(self) -> None:
+        """Ask for everything again that was delivered and not acknowledged.
+
+        What is in the queue counts as delivered. Without a connection there is nothing to do: the
+        next one brings all of it.
+        """
+        if not self.is_closed:
+            self._session.redeliver_all()
+
+    # --- positions -----------------------------------------------------------------------------
+
+    async def seek(self, target: MessageId | int | Callable[[str], MessageId | int | None]) -> None:
+        """Move the subscription, for all its consumers.
+
+        Args:
+            target: The message after which to go on (or with it, if `start_message_id_inclusive`);
+                or `MessageId.earliest`, `MessageId.latest`; or a publish time in milliseconds; or a
+                function from the topic's name to one of these, or to None for not at all.
+
+        Raises:
+            InvalidConfigurationError: It is none of these, or a time below 0.
+            AlreadyClosedError: The consumer is closed.
+            ServiceError, ClientError: It was not moved, or nobody knows.
+        """
+        self._check_open()
+        check_seek_target(target)
+        if callable(target):
+            chosen = target(self._session.topic)
+            if chosen is None:
+                return
+            target = chosen
+        check_seek_target(target)
+        await self._position.seek(target)
+
+    async def get_last_message_id(self) -> MessageId:
+        """The topic's last message; ledger and entry -1 if it has none.
+
+        Raises:
+            AlreadyClosedError: The consumer is closed.
+            ServiceError, ClientError: The broker refused, or did not answer in time.
+        """
+        self._check_open()
+        return await self._position.get_last_message_id()
+
+    async def ends(self) -> tuple[Position, Position]:
+        """The topic's last entry, and how far the subscription is acknowledged.
+
+        The latter has passed what the broker gives to nobody. Raises as `get_last_message_id`; for
+        other parts of the library.
+        """
+        self._check_open()
+        return await self._position.ends()
+
+    async def has_message_available(self) -> bool:
+        """Whether there is a message after the last one that was received.
+
+        Raises:
+            AlreadyClosedError: The consumer is closed.
+            ServiceError, ClientError: The broker refused, or did not answer in time.
+        """
+        self._check_open()
+        return await self._position.has_message_available()
+
+    # --- pausing and figures -------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Ask the broker for no more messages until `resume`; those here can be received."""
+        self._receiver.pause()
+
+    def resume(self) -> None:
+        """Ask for messages again."""
+        self._receiver.resume()
+
+    def resize_receiver_queue(self, size: int) -> None:
+        """Ask for so many messages in advance from now on; for queues of 1 or more."""
+        self._receiver.permits.resize(size)
+        self._receiver.drop(0)  # what a larger queue lets the broker send now
+
+    def pause_message_listener(self) -> None:
+        """Call the message listener no more until `resume_message_listener`."""
+        if self._listener is not None:
+            self._listener.pause()
+
+    def resume_message_listener(self) -> None:
+        """Call the message listener again."""
+        if self._listener is not None:
+            self._listener.resume()
+
+    def statistics(self) -> ConsumerStatistics:
+        """Figures of the interval so far, and totals."""
+        return self._statistics.peek()
+
+    async def broker_statistics(self) -> BrokerConsumerStatistics:
+        """What the broker says; asked at most once in `broker_consumer_stats_cache_time_ms`.
+
+        Raises:
+            AlreadyClosedError: The consumer is closed.
+            ServiceError, ClientError: The broker refused, or did not answer in time.
+        """
+        self._check_open()
+        return await self._statistics.of_broker()
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def _closed_error(self) -> AlreadyClosedError:
+        return AlreadyClosedError(f"{self._subject}: closed")
+
+    def _check_open(self) -> None:
+        self._context.check_usable(self._subject)
+        if self.is_closed:
+            raise self._closed_error()
+
+    async def unsubscribe(self, *, force: bool = False) -> None:
+        """Delete the subscription, with its backlog, and close.
+
+        Args:
+            force: Also if the subscription has other consumers, who are closed.
+
+        Raises:
+            AlreadyClosedError: The consumer is closed.
+            ServiceError, ClientError: The subscription stays, and so does the consumer.
+        """
+        self._check_open()
+        await self._position.unsubscribe(is_forced=force)
+        await self._close(is_registered=False)
+
+    async def close(self) -> None:
+        """Leave the subscription; it stays, and what was not acknowledged is delivered again.
+
+        Acknowledgements that wait are sent. Ends within the operation timeout and a little; who
+        waits in `receive` gets AlreadyClosedError. May be called again.
+        """
+        await self._close(is_registered=True)
+
+    async def _close(self, *, is_registered: bool) -> None:
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+            return
+        if self._is_abandoned:
+            return
+        self._closing = asyncio.get_running_loop().create_future()
+        self._is_acknowledging_plainly = False
+        self._receiver.close(self._closed_error())
+        try:
+            for part in (self._listener, self._dead_letters):
+                if part is not None:
+                    await part.close()
+            if is_registered:
+                await self._acknowledger.close()
+                await self._session.leave()
+            else:
+                self._session.has_left = True
+            await self._handler.close()
+            await self._session.tasks.close()
+        finally:
+            self._abandon(None)
+            self._closing.set_result(None)
+
+    def abandon(self) -> None:
+        """Leave at once: the broker is told, and nobody waits for anything. May be called again."""
+        for part in (self._listener, self._dead_letters):
+            if part is not None:
+                part.abandon()
+        self._is_abandoned = True
+        self._is_acknowledging_plainly = False
+        self._abandon(None)
+
+    def _abandon(self, error: PulsarError | None) -> None:
+        """Let go of everything at once."""
+        self._session.abandon(error or self._closed_error())
+        self._context.unregister_child(self)
+        self._context.statistics.unregister(self._statistics)
+
+    async def __aenter__(self) -> Self:
+        """The consumer itself, which is open."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        await self.close()

@@ -1,0 +1,27 @@
+"""What a Failover consumer is told when its turn comes or goes.
+
+Interface only. The calls come from the event loop and must neither block nor raise.
+
+Source: ConsumerEventListener in Pulsar's Java client; ACTIVE_CONSUMER_CHANGE in PulsarApi.proto.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pulsar_py.client.consuming.consumer import Consumer
+
+__all__ = ["ConsumerEventListener"]
+
+
+class ConsumerEventListener(Protocol):
+    """Implement it, and give it as `consumer_event_listener`."""
+
+    def became_active(self, consumer: Consumer, partition_index: int) -> None:
+        """From here on this consumer gets the messages; -1 where there are no partitions."""
+        del consumer, partition_index  # a body: who derives may leave it out
+
+    def became_inactive(self, consumer: Consumer, partition_index: int) -> None:
+        """Another consumer gets the messages."""
+        del consumer, partition_index

@@ -1,0 +1,233 @@
+"""Dead letters and retry letters: which message goes where, and with what properties (pure).
+
+A message that comes with a redelivery count above `max_redeliver_count` is given up: it goes to the
+dead-letter topic instead of the application. With retry letters a consumer hands messages back by
+`reconsume_later`: they are published to the retry topic, which the consumer reads as well, and
+counted in a property; beyond the limit they too become dead letters. Nothing is acknowledged
+before its copy is stored. `dead_letter_sender` publishes.
+
+Source: DeadLetterPolicy, RetryMessageUtil and ConsumerImpl in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from pulsar_py.client.messages.option_checks import check_options
+from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.names import TopicName
+
+__all__ = [
+    "ConsumerDeadLetterPolicy",
+    "CopyPlan",
+    "DeadLetterPolicy",
+    "MoveOutcome",
+    "MoveQueue",
+    "dead_letter_properties",
+    "dead_letter_topic_of",
+    "plan_reconsume",
+    "retry_letter_topic_of",
+]
+
+PROPERTY_REAL_TOPIC: Final = "REAL_TOPIC"
+PROPERTY_REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
+PROPERTY_ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
+PROPERTY_OLD_ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_IDY_TIME"
+"""What old Java clients call the origin; still written for them."""
+PROPERTY_RECONSUME_TIMES: Final = "RECONSUMETIMES"
+PROPERTY_DELAY_TIME: Final = "DELAY_TIME"
+
+RETRY_SUFFIX: Final = "-RETRY"
+DEAD_LETTER_SUFFIX: Final = "-DLQ"
+DEFAULT_MAX_RECONSUME_TIMES: Final = 16
+"""`max_redeliver_count` where retry is enabled without a policy."""
+
+T = TypeVar("T")
+
+MoveKey = tuple[int, int, int]
+"""Ledger, entry and batch index."""
+
+
+def retry_letter_topic_of(topic: str, subscription_name: str) -> str:
+    """`<topic>-<subscription>-RETRY`, full name, of a partition's whole topic."""
+    return f"{TopicName.parse(topic).base}-{subscription_name}{RETRY_SUFFIX}"
+
+
+def dead_letter_topic_of(topic: str, subscription_name: str) -> str:
+    """`<topic>-<subscription>-DLQ`, full name, of a partition's whole topic."""
+    return f"{TopicName.parse(topic).base}-{subscription_name}{DEAD_LETTER_SUFFIX}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterPolicy:
+    """When a subscription gives a message up, and where it goes then.
+
+    The official Python client calls it `ConsumerDeadLetterPolicy`; so may you.
+    """
+
+    max_redeliver_count: int
+    """Redeliveries after which a message is given up; at least 1."""
+    dead_letter_topic: str | None = None
+    """None: `<topic>-<subscription>-DLQ`."""
+    initial_subscription_name: str | None = None
+    """A subscription to create with the dead-letter topic, so that nothing there is lost."""
+    retry_letter_topic: str | None = None
+    """None: `<topic>-<subscription>-RETRY`. Used with `retry_enable` only."""
+
+    def __post_init__(self) -> None:
+        """Check kinds and the bound.
+
+        Raises:
+            InvalidConfigurationError: `max_redeliver_count` is less than 1, or something is of the
+                wrong kind.
+        """
+        check_options(self)
+        if self.max_redeliver_count < 1:
+            raise InvalidConfigurationError(
+                f"max_redeliver_count is {self.max_redeliver_count}, expected at least 1"
+            )
+
+    def with_names(self, topic: str, subscription_name: str) -> DeadLetterPolicy:
+        """The policy with both topics named, by default after `topic`."""
+        return replace(
+            self,
+            dead_letter_topic=(
+                str(TopicName.parse(self.dead_letter_topic))
+                if self.dead_letter_topic
+                else dead_letter_topic_of(topic, subscription_name)
+            ),
+            retry_letter_topic=(
+                str(TopicName.parse(self.retry_letter_topic))
+                if self.retry_letter_topic
+                else retry_letter_topic_of(topic, subscription_name)
+            ),
+        )
+
+
+ConsumerDeadLetterPolicy = DeadLetterPolicy
+
+
+def dead_letter_properties(
+    properties: Mapping[str, str], *, topic: str, subscription_name: str, message_id: MessageId
+) -> dict[str, str]:
+    """The properties of a message's copy: its own, and where it came from at first.
+
+    Args:
+        properties: The message's own; what a former move wrote there stays.
+        topic: Where it was received; a partition counts as its whole topic.
+        subscription_name: The subscription that gave it up.
+        message_id: Its id there.
+    """
+    copied = dict(properties)
+    copied.setdefault(PROPERTY_REAL_TOPIC, str(TopicName.parse(topic).base))
+    copied.setdefault(PROPERTY_REAL_SUBSCRIPTION, subscription_name)
+    copied.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, str(message_id))
+    copied.setdefault(PROPERTY_OLD_ORIGIN_MESSAGE_ID, str(message_id))
+    return copied
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """Where the copy of a message goes that is to be consumed later."""
+
+    topic: str
+    properties: Mapping[str, str]
+    is_dead: bool
+    """Whether it was given up: `topic` is the dead-letter topic then."""
+    delay_millis: int
+    """How long the broker holds it back; 0 for dead letters."""
+
+
+def plan_reconsume(
+    policy: DeadLetterPolicy,
+    properties: Mapping[str, str],
+    *,
+    delay_millis: int = 0,
+    custom_properties: Mapping[str, str] | None = None,
+) -> CopyPlan:
+    """Where a message goes that its consumer wants to see again.
+
+    Args:
+        policy: One `with_names`.
+        properties: What `dead_letter_properties` gave.
+        delay_millis: How long it is to be held back; less than 0 counts as 0.
+        custom_properties: The application's own; they win over the message's.
+    """
+    assert policy.retry_letter_topic is not None, "the policy names no retry-letter topic"
+    assert policy.dead_letter_topic is not None, "the policy names no dead-letter topic"
+    delay_millis = max(delay_millis, 0)
+    planned = {**properties, **(custom_properties or {})}
+    times = _reconsume_times(planned) + 1
+    planned[PROPERTY_RECONSUME_TIMES] = str(times)
+    planned[PROPERTY_DELAY_TIME] = str(delay_millis)
+    if times > policy.max_redeliver_count:
+        return CopyPlan(policy.dead_letter_topic, planned, is_dead=True, delay_millis=0)
+    return CopyPlan(policy.retry_letter_topic, planned, is_dead=False, delay_millis=delay_millis)
+
+
+def _reconsume_times(properties: Mapping[str, str]) -> int:
+    try:
+        return int(properties.get(PROPERTY_RECONSUME_TIMES, "0"))
+    except ValueError:
+        return 0  # an application's own property of that name
+
+
+class MoveOutcome(Enum):
+    """What became of a message that was to be moved."""
+
+    TAKEN = 1
+    DUPLICATE = 2
+    """It is on its way already; this is another delivery of it."""
+    FULL = 3
+    """Too many are on their way: ask for it again later."""
+
+
+class MoveQueue(Generic[T]):
+    """The messages of one consumer on their way to the dead-letter topic, oldest first.
+
+    `T` is whatever stands for a message. A message stays known from `offer` until `on_done`, so
+    that another delivery of it is not moved twice.
+    Invariant: what waits is known, and at most `limit_count` are.
+    """
+
+    def __init__(self, limit_count: int) -> None:
+        self._limit_count = limit_count
+        # Every message on its way: those that wait, and those that are being published.
+        self._known: set[MoveKey] = set()
+        self._waiting: deque[T] = deque()
+
+    def offer(self, message_id: MessageId, message: T) -> MoveOutcome:
+        """Put a message at the end."""
+        key = _key(message_id)
+        if key in self._known:
+            return MoveOutcome.DUPLICATE
+        if len(self._known) >= self._limit_count:
+            return MoveOutcome.FULL
+        self._known.add(key)
+        self._waiting.append(message)
+        return MoveOutcome.TAKEN
+
+    def take(self, count: int) -> list[T]:
+        """Up to `count` messages to publish now."""
+        waiting = self._waiting
+        return [waiting.popleft() for _ in range(min(count, len(waiting)))]
+
+    def on_done(self, message_id: MessageId) -> None:
+        """It was moved, or given up for now: another delivery of it counts as new."""
+        self._known.remove(_key(message_id))
+
+    def __contains__(self, message_id: MessageId) -> bool:
+        return _key(message_id) in self._known
+
+    def __len__(self) -> int:
+        """How many are on their way."""
+        return len(self._known)
+
+
+def _key(message_id: MessageId) -> MoveKey:
+    return (message_id.ledger_id, message_id.entry_id, message_id.batch_index)

@@ -1,0 +1,50 @@
+"""The schema of dead letters and retry letters: the consumer's, over payloads as they are (pure).
+
+The copy's topic gets the schema that the consumer reads with, so that readers of values can read
+it. Payloads are not decoded on the way: what is given up is often what can't be.
+
+Source: ConsumerImpl.processPossibleToDLQ in Pulsar's Java client, which uses AUTO_PRODUCE_BYTES.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsar_py.schema.schema import Schema
+from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
+
+__all__ = ["DeadLetterSchema", "dead_letter_schema_of"]
+
+
+class DeadLetterSchema(Schema[bytes]):
+    """Registers a schema, and takes payloads that were written with it."""
+
+    def __init__(self, info: SchemaInfo) -> None:
+        self._info = info
+
+    def schema_info(self) -> SchemaInfo:
+        """The schema of the consumer."""
+        return self._info
+
+    def encode(self, value: bytes) -> bytes:
+        """The payload as it is."""
+        return value
+
+    def decode(self, data: bytes) -> bytes:
+        """The payload as it is."""
+        return data
+
+
+def dead_letter_schema_of(
+    schema: Schema[Any] | None,
+) -> DeadLetterSchema | None:  # Any: whatever values
+    """For the letters of a consumer with that schema; None where letters are bytes.
+
+    They are where it reads bytes, or whatever schema the topic has.
+    """
+    if schema is None or schema.needs_topic_schema:
+        return None
+    info = schema.schema_info()
+    if info.type in (SchemaType.BYTES, SchemaType.NONE, SchemaType.AUTO_CONSUME):
+        return None
+    return DeadLetterSchema(info)

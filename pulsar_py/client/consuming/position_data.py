@@ -1,0 +1,32 @@
+"""Message ids as SUBSCRIBE and SEEK carry them. Pure.
+
+A chunked message stands for its first chunk: who begins there gets all of it.
+
+Source: Commands.newSeek, ConsumerImpl.connectionOpened; MessageIdData in PulsarApi.proto.
+"""
+
+from __future__ import annotations
+
+from pulsar_py.common.ack_set import from_index_on
+from pulsar_py.common.message_id import MessageId, to_unsigned
+from pulsar_py.proto.PulsarApi_pb2 import MessageIdData
+
+__all__ = ["seek_data", "start_data"]
+
+
+def start_data(message_id: MessageId) -> MessageIdData:
+    """Where the broker begins: with the entry; of a chunked message, with its first chunk."""
+    first = message_id.first_chunk or message_id
+    data = MessageIdData(ledgerId=to_unsigned(first.ledger_id), entryId=to_unsigned(first.entry_id))
+    if first.batch_index >= 0:
+        data.batch_index = first.batch_index
+    return data
+
+
+def seek_data(message_id: MessageId) -> MessageIdData:
+    """What SEEK carries: the entry, and of a batch the messages from the index on."""
+    first = message_id.first_chunk or message_id
+    data = MessageIdData(ledgerId=to_unsigned(first.ledger_id), entryId=to_unsigned(first.entry_id))
+    if first.batch_index > 0 and first.batch_size > first.batch_index:
+        data.ack_set.extend(from_index_on(first.batch_index, first.batch_size))
+    return data

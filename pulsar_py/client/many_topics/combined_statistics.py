@@ -1,0 +1,20 @@
+"""The statistics of several consumers as those of one (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from pulsar_py.client.shared.statistics import ConsumerStatistics
+
+__all__ = ["combine"]
+
+
+def combine(parts: Sequence[ConsumerStatistics]) -> ConsumerStatistics:
+    """Counts and rates added up; the interval is the longest one."""
+    values = {
+        each.name: sum(getattr(part, each.name) for part in parts)
+        for each in fields(ConsumerStatistics)
+    }
+    values["interval_seconds"] = max((part.interval_seconds for part in parts), default=0.0)
+    return ConsumerStatistics(**values)

@@ -1,0 +1,548 @@
+"""One consumer of many topics: a list of them, the partitions of one, what a pattern finds (edge).
+
+Each topic or partition is a part: a `Consumer` of its own, with its own queue and permits. Parts
+tell when they have something; whoever receives takes one message of the next part in turn, so none
+starves, and nothing is copied between queues. What is prefetched is bounded by
+`max_total_receiver_queue_size_across_partitions`, split evenly; a part whose share is full is not
+sent more.
+
+Acknowledgements, negative ones and seeks by message go to the part the message came from. Order is
+kept within each topic only. Partitions that a topic grows by are found by looking now and then.
+
+Source: MultiTopicsConsumerImpl in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Final, Self
+
+from pulsar_py.client.brokers.client_context import ClientContext
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.consuming.consumer_interceptor import tell_partitions_change
+from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy
+from pulsar_py.client.consuming.message_listener import ListenerRunner, listener_concurrency
+from pulsar_py.client.many_topics.combined_statistics import combine
+from pulsar_py.client.many_topics.merged_receiver import MergedReceiver
+from pulsar_py.client.many_topics.part_opener import PartOpener
+from pulsar_py.client.many_topics.topic_lists import receiver_queue_size_per_topic
+from pulsar_py.client.many_topics.topic_parts import TopicParts
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.messages.option_checks import check_message, check_seek_target, messages_of
+from pulsar_py.client.messages.topic_message_id import (
+    MultiMessageId,
+    SeekTarget,
+    TopicMessageId,
+    last_of,
+    newest_by_topic,
+    route,
+    seek_targets,
+    topic_of,
+)
+from pulsar_py.client.receiving.receiver import Receiver
+from pulsar_py.client.shared.statistics import ConsumerStatistics
+from pulsar_py.common.concurrently import each_result
+from pulsar_py.common.errors import (
+    AlreadyClosedError,
+    ClientTimeoutError,
+    InvalidConfigurationError,
+    OperationNotSupportedError,
+    PulsarError,
+)
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.tasks import TaskOwner
+
+__all__ = ["MultiTopicsConsumer"]
+
+logger = logging.getLogger(__name__)
+
+_NAME_LENGTH: Final = 10
+_NAME_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class MultiTopicsConsumer:
+    """Receives the messages of several topics for one subscription; the face of `Consumer`."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        topics: Sequence[str],
+        subscription_name: str,
+        config: ConsumerConfig,
+        *,
+        policy: DeadLetterPolicy | None = None,
+        start_message_id: MessageId | Mapping[str, MessageId] | None = None,
+    ) -> None:
+        """Take in what is wanted; nothing happens before `start`.
+
+        Args:
+            context: The client's shared parts.
+            topics: Names in any form; a partitioned topic stands for all its partitions.
+            subscription_name: Common to all topics.
+            config: Options; its queue sizes are those of the whole.
+            policy: What to do with messages that are given up, `dead_letter_policy` with names.
+            start_message_id: Where a non-durable subscription begins, in all topics or topic by
+                topic (full names); those left out begin with their oldest message.
+
+        Raises:
+            InvalidConfigurationError: `receiver_queue_size` is 0.
+        """
+        if config.receiver_queue_size == 0:
+            raise InvalidConfigurationError(
+                f"receiver_queue_size: 0, at least 1 for consumers of several topics or partitions "
+                f"({', '.join(topics) or 'pattern'})"
+            )
+        self._context = context
+        self._wanted_topics = [str(TopicName.parse(topic)) for topic in topics]
+        self._subscription_name = subscription_name
+        self._config = config = replace(
+            config, consumer_name=config.consumer_name or _generated_name(context)
+        )
+        self._tasks = TaskOwner(f"consumer of {subscription_name} on {self.topic()}")
+        # Parts are opened paused, and go on when they are parts, unless all are paused by then.
+        self._opener = PartOpener(
+            context,
+            subscription_name,
+            replace(config, start_paused=True),
+            policy=policy,
+            start_message_id=start_message_id,
+        )
+        self._is_paused = config.start_paused
+        self._parts: TopicParts[Consumer] = TopicParts(
+            self._opener.open,
+            self._partitions_count,
+            on_opened=self._on_part_opened,
+            on_closed=self._on_part_closed,
+        )
+        # The same object for the whole life.
+        self._parts_by_topic = self._parts.by_topic
+        self._receiver: MergedReceiver[Receiver] = MergedReceiver(
+            self._check_open, self._on_part_failed
+        )
+        # Messages that each part asks for in advance, since there were first more or fewer parts.
+        self._share = 0
+        self._interceptors = config.interceptors
+        self._listener = self._make_listener()
+        self._is_closed = False
+
+    # --- life ----------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Subscribe to all topics; on a failure none stays open.
+
+        Raises:
+            ServiceError, ClientError: Of the first topic that could not be subscribed to.
+        """
+        try:
+            await self._start_parts()
+        except BaseException:  # cancelled, too
+            await self.close()
+            raise
+        self._context.register_child(self)
+        self._spawn_tasks()
+        if self._listener is not None:
+            self._listener.start()
+
+    async def _start_parts(self) -> None:
+        await self._parts.add(self._wanted_topics)
+
+    def _spawn_tasks(self) -> None:
+        if self._config.auto_update_partitions:
+            self._tasks.spawn(self._look_for_partitions(), "look for partitions")
+
+    async def _partitions_count(self, topic: str) -> int:
+        return await self._context.partitions_count(topic)
+
+    def _on_part_opened(self, part: Consumer) -> None:
+        self._receiver.add(part.receiver)
+        if not self._is_paused:
+            part.resume()
+
+    def _on_part_closed(self, part: Consumer) -> None:
+        self._receiver.discard(part.receiver)
+
+    def _on_part_failed(self, receiver: Receiver, error: PulsarError) -> None:
+        """A part ended for good: whoever receives now hears of it, once."""
+        del receiver
+        raise error
+
+    def _make_listener(self) -> ListenerRunner | None:
+        config = self._config
+        if config.message_listener is None:
+            return None
+        return ListenerRunner(
+            self,
+            config.message_listener,
+            name=f"{self._subscription_name} on {self.topic()}",
+            consumer_type=config.consumer_type,
+            concurrency=listener_concurrency(self._context, config.listener_concurrency),
+        )
+
+    async def _look_for_partitions(self) -> None:
+        while True:
+            await self._context.clock.sleep(self._config.auto_update_partitions_interval_seconds)
+            await self._update_partitions()
+
+    async def _update_partitions(self) -> None:
+        for topic, count in (await self._parts.update_partitions()).items():
+            logger.info("partitions added", extra={"topic": topic, "partitions": count})
+            tell_partitions_change(self._interceptors, topic, count)
+        self._share_queue()
+
+    def _share_queue(self) -> None:
+        """Give all parts their share of the queue, now that there may be more, or fewer."""
+        config = self._config
+        size = receiver_queue_size_per_topic(
+            config.receiver_queue_size,
+            config.max_total_receiver_queue_size_across_partitions,
+            len(self._parts_by_topic),
+        )
+        if size != self._share:
+            self._share = size
+            for part in self._all_parts():
+                part.resize_receiver_queue(size)
+
+    async def close(self) -> None:
+        """Leave the subscription on all topics. May be called again."""
+        self._refuse()
+        try:
+            await self._tasks.close()
+            if self._listener is not None:
+                await self._listener.close()
+            await self._parts.close()
+        except BaseException:  # cancelled: what is left ends without waiting
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """As `close`, at once: brokers are told, and nobody waits for their answers."""
+        self._refuse()
+        self._tasks.abandon()
+        if self._listener is not None:
+            self._listener.abandon()
+        self._parts.abandon()
+
+    def _refuse(self) -> None:
+        self._is_closed = True
+        self._context.unregister_child(self)
+        self._receiver.close()
+
+    async def unsubscribe(self, *, force: bool = False) -> None:
+        """Delete the subscription on all topics, and close.
+
+        Raises:
+            ServiceError, ClientError: Of the first topic that refused; the others are closed.
+        """
+        self._check_open()
+        await each_result(lambda part: part.unsubscribe(force=force), self._all_parts())
+        await self.close()
+
+    async def __aenter__(self) -> Self:
+        """The consumer itself, which is open."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        await self.close()
+
+    def _check_open(self) -> None:
+        self._context.check_usable(self._subject())
+        if self._is_closed:
+            raise AlreadyClosedError(f"{self._subject()} is closed")
+
+    def _subject(self) -> str:
+        return f"the consumer of {self._subscription_name} on {self.topic()}"
+
+    def _all_parts(self) -> list[Consumer]:
+        return list(self._parts_by_topic.values())
+
+    def _part_of(self, message: Message | MessageId) -> Consumer | None:
+        """Where a message came from; None where that topic is gone and nothing is left to do.
+
+        Raises:
+            InvalidMessageError: It came from none of the topics, or is no message at all.
+        """
+        self._check_open()
+        parts = self._parts.by_topic
+        if isinstance(message, Message):
+            part = parts.get(message.entry.topic)
+            if part is not None:
+                return part
+            message = message.message_id()
+        check_message(message, self._subject())
+        topic = topic_of(message)
+        if topic is not None and topic not in parts and self._is_topic_gone(topic):
+            return None
+        return parts[route(message, parts)]
+
+    def _is_topic_gone(self, topic: str) -> bool:
+        """Whether a topic that is none of the parts may have been one."""
+        del topic
+        return False
+
+    # --- what it is ----------------------------------------------------------------------------
+
+    def topic(self) -> str:
+        """The topics' full names, as they were given, with commas between."""
+        return ",".join(self._wanted_topics)
+
+    def topics(self) -> list[str]:
+        """Full names of all topics now, partitions one by one."""
+        return sorted(self._parts.by_topic)
+
+    def subscription_name(self) -> str:
+        """The subscription."""
+        return self._subscription_name
+
+    def consumer_name(self) -> str:
+        """The name given, or a generated one; all parts have it."""
+        assert self._config.consumer_name is not None, "it was generated"
+        return self._config.consumer_name
+
+    def is_connected(self) -> bool:
+        """Whether the brokers know all parts now."""
+        return not self._is_closed and all(part.is_connected() for part in self._all_parts())
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` or `unsubscribe` began."""
+        return self._is_closed
+
+    @property
+    def has_reached_end_of_topic(self) -> bool:
+        """Whether all topics were terminated and everything was delivered."""
+        parts = self._all_parts()
+        return bool(parts) and all(part.has_reached_end_of_topic for part in parts)
+
+    def statistics(self) -> ConsumerStatistics:
+        """Those of all parts, added up."""
+        return combine([part.statistics() for part in self._all_parts()])
+
+    # --- receiving -----------------------------------------------------------------------------
+
+    def receive_nowait(self) -> Message | None:
+        """The next message if there is one here, else None. Raises as `receive`."""
+        if self._listener is not None:
+            raise self._listened_error()
+        return self._receiver.receive_nowait()
+
+    def _listened_error(self) -> OperationNotSupportedError:
+        self._check_open()
+        return OperationNotSupportedError(
+            f"{self._subject()}: receiving is not allowed with a message_listener"
+        )
+
+    async def receive(self, timeout_millis: int | None = None) -> Message:
+        """The next message; waits for one.
+
+        Raises:
+            ClientTimeoutError: None came within `timeout_millis`.
+            AlreadyClosedError: The consumer is closed.
+            OperationNotSupportedError: It has a `message_listener`.
+        """
+        if self._listener is not None:
+            raise self._listened_error()
+        return await self._receive(timeout_millis)
+
+    async def receive_for_listener(self) -> Message:
+        """The next message for the listener; for parts of this package only."""
+        return await self._receive(None)
+
+    async def _receive(self, timeout_millis: int | None) -> Message:
+        # Hot path: consume of a partitioned topic in `make bench-client`.
+        message = self._receiver.receive_nowait()
+        if message is not None:
+            return message
+        self._check_open()
+        try:
+            return await self._receiver.receive(
+                None if timeout_millis is None else timeout_millis / 1000
+            )
+        except TimeoutError:
+            raise ClientTimeoutError(
+                f"no message within {timeout_millis} ms for {self._subscription_name} on "
+                f"{self.topic()}"
+            ) from None
+
+    async def batch_receive(self) -> list[Message]:
+        """Several messages, by `batch_receive_policy`; empty if its time passed without any.
+
+        Raises:
+            AlreadyClosedError: The consumer is closed.
+            OperationNotSupportedError: It has a `message_listener`.
+        """
+        self._check_open()
+        if self._listener is not None:
+            raise self._listened_error()
+        return await self._receiver.batch_receive(self._config.batch_receive_policy)
+
+    def __aiter__(self) -> Self:
+        """Messages until the consumer is closed."""
+        return self
+
+    async def __anext__(self) -> Message:
+        """The next message."""
+        try:
+            return await self.receive()
+        except AlreadyClosedError:
+            raise StopAsyncIteration from None
+
+    # --- what became of messages ---------------------------------------------------------------
+
+    async def acknowledge(
+        self, message: Message | MessageId | Sequence[Message | MessageId]
+    ) -> None:
+        """These messages are done.
+
+        Raises:
+            InvalidMessageError: One came from none of the topics; nothing is acknowledged then.
+        """
+        # Hot path: consume of a partitioned topic in `make bench-client`.
+        part: Consumer | None
+        if type(message) is Message:
+            part = self._parts_by_topic.get(message.entry.topic)
+            if part is not None:
+                await part.acknowledge(message)
+                return
+        if isinstance(message, Message | MessageId):
+            part = self._part_of(message)
+            if part is not None:
+                await part.acknowledge(message)
+            return
+        by_part: dict[Consumer, list[Message | MessageId]] = {}
+        for each in messages_of(message, self._subject()):
+            if (part := self._part_of(each)) is not None:
+                by_part.setdefault(part, []).append(each)
+        await each_result(lambda item: item[0].acknowledge(item[1]), by_part.items())
+
+    async def acknowledge_cumulative(self, message: Message | MessageId | MultiMessageId) -> None:
+        """All messages up to this one are done, in its topic; of a `MultiMessageId` in each."""
+        if isinstance(message, MultiMessageId):
+            await each_result(self.acknowledge_cumulative, last_of(message))
+            return
+        part = self._part_of(message)
+        if part is not None:
+            await part.acknowledge_cumulative(message)
+
+    def negative_acknowledge(self, message: Message | MessageId) -> None:
+        """Deliver this message again, after the delay that was configured."""
+        part = self._part_of(message)
+        if part is not None:
+            part.negative_acknowledge(message)
+
+    async def reconsume_later(
+        self,
+        message: Message,
+        delay_millis: int = 0,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Deliver a copy of this message after a delay, by way of the retry topic.
+
+        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
+        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
+
+        After `max_redeliver_count` times it goes to the dead-letter topic instead. `properties` are
+        added to the copy's.
+
+        Raises:
+            OperationNotSupportedError: The consumer has no `retry_enable`.
+            PulsarError: The copy could not be published; the message stays unacknowledged.
+        """
+        part = self._part_of(message)
+        if part is not None:
+            await part.reconsume_later(message, delay_millis, properties)
+
+    def redeliver_unacknowledged_messages(self) -> None:
+        """Ask for everything again that was delivered and not acknowledged."""
+        self._check_open()
+        for part in self._all_parts():
+            part.redeliver_unacknowledged_messages()
+
+    # --- positions -----------------------------------------------------------------------------
+
+    async def seek(self, target: SeekTarget) -> None:
+        """Move the subscription: to earliest, latest or a time everywhere, or topic by topic.
+
+        Args:
+            target: `MessageId.earliest`, `MessageId.latest`, or publish time in milliseconds: all
+                topics. An id of one topic: that one. A mapping from full names to ids, or a
+                function from full names to an id, milliseconds, or None: as they say.
+
+        Raises:
+            InvalidConfigurationError: It is none of these, or a time below 0.
+            InvalidMessageError: An id belongs to none of the topics.
+            ServiceError, ClientError: Of the first topic that could not.
+        """
+        self._check_open()
+        check_seek_target(target)
+        targets = seek_targets(target, self._parts_by_topic)
+        parts = self._parts_by_topic
+        await each_result(lambda item: parts[item[0]].seek(item[1]), targets.items())
+
+    async def get_last_message_ids(self) -> list[TopicMessageId]:
+        """The last message of each topic or partition."""
+        self._check_open()
+        parts = dict(self._parts.by_topic)
+        ids = await each_result(lambda part: part.get_last_message_id(), parts.values())
+        return last_of(dict(zip(parts, ids, strict=True)))
+
+    async def get_last_message_id(self) -> MultiMessageId:
+        """The same as one value."""
+        return newest_by_topic(await self.get_last_message_ids())
+
+    async def has_message_available(self) -> bool:
+        """Whether any topic has a message after the last one that was received."""
+        self._check_open()
+        return any(await each_result(lambda part: part.has_message_available(), self._all_parts()))
+
+    # --- pausing -------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Ask the brokers for no more messages until `resume`, nor for those of topics to come."""
+        self._is_paused = True
+        for part in self._all_parts():
+            part.pause()
+
+    def resume(self) -> None:
+        """Ask for messages again."""
+        self._is_paused = False
+        for part in self._all_parts():
+            part.resume()
+
+    def pause_message_listener(self) -> None:
+        """Call the listener no more until `resume_message_listener`.
+
+        Raises:
+            OperationNotSupportedError: There is no listener.
+        """
+        self._listener_or_raise().pause()
+
+    def resume_message_listener(self) -> None:
+        """Call the listener again.
+
+        Raises:
+            OperationNotSupportedError: There is no listener.
+        """
+        self._listener_or_raise().resume()
+
+    def _listener_or_raise(self) -> ListenerRunner:
+        if self._listener is None:
+            raise OperationNotSupportedError(f"{self._subject()} has no message_listener")
+        return self._listener
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._subscription_name!r} on {self.topic()})"
+
+
+def _generated_name(context: ClientContext) -> str:
+    return "".join(context.random.choices(_NAME_LETTERS, k=_NAME_LENGTH))

@@ -1,0 +1,168 @@
+"""Watching a namespace for topics that match a pattern, as long as the broker can (edge).
+
+The watch is asked for on a connection of its own choice, and again whenever that is lost, with the
+hash of the list it had: an unchanged list is not sent again. The first answer is the whole list,
+updates follow; they are handed on in that order, updates that overtake the answer on our side too.
+
+Source: TopicListWatcher in Pulsar's Java client; PIP-179.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from pulsar_py.client.brokers.client_cnx import ClientCnx
+from pulsar_py.client.brokers.client_context import ClientContext
+from pulsar_py.client.brokers.connection_handler import ConnectionHandler
+from pulsar_py.client.brokers.handlers import BrokerConnection
+from pulsar_py.client.many_topics.topic_lists import TopicPattern
+from pulsar_py.common.errors import (
+    AuthorizationError,
+    InvalidTopicNameError,
+    NotAllowedError,
+    OperationNotSupportedError,
+    PulsarError,
+)
+from pulsar_py.wire import client_commands
+
+__all__ = ["TopicListNews", "TopicListWatcher"]
+
+FATAL_ERRORS: Final[tuple[type[Exception], ...]] = (
+    OperationNotSupportedError,
+    NotAllowedError,
+    InvalidTopicNameError,
+    AuthorizationError,
+)
+"""The broker does not watch, or not this pattern: somebody has to ask now and then."""
+
+
+class TopicListNews(Protocol):
+    """Who wants to know."""
+
+    def on_topics_listed(self, topics: Sequence[str]) -> None:
+        """All topics that match."""
+
+    def on_topics_updated(self, new: Sequence[str], deleted: Sequence[str]) -> None:
+        """What changed since."""
+
+    def on_watch_failed(self, error: Exception) -> None:
+        """There will be no news any more, and why."""
+
+
+class TopicListWatcher:
+    """One watch; owned by the consumer of a pattern."""
+
+    def __init__(self, context: ClientContext, pattern: TopicPattern, news: TopicListNews) -> None:
+        """Take in what to watch; nothing happens before `open`."""
+        self._context = context
+        self._pattern = pattern
+        self._news = news
+        self._watcher_id = context.new_consumer_id()
+        # Any broker will do: this topic is looked up, never made.
+        topic = pattern.namespace_name.topic("topic-list-watcher")
+        self._connection: ConnectionHandler = context.connection_handler(
+            str(topic),
+            self,
+            description=f"watcher of {pattern.text}",
+            fatal_errors=FATAL_ERRORS,
+        )
+        # The broker's hash of the list it told last; None before.
+        self._topics_hash: str | None = None
+        # Updates that came before the answer was handled; None: it was.
+        self._early: list[tuple[Sequence[str], Sequence[str]]] | None = []
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether news come by themselves now."""
+        return self._connection.is_connected
+
+    async def open(self) -> None:
+        """Begin; returns when the list has been handed on.
+
+        Raises:
+            OperationNotSupportedError: The broker does not watch.
+            ServiceError, ClientError: It could not be asked.
+        """
+        await self._connection.open()
+
+    async def opened(self, cnx: ClientCnx) -> None:
+        """Ask for the watch on a new connection."""
+        if not cnx.feature_flags.supports_topic_watchers:
+            raise OperationNotSupportedError(
+                f"watcher of {self._pattern.text}: {cnx.remote_address} does not watch topics"
+            )
+        self._early = []
+        cnx.register_topic_watcher(self._watcher_id, self)
+        try:
+            await self._ask(cnx)
+        except BaseException:  # cancelled, too
+            cnx.unregister_topic_watcher(self._watcher_id)
+            raise
+
+    async def _ask(self, cnx: ClientCnx) -> None:
+        request_id = cnx.next_request_id()
+        frame = client_commands.watch_topic_list(
+            str(self._pattern.namespace_name),
+            request_id,
+            self._watcher_id,
+            self._pattern.broker_text,
+            topics_hash=self._topics_hash,
+        )
+        answer = await cnx.request(
+            request_id,
+            frame,
+            timeout_seconds=self._connection.request_timeout_seconds,
+            subject=self._pattern.text,
+        )
+        success = answer.watchTopicListSuccess
+        if success.topics_hash != self._topics_hash:
+            self._topics_hash = success.topics_hash
+            self._news.on_topics_listed(list(success.topic))
+        early, self._early = self._early or [], None
+        for new, deleted in early:
+            self._news.on_topics_updated(new, deleted)
+
+    def on_topic_list_update(
+        self, new_topics: Sequence[str], deleted_topics: Sequence[str], topics_hash: str
+    ) -> None:
+        """The broker has news."""
+        if self._early is not None:
+            self._early.append((list(new_topics), list(deleted_topics)))
+            return
+        self._topics_hash = topics_hash
+        self._news.on_topics_updated(list(new_topics), list(deleted_topics))
+
+    def on_connection_closed(self, cnx: BrokerConnection) -> None:
+        """The watch went with the connection: ask anew."""
+        self._connection.connection_closed(cnx)
+
+    def on_connection_failed(self, error: Exception) -> None:
+        """No broker watches any more."""
+        self._news.on_watch_failed(error)
+
+    async def close(self) -> None:
+        """Watch no more; may be called again."""
+        cnx = self._connection.cnx
+        self._connection.abandon()
+        if cnx is not None and cnx.is_connected:
+            cnx.unregister_topic_watcher(self._watcher_id)
+            request_id = cnx.next_request_id()
+            with suppress(PulsarError):  # the broker forgets it with the connection, too
+                await cnx.request(
+                    request_id,
+                    client_commands.watch_topic_list_close(request_id, self._watcher_id),
+                    subject=self._pattern.text,
+                )
+        await self._connection.close()
+
+    def abandon(self) -> None:
+        """Watch no more, without waiting for the broker; fine after `close`, too."""
+        cnx = self._connection.cnx
+        self._connection.abandon()
+        if cnx is not None and cnx.is_connected:
+            cnx.unregister_topic_watcher(self._watcher_id)
+            cnx.send(
+                client_commands.watch_topic_list_close(cnx.next_request_id(), self._watcher_id)
+            )

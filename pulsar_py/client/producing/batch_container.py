@@ -1,0 +1,231 @@
+"""Messages that wait to share an entry: when a batch is full, and what shares one. Pure.
+
+`BatchContainer` gathers messages in the order in which they were sent; `KeyBasedBatchContainer`
+keeps one batch a key, as Key_Shared subscriptions need it. Limits count all batches of a container
+together. Not everything may share a batch: see `Traits`; and what goes out alone (delayed, possibly
+duplicated or very large messages) is the producer's to know.
+
+Sequence ids are not given here but when a batch is taken, so that each batch has a run of its own:
+interleaved keys would otherwise look like duplicates to the broker.
+
+Source: BatchMessageContainerImpl and BatchMessageKeyBasedContainer in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.client.producing.pending_messages import PendingEntry
+from pulsar_py.client.producing.send_result import SendResult
+
+__all__ = [
+    "PLAIN_TRAITS",
+    "Batch",
+    "BatchContainer",
+    "Container",
+    "KeyBasedBatchContainer",
+    "Traits",
+]
+
+
+class Traits(NamedTuple):
+    """What an entry's metadata says for all its messages; they share a batch if it is equal."""
+
+    schema_version: bytes | None
+    replicate_to: tuple[str, ...]
+
+
+PLAIN_TRAITS = Traits(None, ())
+
+
+def traits_of(message: OutgoingMessage) -> Traits:
+    """What a message needs of its entry."""
+    return Traits(message.schema_version, message.replicate_to)
+
+
+class Batch:
+    """Messages that become one entry, in order; plain ones are their payload alone."""
+
+    __slots__ = ("bytes_count", "entry", "has_own_ids", "messages", "traits")
+
+    def __init__(self, entry: PendingEntry, traits: Traits) -> None:
+        # How it ends, for those who wait.
+        self.entry = entry
+        self.traits = traits
+        self.messages: list[bytes | OutgoingMessage] = []
+        # What was reserved for them of the client's memory limit.
+        self.bytes_count = 0
+        # Whether a message brought a sequence id of its own.
+        self.has_own_ids = False
+
+
+class Container(ABC):
+    """What the producer needs of either kind.
+
+    Invariant: `is_full` only between an `add` and the `take` that has to follow it.
+    """
+
+    __slots__ = ("bytes_count", "bytes_limit", "is_full", "messages_count", "messages_limit")
+
+    def __init__(self, messages_limit: int, bytes_limit: int) -> None:
+        self.messages_limit = messages_limit
+        self.bytes_limit = bytes_limit
+        self.messages_count = 0
+        self.bytes_count = 0
+        # Whether it has to be taken now.
+        self.is_full = False
+
+    @abstractmethod
+    def add_plain(self, payload: bytes, size: int) -> SendResult | None:
+        """`add` of a message that has nothing else, if a batch is open for it; None if not."""
+
+    @abstractmethod
+    def fits(self, message: OutgoingMessage, size: int) -> bool:
+        """Whether it may join what is there; if not, `take` first."""
+
+    @abstractmethod
+    def add(
+        self, message: OutgoingMessage, size: int, now: float, partition_index: int
+    ) -> SendResult:
+        """Take a message in that fits; `size` bytes were reserved for it."""
+
+    @property
+    @abstractmethod
+    def begun_at(self) -> float:
+        """When the oldest message came; infinity while there is none."""
+
+    @abstractmethod
+    def take(self) -> list[Batch]:
+        """All batches, in the order in which they have to go out; it is empty then."""
+
+    def _has_room(self, size: int) -> bool:
+        return not self.messages_count or self.bytes_count + size <= self.bytes_limit
+
+    def _count(self, size: int) -> None:
+        self.messages_count += 1
+        self.bytes_count += size
+        self.is_full = (
+            self.messages_count >= self.messages_limit or self.bytes_count >= self.bytes_limit
+        )
+
+    def _reset(self) -> None:
+        self.messages_count = self.bytes_count = 0
+        self.is_full = False
+
+
+def _join(batch: Batch, message: OutgoingMessage, size: int) -> SendResult:
+    result = SendResult(batch.entry, len(batch.messages))
+    batch.messages.append(message.payload if message.is_plain else message)
+    batch.bytes_count += size
+    if message.sequence_id is not None:
+        batch.has_own_ids = True
+    return result
+
+
+class BatchContainer(Container):
+    """One batch at a time."""
+
+    __slots__ = ("_batch",)
+
+    def __init__(self, messages_limit: int, bytes_limit: int) -> None:
+        super().__init__(messages_limit, bytes_limit)
+        self._batch: Batch | None = None
+
+    def add_plain(self, payload: bytes, size: int) -> SendResult | None:
+        """`add` of a message that has nothing else, if a batch is open for it; None if not."""
+        # Hot path: produce in `make bench-client`.
+        batch = self._batch
+        if batch is None or batch.traits is not PLAIN_TRAITS:
+            return None
+        bytes_count = self.bytes_count + size
+        if bytes_count > self.bytes_limit:
+            return None
+        self.bytes_count = batch.bytes_count = bytes_count
+        messages = batch.messages
+        index = len(messages)
+        messages.append(payload)
+        self.messages_count = index + 1
+        if index + 1 >= self.messages_limit or bytes_count >= self.bytes_limit:
+            self.is_full = True
+        return SendResult(batch.entry, index)
+
+    def fits(self, message: OutgoingMessage, size: int) -> bool:
+        """Whether it may join the batch."""
+        batch = self._batch
+        return batch is None or (self._has_room(size) and batch.traits == traits_of(message))
+
+    def add(
+        self, message: OutgoingMessage, size: int, now: float, partition_index: int
+    ) -> SendResult:
+        """Take a message in that fits."""
+        batch = self._batch
+        if batch is None:
+            traits = traits_of(message)
+            batch = self._batch = Batch(
+                PendingEntry(now, partition_index),
+                PLAIN_TRAITS if traits == PLAIN_TRAITS else traits,
+            )
+        self._count(size)
+        return _join(batch, message, size)
+
+    @property
+    def begun_at(self) -> float:
+        """When the batch's first message came."""
+        return math.inf if self._batch is None else self._batch.entry.created_at
+
+    def take(self) -> list[Batch]:
+        """The batch, if there is one."""
+        if self._batch is None:
+            return []
+        taken = [self._batch]
+        self._batch = None
+        self._reset()
+        return taken
+
+
+class KeyBasedBatchContainer(Container):
+    """One batch for each key, or ordering key where there is one."""
+
+    __slots__ = ("_batches",)
+
+    def __init__(self, messages_limit: int, bytes_limit: int) -> None:
+        super().__init__(messages_limit, bytes_limit)
+        # Key -> its batch, in the order of their first messages.
+        self._batches: dict[bytes, Batch] = {}
+
+    def add_plain(self, payload: bytes, size: int) -> SendResult | None:
+        """Not for keys: there is always a key to look at, be it the empty one."""
+        del payload, size
+        return None
+
+    def fits(self, message: OutgoingMessage, size: int) -> bool:
+        """Whether it may join the batch of its key."""
+        batch = self._batches.get(message.batching_key())
+        return self._has_room(size) and (batch is None or batch.traits == traits_of(message))
+
+    def add(
+        self, message: OutgoingMessage, size: int, now: float, partition_index: int
+    ) -> SendResult:
+        """Take a message in that fits."""
+        key = message.batching_key()
+        batch = self._batches.get(key)
+        if batch is None:
+            batch = Batch(PendingEntry(now, partition_index), traits_of(message))
+            self._batches[key] = batch
+        self._count(size)
+        return _join(batch, message, size)
+
+    @property
+    def begun_at(self) -> float:
+        """When the first message of all came."""
+        return next((each.entry.created_at for each in self._batches.values()), math.inf)
+
+    def take(self) -> list[Batch]:
+        """One batch a key, in the order of the keys' first messages."""
+        taken = list(self._batches.values())
+        self._batches.clear()
+        self._reset()
+        return taken

@@ -1,0 +1,214 @@
+"""Messages to entries: which share one, what goes alone, and when batches go out (edge).
+
+A batch goes out when it is full, when its first message has waited for the publish delay, when it
+is flushed, and before anything that goes alone: delayed messages, those larger than a batch may be,
+and possible duplicates. So entries go out in the order of their messages, and sequence ids in the
+order of entries. Without batching everything goes alone.
+
+Source: ProducerImpl in Pulsar's Java client: serializeAndSendMessage, batchMessageAndSend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from pulsar_py.client.producing.batch_container import (
+    Batch,
+    BatchContainer,
+    Container,
+    KeyBasedBatchContainer,
+)
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.client.producing.outbox import Outbox
+from pulsar_py.client.producing.pending_messages import PendingEntry
+from pulsar_py.client.producing.producer_config import ProducerConfig
+from pulsar_py.client.producing.send_result import SendResult
+from pulsar_py.client.producing.sequence_ids import SequenceIds
+from pulsar_py.client.shared.enums import BatchingType
+from pulsar_py.client.shared.statistics import ProducerCounters
+from pulsar_py.common.clock import Clock
+
+__all__ = ["Batcher", "plain_message"]
+
+_ENTRY_OVERHEAD_BYTES: Final = 1024
+_MESSAGE_OVERHEAD_BYTES: Final = 40
+
+
+def plain_message(payload: bytes) -> OutgoingMessage:
+    """A message that has nothing but a payload."""
+    message = OutgoingMessage(payload)
+    message.payload = payload
+    return message
+
+
+def _container(config: ProducerConfig) -> Container | None:
+    if not config.batching_enabled:
+        return None
+    is_by_key = config.batching_type is BatchingType.KeyBased
+    kind = KeyBasedBatchContainer if is_by_key else BatchContainer
+    return kind(config.batching_max_messages, config.batching_max_allowed_size_in_bytes)
+
+
+class Batcher:
+    """One producer's way from messages to its outbox. Owned by its TopicProducer."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        outbox: Outbox,
+        *,
+        clock: Clock,
+        sequences: SequenceIds,
+        counters: ProducerCounters,
+        partition_index: int,
+    ) -> None:
+        """Take in where entries go, and who numbers and counts them."""
+        self._outbox = outbox
+        self._clock = clock
+        self._sequences = sequences
+        self._counters = counters
+        self._partition_index = partition_index
+        self._container = _container(config)
+        self._delay_seconds = config.batching_max_publish_delay_ms / 1000
+        # Runs while there is a batch; it may find that its batch has gone and wait for the next.
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_flush_due = False  # at the end of this step of the loop
+
+    def fit(self, max_message_size: int) -> None:
+        """Leave room for what a batch has beside its payloads, if the broker takes little."""
+        container = self._container
+        if container is not None:
+            overhead = _ENTRY_OVERHEAD_BYTES + _MESSAGE_OVERHEAD_BYTES * container.messages_limit
+            room = max(max_message_size - overhead, max_message_size // 2)
+            container.bytes_limit = min(container.bytes_limit, room)
+
+    def post_plain(self, payload: bytes, size: int) -> SendResult:
+        """A message that has nothing but a payload; `size` bytes were reserved for it."""
+        # Hot path: produce in `make bench-client`.
+        container = self._container
+        if container is None:
+            return self._post_plain_alone(payload, size)
+        result = container.add_plain(payload, size)
+        if result is None:
+            return self.post(plain_message(payload), size)
+        if container.is_full:
+            self.send_batches()
+        return result
+
+    def _post_plain_alone(self, payload: bytes, size: int) -> SendResult:
+        # Hot path: produce unbatched in `make bench-client`.
+        entry = PendingEntry(self._clock.monotonic_seconds(), self._partition_index)
+        entry.bytes_count = size
+        self._post_bytes(entry, payload)
+        return SendResult(entry)
+
+    def _post_bytes(self, entry: PendingEntry, payload: bytes) -> None:
+        # Hot path: produce unbatched in `make bench-client`.
+        outbox, size = self._outbox, len(payload)
+        if not outbox.is_plain or size + _ENTRY_OVERHEAD_BYTES > outbox.max_message_size:
+            self._post_alone(entry, plain_message(payload))
+            return
+        counters = self._counters
+        counters.messages_sent += 1
+        counters.bytes_sent += size
+        publish_time = self._clock.wall_time_millis()
+        outbox.post_plain(entry, payload, self._sequences.give_run(1), publish_time)
+
+    def post(self, message: OutgoingMessage, size: int) -> SendResult:
+        """Any message; `size` bytes were reserved for it."""
+        container = self._container
+        own_id = message.sequence_id
+        if (
+            container is None
+            or message.deliver_at_time is not None
+            or size > container.bytes_limit
+            or self._sequences.is_possible_duplicate(own_id)
+        ):
+            self.send_batches()
+            entry = PendingEntry(self._clock.monotonic_seconds(), self._partition_index)
+            entry.bytes_count = size
+            self._post_alone(entry, message)
+            return SendResult(entry)
+        if own_id is not None:
+            self._sequences.reserve(own_id)
+        if not container.fits(message, size):
+            self.send_batches()
+        now = self._clock.monotonic_seconds()
+        result = container.add(message, size, now, self._partition_index)
+        if container.is_full:
+            self.send_batches()
+        elif self._timer is None:
+            self._timer = self._clock.call_later(self._delay_seconds, self._on_timer)
+        return result
+
+    def _post_alone(self, entry: PendingEntry, message: OutgoingMessage) -> None:
+        self._counters.messages_sent += 1
+        self._counters.bytes_sent += len(message.payload)
+        draft = self._outbox.encoder.draft(
+            message, self._sequences.give(message.sequence_id), self._clock.wall_time_millis()
+        )
+        self._outbox.post_draft(entry, draft)
+
+    def send_batches(self) -> None:
+        """Send what is there, full or not."""
+        if self._container is not None and self._container.messages_count:
+            for batch in self._container.take():
+                self._send_batch(batch)
+
+    def _send_batch(self, batch: Batch) -> None:
+        # Hot path: produce in `make bench-client`.
+        messages, entry = batch.messages, batch.entry
+        count = entry.messages_count = len(messages)
+        entry.bytes_count = batch.bytes_count
+        if count == 1:
+            first = messages[0]
+            if isinstance(first, bytes):
+                self._post_bytes(entry, first)
+            else:
+                self._post_alone(entry, first)
+            return
+        self._counters.messages_sent += count
+        self._counters.bytes_sent += batch.bytes_count
+        publish_time = self._clock.wall_time_millis()
+        if self._outbox.is_plain and not batch.has_own_ids:
+            sequence_id = self._sequences.give_run(count)
+            self._outbox.post_batch(entry, batch, sequence_id, publish_time)
+            return
+        ids = [
+            self._sequences.give(None if isinstance(each, bytes) else each.sequence_id)
+            for each in messages
+        ]
+        draft = self._outbox.encoder.draft_batch(batch, ids, publish_time)
+        self._outbox.post_draft(entry, draft)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        container = self._container
+        if container is None or not container.messages_count:
+            return
+        delay = container.begun_at + self._delay_seconds - self._clock.monotonic_seconds()
+        if delay <= 0:
+            self.send_batches()
+        else:
+            self._timer = self._clock.call_later(delay, self._on_timer)
+
+    def flush_soon(self) -> None:
+        """Send what is there at the end of this step of the loop."""
+        if self._container is not None and not self._is_flush_due:
+            self._is_flush_due = True
+            asyncio.get_running_loop().call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._is_flush_due = False
+        self.send_batches()
+
+    def close(self) -> list[PendingEntry]:
+        """No more timers; what was never sent."""
+        if self._timer is not None:
+            self._timer.cancel()
+        batches = [] if self._container is None else self._container.take()
+        for batch in batches:
+            batch.entry.messages_count = len(batch.messages)
+            batch.entry.bytes_count = batch.bytes_count
+        return [batch.entry for batch in batches]

@@ -1,0 +1,122 @@
+"""Messages that can't go on yet, in order (edge).
+
+A message waits here while its producer opens (partitions that start lazily), or while the broker is
+asked for the version of a schema that it brought; and so does everything behind it. One task works
+the queue off. What always holds: messages leave in the order in which they came, each once, by
+going on or by failing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.client.producing.producer_schema import ProducerSchema
+from pulsar_py.client.producing.send_result import SendCompletion, SendResult
+from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.tasks import TaskOwner
+
+__all__ = ["DeferredMessages"]
+
+
+class DeferredMessages:
+    """One producer's queue. Owned by its TopicProducer."""
+
+    def __init__(
+        self,
+        tasks: TaskOwner,
+        values: ProducerSchema,
+        *,
+        wait_opened: Callable[[], Awaitable[object]],
+        go_on: Callable[[OutgoingMessage, int], SendResult],
+        give_back: Callable[[int], None],
+        on_empty: Callable[[], None],
+    ) -> None:
+        """Take in whom to tell.
+
+        Args:
+            tasks: Of the producer.
+            values: Asks for schema versions.
+            wait_opened: Returns when the first registration is decided; a failure ends us first.
+            go_on: Posts a message that holds so many bytes of memory.
+            give_back: A message that held so many bytes failed.
+            on_empty: Messages need not wait any more.
+        """
+        self._tasks = tasks
+        self._values = values
+        self._wait_opened = wait_opened
+        self._go_on = go_on
+        self._give_back = give_back
+        self._on_empty = on_empty
+        # Each with the bytes it holds, and how it ends.
+        self._queue: deque[tuple[OutgoingMessage, int, SendCompletion]] = deque()
+        self._work: asyncio.Task[None] | None = None  # while the queue is worked off
+
+    def __bool__(self) -> bool:
+        return bool(self._queue)
+
+    def add(self, message: OutgoingMessage, size: int) -> SendResult:
+        """Let a message wait, and all that holds `size` bytes for it."""
+        completion = SendCompletion()
+        self._queue.append((message, size, completion))
+        if self._work is None:
+            self._work = self._tasks.spawn(self._work_off(), "deferred messages")
+        return SendResult(completion)
+
+    async def drained(self) -> None:
+        """Return when nothing waits any more; what failed does not raise here."""
+        if self._work is not None:
+            await asyncio.wait([self._work])
+
+    async def _work_off(self) -> None:
+        try:
+            await self._wait_opened()
+            while self._queue:
+                first = self._queue[0]
+                error = await self._prepare(first[0])
+                # It may have ended meanwhile: the producer was closed.
+                if self._queue and self._queue[0] is first:
+                    self._queue.popleft()
+                    self._leave(*first, error)
+        finally:
+            self._work = None
+        self._on_empty()
+
+    async def _prepare(self, message: OutgoingMessage) -> Exception | None:
+        if self._values.needs_version(message):
+            try:
+                await self._values.learn_version(message)
+            except PulsarError as error:
+                return error
+        return None
+
+    def _leave(
+        self,
+        message: OutgoingMessage,
+        size: int,
+        completion: SendCompletion,
+        error: Exception | None,
+    ) -> None:
+        if error is not None:
+            self._give_back(size)
+            completion.fail(error)
+            return
+
+        def end(result: SendResult) -> None:
+            failure = result.exception()
+            if failure is not None:
+                completion.fail(failure)
+            else:
+                completion.message_id = message_id = result.result()
+                completion.confirm(message_id.ledger_id, message_id.entry_id)
+
+        self._go_on(message, size).add_done_callback(end)
+
+    def fail_all(self, error: Exception) -> None:
+        """Nothing goes on any more."""
+        queue, self._queue = self._queue, deque()
+        for _, size, completion in queue:
+            self._give_back(size)
+            completion.fail(error)

@@ -1,0 +1,392 @@
+"""What a producer has accepted and the broker has not confirmed: encoded, sent, sent again (edge).
+
+    post_plain, post_batch ----------------------------> pending --write--> connection
+    post_draft --> [unready: codec thread, fresh key] -->   |  ^--on_send_receipt--> done
+                                                            └── again, in order, on `attach`
+
+Most entries are encoded at once. A draft that has to wait (a large payload is compressed in a
+thread, a data key is due) goes to `unready`, and everything behind it too, so that order holds; one
+task works it off. What always holds: an entry ends exactly once, by receipt, refusal, time-out or
+the end of the producer, and only then its permits and memory are given back; entries are written in
+the order in which they were posted, on every connection anew.
+
+Source: ProducerImpl in Pulsar's Java client: processOpSendMsg, resendMessages, failPendingMessages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from pulsar_py.client.producing.batch_container import Batch
+from pulsar_py.client.producing.chunking import chunk_size, cut
+from pulsar_py.client.producing.entry_encoder import Draft, EntryEncoder
+from pulsar_py.client.producing.pending_messages import (
+    Buffers,
+    ChunkedSend,
+    PendingEntry,
+    PendingMessages,
+)
+from pulsar_py.client.producing.producer_config import ProducerConfig
+from pulsar_py.client.security.message_crypto import MessageEncryptor
+from pulsar_py.client.shared.enums import CompressionType
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    ClientError,
+    ClientTimeoutError,
+    MessageTooBigError,
+    PulsarError,
+    RemoteProtocolError,
+)
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.proto import PulsarApi_pb2 as proto
+from pulsar_py.wire.compression import compress
+from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE
+
+if TYPE_CHECKING:
+    from pulsar_py.client.brokers.client_cnx import ClientCnx
+
+__all__ = ["Outbox"]
+
+logger = logging.getLogger(__name__)
+
+_THREAD_BYTES: Final[dict[CompressionType, int]] = {
+    CompressionType.LZ4: 1024 * 1024,
+    CompressionType.SNAPPY: 1024 * 1024,
+    CompressionType.ZSTD: 512 * 1024,
+    CompressionType.ZLib: 32 * 1024,
+}
+"""From so many bytes on compressing takes longer (about a millisecond) than the way to a thread."""
+
+
+class Outbox:
+    """One producer's entries under way. Owned by its TopicProducer."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        encoder: EntryEncoder,
+        *,
+        topic: str,
+        clock: Clock,
+        tasks: TaskOwner,
+        on_done: Callable[[Sequence[PendingEntry], bool], None],
+    ) -> None:
+        """`on_done` gets entries that are about to end, and whether they are stored."""
+        self._config = config
+        self.encoder = encoder
+        self._topic = topic
+        self._clock = clock
+        self._tasks = tasks
+        self._on_done = on_done
+        self.encryptor: MessageEncryptor | None = None
+        if config.crypto_key_reader is not None:
+            self.encryptor = MessageEncryptor(
+                config.encryption_keys,
+                config.crypto_key_reader,
+                failure_action=config.crypto_failure_action,
+            )
+        self._can_chunk = config.chunking_enabled and topic.startswith("persistent:")
+        # Whether nothing changes a payload that the broker takes.
+        self._has_short_way = (
+            config.compression_type is CompressionType.NONE
+            and self.encryptor is None
+            and not (self._can_chunk and config.chunk_max_message_size > 0)
+        )
+        # What the broker takes; of the newest connection.
+        self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        # More than this can't be sent, however it is encoded.
+        self.largest_payload: float = math.inf
+        # Where entries go; None while there is no registration.
+        self._cnx: ClientCnx | None = None
+        self._pending = PendingMessages()
+        # Drafts that wait for their turn to be encoded, and everything behind them.
+        self._unready: deque[tuple[PendingEntry, Draft]] = deque()
+        # The task that works `_unready` off; None while that is empty.
+        self._encoding: asyncio.Task[None] | None = None
+        # Receipts since the last `settle`.
+        self._confirmed: list[PendingEntry] = []
+        self._timeout_seconds = config.send_timeout_millis / 1000
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether payloads go out as they are, and at once."""
+        return self._has_short_way and not self._unready
+
+    @property
+    def outstanding(self) -> list[PendingEntry]:
+        """All entries that have not ended, oldest first."""
+        return [*self._pending, *(entry for entry, _ in self._unready)]
+
+    # --- going out -----------------------------------------------------------------------------
+
+    def post_plain(
+        self, entry: PendingEntry, payload: bytes, sequence_id: int, publish_time: int
+    ) -> None:
+        """A message that has nothing but a payload; only while `is_plain`."""
+        # Hot path: produce unbatched in `make bench-client`.
+        entry.sequence_id = entry.highest_sequence_id = sequence_id
+        self._post(entry, self.encoder.encode_plain(payload, sequence_id, publish_time))
+
+    def post_batch(
+        self, entry: PendingEntry, batch: Batch, first_sequence_id: int, publish_time: int
+    ) -> None:
+        """A batch whose messages have no ids of their own; only while `is_plain`."""
+        entry.sequence_id = first_sequence_id
+        entry.highest_sequence_id = first_sequence_id + len(batch.messages) - 1
+        entry.batch_size = len(batch.messages)
+        self._post(entry, self.encoder.encode_batch(batch, first_sequence_id, publish_time))
+
+    def _post(self, entry: PendingEntry, buffers: Buffers) -> None:
+        entry.buffers = buffers
+        self._pending.append(entry)
+        if self._cnx is not None:
+            self._cnx.write_through(buffers)
+        if self._timer is None:
+            self._set_timer()
+
+    def post_draft(self, entry: PendingEntry, draft: Draft) -> None:
+        """Any entry; it may be encoded later."""
+        entry.sequence_id = draft.sequence_id
+        entry.highest_sequence_id = draft.highest_sequence_id
+        entry.batch_size = draft.messages_count
+        if self._unready or self._has_to_wait(draft):
+            self._unready.append((entry, draft))
+            if self._encoding is None:
+                self._encoding = self._tasks.spawn(self._encode_unready(), "encode")
+            if self._timer is None:
+                self._set_timer()
+            return
+        try:
+            self._finish(entry, draft, self._compress(draft))
+        except PulsarError as error:
+            self.end([entry], error)
+
+    def _has_to_wait(self, draft: Draft) -> bool:
+        if self.encryptor is not None and self.encryptor.rotation_due(
+            self._clock.monotonic_seconds()
+        ):
+            return True
+        return self._compresses_in_thread(draft)
+
+    def _compresses_in_thread(self, draft: Draft) -> bool:
+        threshold = _THREAD_BYTES.get(self._config.compression_type)
+        return threshold is not None and len(draft.body) >= threshold
+
+    async def _encode_unready(self) -> None:
+        try:
+            while self._unready:
+                entry, draft = self._unready[0]
+                body: bytes | None = None
+                try:
+                    body = await self._encode(draft)
+                except Exception as error:  # noqa: BLE001 - whatever a codec or key reader has
+                    self._take_unready(entry, error)
+                else:
+                    if self._is_first_unready(entry):
+                        self._unready.popleft()
+                        self._finish_or_fail(entry, draft, body)
+        finally:
+            self._encoding = None
+
+    def _is_first_unready(self, entry: PendingEntry) -> bool:
+        """Whether it has not ended while it was encoded."""
+        return bool(self._unready) and self._unready[0][0] is entry
+
+    def _take_unready(self, entry: PendingEntry, error: Exception) -> None:
+        if self._is_first_unready(entry):
+            self._unready.popleft()
+            self.end([entry], error)
+
+    async def _encode(self, draft: Draft) -> bytes:
+        now = self._clock.monotonic_seconds()
+        if self.encryptor is not None and self.encryptor.rotation_due(now):
+            await self.encryptor.rotate(now)
+        if self._compresses_in_thread(draft):
+            return await asyncio.to_thread(self._compress, draft)
+        return self._compress(draft)
+
+    def _compress(self, draft: Draft) -> bytes:
+        kind = self._config.compression_type
+        body = draft.body
+        if kind is CompressionType.NONE or len(body) <= self._config.compress_min_msg_body_size:
+            return body
+        metadata = draft.metadata
+        metadata.compression = proto.CompressionType.ValueType(kind.value)
+        metadata.uncompressed_size = len(body)
+        return compress(metadata.compression, body)
+
+    def _finish_or_fail(self, entry: PendingEntry, draft: Draft, body: bytes) -> None:
+        try:
+            self._finish(entry, draft, body)
+        except PulsarError as error:
+            self.end([entry], error)
+
+    def _finish(self, entry: PendingEntry, draft: Draft, body: bytes) -> None:
+        """Encrypt, cut if need be, and send.
+
+        Raises:
+            MessageTooBigError, CryptoError: Nothing was sent.
+        """
+        size = draft.metadata.ByteSize() + len(body)
+        if size <= self.max_message_size and (
+            not self._can_chunk or not 0 < self._config.chunk_max_message_size < len(body)
+        ):
+            self._post(entry, self._frame(draft, body))
+        elif self._can_chunk and not draft.messages_count:
+            self._post_chunks(entry, draft, body)
+        else:
+            raise MessageTooBigError(
+                f"{self._topic}: {size} bytes of metadata and payload, the broker takes "
+                f"{self.max_message_size}"
+            )
+
+    def _frame(self, draft: Draft, body: bytes) -> Buffers:
+        if self.encryptor is not None:
+            body = self.encryptor.encrypt(draft.metadata, body)
+        return self.encoder.frame(draft, draft.metadata, body)
+
+    def _post_chunks(self, entry: PendingEntry, draft: Draft, body: bytes) -> None:
+        limit = chunk_size(
+            draft.metadata.ByteSize(),
+            max_message_size=self.max_message_size,
+            chunk_max_message_size=self._config.chunk_max_message_size,
+        )
+        frames = []
+        for metadata, chunk in cut(draft.metadata, body, limit):
+            payload = chunk
+            if self.encryptor is not None:
+                payload = self.encryptor.encrypt(metadata, chunk)
+            frames.append(self.encoder.frame(draft, metadata, payload, is_chunk=True))
+        shared = ChunkedSend()
+        for index, buffers in enumerate(frames):
+            is_last = index == len(frames) - 1
+            part = entry if is_last else PendingEntry(entry.created_at, entry.partition_index)
+            part.sequence_id = part.highest_sequence_id = draft.sequence_id
+            part.chunked = shared
+            part.is_last_chunk = is_last
+            if not is_last:
+                part.messages_count = 0
+            self._post(part, buffers)
+
+    # --- the connection ------------------------------------------------------------------------
+
+    def attach(self, cnx: ClientCnx) -> None:
+        """The producer is registered there: send all that has no receipt, in order."""
+        self._cnx = cnx
+        self.max_message_size = cnx.max_message_size
+        if self._config.compression_type is CompressionType.NONE and not self._can_chunk:
+            self.largest_payload = cnx.max_message_size
+        for entry in self._pending:
+            cnx.write(entry.buffers)
+
+    def detach(self) -> None:
+        """The registration is lost: keep what comes."""
+        self._cnx = None
+
+    def on_receipt(
+        self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int
+    ) -> None:
+        """The broker stored an entry; `settle` ends it.
+
+        Raises:
+            RemoteProtocolError: It was not sent yet.
+        """
+        # Hot path: produce in `make bench-client`.
+        if ledger_id < 0:
+            self._confirmed += self._pending.take_duplicate(sequence_id)
+            return
+        try:
+            entry = self._pending.take_confirmed(sequence_id, highest_sequence_id)
+        except RemoteProtocolError as error:
+            raise RemoteProtocolError(f"{self._topic}: {error}") from None
+        if entry is not None:
+            entry.ledger_id = ledger_id
+            entry.entry_id = entry_id
+            self._confirmed.append(entry)
+
+    def settle(self) -> None:
+        """End all that was confirmed since the last call."""
+        if not self._confirmed:
+            return
+        confirmed, self._confirmed = self._confirmed, []
+        self._on_done(confirmed, True)
+        for entry in confirmed:
+            entry.stored(entry.ledger_id, entry.entry_id)
+
+    # --- failing -------------------------------------------------------------------------------
+
+    def refuse(self, sequence_id: int, error: Exception) -> None:
+        """The broker refused that entry for good."""
+        self.end(self._pending.take_refused(sequence_id), error)
+
+    def find(self, sequence_id: int) -> PendingEntry | None:
+        """The entry of that sequence id; None if it was given up."""
+        return next((each for each in self._pending if each.sequence_id == sequence_id), None)
+
+    def fail_all(self, error: Exception) -> None:
+        """End everything that has no receipt."""
+        self.settle()
+        unready = [entry for entry, _ in self._unready]
+        self._unready.clear()
+        self.end(self._pending.take_all() + unready, error)
+
+    def end(self, entries: Sequence[PendingEntry], error: Exception) -> None:
+        """These are not stored, or nobody knows; they are in no queue any more."""
+        if not entries:
+            return
+        self._on_done(entries, False)
+        is_asked_for = True
+        for entry in entries:
+            entry.fail(error)
+            is_asked_for = is_asked_for and (entry.is_asked_for or not entry.messages_count)
+        if not is_asked_for:
+            count = sum(each.messages_count for each in entries)
+            logger.warning(
+                "%s: %d messages failed, and nobody waits for them: %s",
+                self._topic,
+                count,
+                error,
+                extra={"topic": self._topic, "messages": count, "error": str(error)},
+            )
+
+    def _set_timer(self) -> None:
+        oldest = self._oldest()
+        if not self._timeout_seconds or oldest is None:
+            return
+        due = oldest.created_at + self._timeout_seconds
+        delay = max(due - self._clock.monotonic_seconds(), 0.001)
+        self._timer = self._clock.call_later(delay, self._on_timer)
+
+    def _oldest(self) -> PendingEntry | None:
+        if self._pending.oldest is not None:
+            return self._pending.oldest
+        return self._unready[0][0] if self._unready else None
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        until = self._clock.monotonic_seconds() - self._timeout_seconds
+        expired = self._pending.take_expired(until)
+        while self._unready and self._unready[0][0].created_at <= until:
+            expired.append(self._unready.popleft()[0])
+        if expired:
+            self.end(expired, self._timeout_error(expired))
+        self._set_timer()
+
+    def _timeout_error(self, expired: Sequence[PendingEntry]) -> ClientError:
+        where = "not connected" if self._cnx is None else f"at {self._cnx.remote_address}"
+        return ClientTimeoutError(
+            f"{self._topic}: no receipt of sequence id {expired[0].sequence_id} within "
+            f"{self._timeout_seconds:g} s, {where}"
+        )
+
+    def close(self) -> None:
+        """No more timers; everything has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

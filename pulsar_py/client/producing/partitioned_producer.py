@@ -1,0 +1,311 @@
+"""The producer of a topic with partitions: one TopicProducer for each, and a router (edge).
+
+Partitions share the value encoder, the counters and the producer name that the broker gave to the
+first of them. Lazily started ones open when their first message comes, which waits meanwhile. Once
+a minute the partitions are counted again; new ones are opened before any message goes there, so
+that nobody waits for them.
+
+Source: PartitionedProducerImpl in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.client.producing.message_router import CustomRouter, message_router
+from pulsar_py.client.producing.producer import Producer
+from pulsar_py.client.producing.producer_config import ProducerConfig
+from pulsar_py.client.producing.producer_interceptor import ProducerInterceptors
+from pulsar_py.client.producing.producer_schema import ProducerSchema
+from pulsar_py.client.producing.send_result import SendResult
+from pulsar_py.client.producing.topic_producer import TopicProducer
+from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
+from pulsar_py.common.concurrently import concurrently, each_result
+from pulsar_py.common.errors import AlreadyClosedError, PulsarError
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.tasks import TaskOwner
+
+if TYPE_CHECKING:
+    from pulsar_py.client.brokers.client_context import ClientContext
+
+__all__ = ["PartitionedProducer", "open_partitioned", "pending_messages_limit"]
+
+logger = logging.getLogger(__name__)
+
+
+def pending_messages_limit(config: ProducerConfig, partitions_count: int) -> int:
+    """`max_pending_messages` of each partition: the least of its own and its part of the whole.
+
+    0 for no limit.
+    """
+    own, total = config.max_pending_messages, config.max_pending_messages_across_partitions
+    share = max(total // partitions_count, 1) if total else 0
+    if own and share:
+        return min(own, share)
+    return own or share
+
+
+class PartitionedProducer(Producer):
+    """Owned by who created it.
+
+    Invariant: `_producers` has as many places as the router is told; an empty one is a partition
+    that has not started yet (lazy).
+    """
+
+    def __init__(
+        self,
+        context: ClientContext,
+        topic: TopicName,
+        config: ProducerConfig,
+        values: ProducerSchema,
+        partitions_count: int,
+    ) -> None:
+        """Take in what is wanted; `open` comes next."""
+        self._context = context
+        self._clock = context.clock
+        self._topic = topic
+        self._config = config
+        self._values = values
+        self._interceptors = ProducerInterceptors(config.interceptors)
+        self._router = message_router(config, context.random)
+        self._is_plain = (
+            values.takes_bytes
+            and not self._interceptors
+            and not isinstance(self._router, CustomRouter)
+        )
+        self._counters = ProducerCounters(self._clock.monotonic_seconds())
+        self._producers: list[TopicProducer | None] = [None] * partitions_count
+        # What the first partition was given; the others show it.
+        self._name: str | None = None
+        self._tasks = TaskOwner(f"producer of {topic}")
+        self._refusal: Exception | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Return when the partitions are open: all, or if they are to start lazily the first.
+
+        Raises:
+            ServiceError, ClientError: One could not be opened; the others are closed again.
+        """
+        first = self._router.first_partition(len(self._producers))
+        try:
+            await self._open(first)
+            self._name = self._started[0].producer_name()
+            if not self._config.lazy_start_partitioned_producers:
+                rest = [each for each in range(len(self._producers)) if each != first]
+                await each_result(self._open, rest)
+        except BaseException:
+            self._refusal = AlreadyClosedError(f"{self._topic}: the producer was not opened")
+            await concurrently(TopicProducer.close, self._started)
+            raise
+        if self._config.auto_update_partitions:
+            self._tasks.spawn(self._watch_partitions(), "partitions")
+
+    async def _open(self, partition: int) -> None:
+        producer = self._make(partition, len(self._producers))
+        await producer.open()
+        self._producers[partition] = producer
+
+    def _make(self, partition: int, partitions_count: int) -> TopicProducer:
+        return TopicProducer(
+            self._context,
+            str(self._topic.partition(partition)),
+            self._config,
+            self._values,
+            partition_index=partition,
+            shared_name=self._name,
+            max_pending_messages=pending_messages_limit(self._config, partitions_count),
+            counters=self._counters,
+        )
+
+    @property
+    def _started(self) -> list[TopicProducer]:
+        return [each for each in self._producers if each is not None]
+
+    # --- sending -------------------------------------------------------------------------------
+
+    def _send_plain(self, content: Any) -> SendResult:  # Any: as `send_nowait`
+        # Hot path: produce to partitions in `make bench-client`.
+        if type(content) is not bytes or not self._is_plain:
+            return self._send_message(OutgoingMessage(content))
+        partition = self._router.choose_plain(
+            len(content), self._clock.monotonic_seconds(), len(self._producers)
+        )
+        producer = self._producers[partition] or self._start(partition)
+        return producer.submit_plain(content)
+
+    def _send_message(self, message: OutgoingMessage) -> SendResult:
+        if self._interceptors:
+            return self._interceptors.submit_nowait(self, message, self._route_nowait)
+        return self._route_nowait(message)
+
+    def _route_nowait(self, message: OutgoingMessage) -> SendResult:
+        return self._producer_for(message).submit_nowait(message)
+
+    async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
+        if self._interceptors:
+            return await (await self._interceptors.submit(self, message, self._route))
+        return await (await self._route(message))
+
+    def _route(self, message: OutgoingMessage) -> Awaitable[SendResult]:
+        return self._producer_for(message).submit(message)
+
+    def _producer_for(self, message: OutgoingMessage) -> TopicProducer:
+        self._values.encode(message)
+        partition = self._router.choose(
+            message, self._clock.monotonic_seconds(), len(self._producers)
+        )
+        return self._producers[partition] or self._start(partition)
+
+    def _start(self, partition: int) -> TopicProducer:
+        if self._refusal is not None:
+            raise self._refusal
+        producer = self._make(partition, len(self._producers))
+        producer.start()
+        self._producers[partition] = producer
+        return producer
+
+    # --- growth --------------------------------------------------------------------------------
+
+    async def _watch_partitions(self) -> None:
+        while True:
+            await self._clock.sleep(self._config.auto_update_partitions_interval_seconds)
+            try:
+                await self.update_partitions()
+            except PulsarError as error:
+                logger.warning(
+                    "%s: partitions not counted: %s",
+                    self._topic,
+                    error,
+                    extra={"topic": str(self._topic), "error": str(error)},
+                )
+
+    async def update_partitions(self) -> None:
+        """Count the partitions again, and use those that were added.
+
+        Raises:
+            ServiceError, ClientError: No answer, or a new one could not be opened; all stays as it
+                was.
+        """
+        count = await self._context.partitions_count(str(self._topic))
+        known = len(self._producers)
+        if count < known:
+            logger.warning(
+                "%s: %d partitions, fewer than the %d known",
+                self._topic,
+                count,
+                known,
+                extra={"topic": str(self._topic), "partitions": count, "known": known},
+            )
+        if count <= known:
+            return
+        added: Sequence[TopicProducer | None] = [None] * (count - known)
+        if not self._config.lazy_start_partitioned_producers:
+            added = await self._open_added(range(known, count), count)
+        self._producers += added
+        limit = pending_messages_limit(self._config, count)
+        for producer in self._started:
+            producer.set_max_pending_messages(limit)
+        self._interceptors.on_partitions_change(str(self._topic), count)
+
+    async def _open_added(self, partitions: Sequence[int], count: int) -> list[TopicProducer]:
+        producers = [self._make(each, count) for each in partitions]
+        try:
+            await each_result(TopicProducer.open, producers)
+        except BaseException:
+            await concurrently(TopicProducer.close, producers)
+            raise
+        return producers
+
+    # --- ending --------------------------------------------------------------------------------
+
+    async def flush(self) -> None:
+        """As `Producer.flush`."""
+        await each_result(TopicProducer.flush, self._started)
+
+    async def close(self) -> None:
+        """As `Producer.close`."""
+        if self._closing is None:
+            self._refusal = self._refusal or AlreadyClosedError(
+                f"{self._topic}: the producer is closed"
+            )
+            try:
+                self._closing = self._context.tasks.spawn(self._close(), "close producer")
+            except RuntimeError:  # the client is closed: nobody is left to tell
+                self.abandon()
+                return
+            # The client may drop the task before its first step.
+            self._closing.add_done_callback(lambda _: self.abandon())
+        await asyncio.wait([self._closing])
+
+    def abandon(self) -> None:
+        """End at once, without waiting for anybody. May be called again."""
+        for producer in self._started:
+            producer.abandon()
+        self._tasks.abandon()
+        self._context.statistics.unregister(self)
+        self._context.unregister_child(self)
+        interceptors, self._interceptors = self._interceptors, ProducerInterceptors(())
+        interceptors.close()
+
+    async def _close(self) -> None:
+        await self._tasks.close()
+        await concurrently(TopicProducer.close, self._started)
+
+    # --- what it is ----------------------------------------------------------------------------
+
+    def topic(self) -> str:
+        """As `Producer.topic`."""
+        return str(self._topic)
+
+    def producer_name(self) -> str:
+        """As `Producer.producer_name`; all partitions have the same."""
+        return self._name or ""
+
+    def last_sequence_id(self) -> int:
+        """As `Producer.last_sequence_id`: the highest of all partitions."""
+        return max(each.last_sequence_id() for each in self._started)
+
+    def is_connected(self) -> bool:
+        """As `Producer.is_connected`: whether all partitions are that have started."""
+        return all(each.is_connected() for each in self._started)
+
+    def partitions_count(self) -> int:
+        """As `Producer.partitions_count`."""
+        return len(self._producers)
+
+    def statistics(self) -> ProducerStatistics:
+        """As `Producer.statistics`, of all partitions together."""
+        now = self._clock.monotonic_seconds()
+        return self._counters.peek(now, pending_queue_size=self._pending_count())
+
+    def take_statistics(self, now: float) -> ProducerStatistics:
+        """The interval ends."""
+        return self._counters.take(now, pending_queue_size=self._pending_count())
+
+    def _pending_count(self) -> int:
+        return sum(each.pending_count() for each in self._started)
+
+    def statistics_fields(self) -> Mapping[str, str]:
+        """What tells it from others in the log."""
+        return {"topic": str(self._topic), "producer": self.producer_name()}
+
+
+async def open_partitioned(
+    context: ClientContext,
+    name: TopicName,
+    config: ProducerConfig,
+    values: ProducerSchema,
+    partitions_count: int,
+) -> PartitionedProducer:
+    """The producer of a topic that has so many partitions, open."""
+    producer = PartitionedProducer(context, name, config, values, partitions_count)
+    await producer.open()
+    context.register_child(producer)
+    context.statistics.register(producer)
+    return producer

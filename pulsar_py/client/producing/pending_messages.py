@@ -1,0 +1,181 @@
+"""Entries on their way to the broker, in order, until each has its receipt. Pure.
+
+Receipts come in the order of the entries, each with the sequence id of its SEND, so that one is
+matched with the oldest entry: a lower id belongs to an entry that was given up (a time-out), a
+higher one means that broker and client are out of step, and the connection has to go.
+
+Source: ProducerImpl.ackReceived and OpSendMsgQueue in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from pulsar_py.client.producing.send_result import SendCompletion
+from pulsar_py.common.errors import RemoteProtocolError
+from pulsar_py.common.message_id import MessageId
+
+__all__ = ["Buffers", "ChunkedSend", "PendingEntry", "PendingMessages"]
+
+Buffers = Sequence[bytes | memoryview]
+"""A whole SEND frame, in parts."""
+
+
+class ChunkedSend:
+    """What the chunks of one message share."""
+
+    __slots__ = ("first_chunk",)
+
+    def __init__(self) -> None:
+        # Where the first chunk is stored; None before its receipt.
+        self.first_chunk: MessageId | None = None
+
+
+class PendingEntry(SendCompletion):
+    """One SEND: a message, a batch or a chunk; also how it ends, for those who wait.
+
+    Of a chunked message the last chunk stands for the whole: it alone counts messages and bytes.
+    """
+
+    __slots__ = (
+        "buffers",
+        "bytes_count",
+        "chunked",
+        "created_at",
+        "highest_sequence_id",
+        "is_last_chunk",
+        "messages_count",
+        "sequence_id",
+    )
+
+    def __init__(self, created_at: float, partition_index: int = -1) -> None:
+        """`created_at`: monotonic seconds when its first message was accepted."""
+        super().__init__(partition_index)
+        self.created_at = created_at
+        self.sequence_id = -1
+        # The last message's of a batch, else the same as `sequence_id`.
+        self.highest_sequence_id = -1
+        self.messages_count = 1
+        # What was reserved of the client's memory limit.
+        self.bytes_count = 0
+        self.buffers: Buffers = ()
+        self.chunked: ChunkedSend | None = None
+        self.is_last_chunk = False
+
+    def stored(self, ledger_id: int, entry_id: int) -> None:
+        """The receipt is there."""
+        if self.chunked is not None:
+            own = MessageId(ledger_id, entry_id, partition_index=self.partition_index)
+            if self.chunked.first_chunk is None:
+                self.chunked.first_chunk = own
+            # A duplicate's place is not told, and that of its first chunk came before this one's.
+            if self.is_last_chunk and ledger_id >= 0:
+                self.message_id = MessageId(
+                    ledger_id,
+                    entry_id,
+                    partition_index=self.partition_index,
+                    first_chunk=self.chunked.first_chunk,
+                )
+        self.confirm(ledger_id, entry_id)
+
+
+class PendingMessages:
+    """One producer's entries without receipt, oldest first.
+
+    Invariant: entries stand in the order in which they go out, and go out again.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: deque[PendingEntry] = deque()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[PendingEntry]:
+        return iter(self._entries)
+
+    def append(self, entry: PendingEntry) -> None:
+        """The newest."""
+        self._entries.append(entry)
+
+    @property
+    def oldest(self) -> PendingEntry | None:
+        """The one whose receipt is next."""
+        return self._entries[0] if self._entries else None
+
+    @property
+    def newest(self) -> PendingEntry | None:
+        """The one whose receipt is last."""
+        return self._entries[-1] if self._entries else None
+
+    def take_confirmed(self, sequence_id: int, highest_sequence_id: int) -> PendingEntry | None:
+        """The entry that a receipt is for; None if it was given up.
+
+        Raises:
+            RemoteProtocolError: The receipt is for an entry that was not sent yet.
+        """
+        # Hot path: produce in `make bench-client`.
+        entries = self._entries
+        if not entries:
+            return None
+        entry = entries[0]
+        if sequence_id != entry.sequence_id:
+            if sequence_id < entry.sequence_id:
+                return None
+            raise RemoteProtocolError(
+                f"receipt of sequence id {sequence_id}, expected {entry.sequence_id}"
+            )
+        highest = entry.highest_sequence_id
+        # Brokers may leave `highest_sequence_id` out: it is 0 or less then.
+        if highest_sequence_id > 0 and highest not in {sequence_id, highest_sequence_id}:
+            raise RemoteProtocolError(
+                f"receipt of sequence ids {sequence_id} to {highest_sequence_id}, "
+                f"expected {sequence_id} to {highest}"
+            )
+        entries.popleft()
+        return entry
+
+    def take_duplicate(self, sequence_id: int) -> list[PendingEntry]:
+        """The entry that the broker has from before, with all chunks of its message.
+
+        Brokers answer a duplicate at once, and so perhaps before what was sent ahead of it: of a
+        chunked message only the last chunk is known as one, the others are stored again first.
+        """
+        return self._take(
+            next((each for each in self._entries if each.sequence_id == sequence_id), None)
+        )
+
+    def take_refused(self, sequence_id: int) -> list[PendingEntry]:
+        """The entry of that sequence id, and what it takes with it: the other chunks."""
+        return self._take(
+            next((each for each in self._entries if each.sequence_id == sequence_id), None)
+        )
+
+    def _take(self, entry: PendingEntry | None) -> list[PendingEntry]:
+        if entry is None:
+            return []
+        if entry.chunked is None:
+            self._entries.remove(entry)
+            return [entry]
+        return self._take_where(lambda each: each.chunked is entry.chunked)
+
+    def _take_where(self, is_meant: Callable[[PendingEntry], bool]) -> list[PendingEntry]:
+        taken = [each for each in self._entries if is_meant(each)]
+        self._entries = deque(each for each in self._entries if not is_meant(each))
+        return taken
+
+    def take_expired(self, created_until: float) -> list[PendingEntry]:
+        """The oldest entries that were accepted at that time or before."""
+        expired = []
+        while self._entries and self._entries[0].created_at <= created_until:
+            expired.append(self._entries.popleft())
+        return expired
+
+    def take_all(self) -> list[PendingEntry]:
+        """Everything."""
+        taken = list(self._entries)
+        self._entries.clear()
+        return taken

@@ -1,0 +1,283 @@
+"""What a producer offers, whether its topic has partitions or not.
+
+`Producer` is the public face; `TopicProducer` stands behind it for a topic without partitions (or
+one partition), `PartitionedProducer` for a topic with. A message without options takes the short
+way through `_send_plain`.
+
+Source: `Producer` of the official Python client; Producer in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.client.producing.producer_config import ProducerConfig
+from pulsar_py.client.producing.send_result import SendResult
+from pulsar_py.client.shared.statistics import ProducerStatistics
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.names import TopicName
+
+if TYPE_CHECKING:
+    from pulsar_py.client.brokers.client_context import ClientContext
+
+__all__ = ["Producer", "create_producer"]
+
+
+class Producer(ABC):
+    """Sends messages to one topic. Made by `Client.create_producer`; use it with `async with`."""
+
+    _clock: Clock
+
+    async def send(  # noqa: PLR0917 - the official client's order
+        self,
+        content: Any,  # Any: whatever the producer's schema takes
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: Any = None,  # Any: a `schema.Schema` of whatever values
+    ) -> MessageId:
+        """Publish a message; returns its id once the broker has stored it.
+
+        With batching, messages that tasks send in the same step of the loop share a batch, which
+        goes out at the end of that step: whoever waits for a receipt does not wait for the batch to
+        fill. Where the producer is full it waits for room if `block_if_queue_full` is set.
+        Cancelling stops the wait; a message that was accepted goes out all the same.
+
+        With deduplication on the broker, a message whose sequence id it has seen is not stored
+        again: the id returned then has ledger and entry -1, as the receipt does not tell where the
+        first one is.
+
+        Args:
+            content: The value; None for a null value (a tombstone in compacted topics).
+            properties: Texts that the application attaches.
+            partition_key: Decides the partition, and what compaction and Key_Shared go by.
+            ordering_key: What Key_Shared goes by instead of the key.
+            sequence_id: The message's own number; by default they count up by one.
+            replication_clusters: Only to these clusters.
+            disable_replication: Not to any other cluster.
+            event_timestamp: Milliseconds since 1970, of the application.
+            deliver_at: Not before this time, milliseconds since 1970, and less than one tick
+                after it (`delayedDeliveryTickTimeMillis`, 1 s by default). A broker of Apache
+                Pulsar may be early by that much and its rounding, unless its
+                `isDelayedDeliveryDeliverAtTimeStrict` is on. Only Shared and Key_Shared
+                subscriptions wait: Exclusive and Failover ones get the message at once.
+            deliver_after: Not before so long from now, as exactly as `deliver_at`.
+            key: Short for `partition_key`.
+            schema: The value's schema, where that is not the producer's; registered if it is new.
+
+        Raises:
+            ProducerQueueFullError, MemoryBufferFullError: No room, and `block_if_queue_full` off.
+            MessageTooBigError: The broker doesn't take messages of that size.
+            ClientTimeoutError: No receipt within `send_timeout_millis`.
+            SchemaSerializationError: The value doesn't fit the schema.
+            AlreadyClosedError: The producer or client is closed, or was while this waited.
+            ServiceError: What the broker answered.
+        """
+        if (
+            properties is None
+            and partition_key is None
+            and key is None
+            and ordering_key is None
+            and sequence_id is None
+            and replication_clusters is None
+            and not disable_replication
+            and event_timestamp is None
+            and deliver_at is None
+            and deliver_after is None
+            and schema is None
+        ):
+            return await self._send_plain_and_wait(content)
+        return await self._send_and_wait(
+            OutgoingMessage(
+                content,
+                properties,
+                partition_key if key is None else _only_key(partition_key, key),
+                ordering_key,
+                sequence_id,
+                replication_clusters,
+                disable_replication=disable_replication,
+                event_timestamp=event_timestamp,
+                deliver_at=deliver_at,
+                deliver_after=deliver_after,
+                schema=schema,
+                now_millis=self._clock.wall_time_millis() if deliver_after is not None else 0,
+            )
+        )
+
+    def send_nowait(  # noqa: PLR0917, D417 - as `send`
+        self,
+        content: Any,  # Any: whatever the producer's schema takes
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: Any = None,  # Any: a `schema.Schema` of whatever values
+    ) -> SendResult:
+        """Accept a message and return at once; await what it returns for the message's id.
+
+        Nobody has to await it: a failure that nobody asks for is logged. With `block_if_queue_full`
+        on, it accepts beyond `max_pending_messages`, up to the client's memory limit. Give the loop
+        a turn now and then, so that something can go out.
+
+        Args:
+            content: As the others: see `send`.
+
+        Raises:
+            ProducerQueueFullError, MemoryBufferFullError: No room; nothing was accepted.
+            MessageTooBigError, SchemaSerializationError, AlreadyClosedError: As `send`.
+        """
+        # Hot path: produce in `make bench-client`.
+        if (
+            properties is None
+            and partition_key is None
+            and key is None
+            and ordering_key is None
+            and sequence_id is None
+            and replication_clusters is None
+            and not disable_replication
+            and event_timestamp is None
+            and deliver_at is None
+            and deliver_after is None
+            and schema is None
+        ):
+            return self._send_plain(content)
+        return self._send_message(
+            OutgoingMessage(
+                content,
+                properties,
+                partition_key if key is None else _only_key(partition_key, key),
+                ordering_key,
+                sequence_id,
+                replication_clusters,
+                disable_replication=disable_replication,
+                event_timestamp=event_timestamp,
+                deliver_at=deliver_at,
+                deliver_after=deliver_after,
+                schema=schema,
+                now_millis=self._clock.wall_time_millis() if deliver_after is not None else 0,
+            )
+        )
+
+    @abstractmethod
+    def _send_plain(self, content: Any) -> SendResult:  # Any: as `send_nowait`
+        """`send_nowait` of a message that has nothing but a value."""
+
+    @abstractmethod
+    def _send_message(self, message: OutgoingMessage) -> SendResult:
+        """`send_nowait` of any message."""
+
+    async def _send_plain_and_wait(self, content: Any) -> MessageId:  # Any: as `send`
+        """`send` of a message that has nothing but a value."""
+        return await self._send_and_wait(OutgoingMessage(content))
+
+    @abstractmethod
+    async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
+        """`send` of any message."""
+
+    @abstractmethod
+    async def flush(self) -> None:
+        """Send what is batched, and wait until all that was accepted so far has its receipt.
+
+        Raises:
+            ClientError, ServiceError: A message failed meanwhile; the first one's error.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Send what is left, tell the broker, and end; at most the operation timeout.
+
+        What has no receipt by then fails with AlreadyClosedError. May be called again.
+        """
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """As `close`, at once: what has no receipt fails, and nobody waits for the broker."""
+
+    @abstractmethod
+    def topic(self) -> str:
+        """The topic's full name."""
+
+    @abstractmethod
+    def producer_name(self) -> str:
+        """The name that was given, or that the broker made."""
+
+    @abstractmethod
+    def last_sequence_id(self) -> int:
+        """The highest sequence id that the broker has confirmed; -1 before the first.
+
+        With deduplication and a name of one's own this goes on where an earlier producer ended.
+        """
+
+    @abstractmethod
+    def is_connected(self) -> bool:
+        """Whether it can send right now; it reconnects by itself."""
+
+    @abstractmethod
+    def partitions_count(self) -> int:
+        """How many partitions the producer knows; 0 for a topic without."""
+
+    @abstractmethod
+    def statistics(self) -> ProducerStatistics:
+        """What it did, in the interval so far and since the beginning."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def _only_key(partition_key: str | bytes | None, key: str | bytes) -> str | bytes:
+    if partition_key is not None and partition_key != key:
+        raise InvalidConfigurationError(
+            f"partition_key={partition_key!r}, key={key!r}: two names of one thing"
+        )
+    return key
+
+
+async def create_producer(context: ClientContext, topic: str, **options: Any) -> Producer:
+    """An open producer; `options` are the fields of `ProducerConfig`.
+
+    Raises:
+        InvalidConfigurationError, InvalidTopicNameError: Before anything is asked of a broker.
+        ServiceError: The broker refused.
+        ClientError: No connection within the operation timeout.
+    """
+    from pulsar_py.client.producing import partitioned_producer, topic_producer  # noqa: PLC0415 - they build on this module
+    from pulsar_py.client.producing.producer_schema import ProducerSchema, topic_schema  # noqa: PLC0415 - late
+
+    context.check_usable()
+    config = ProducerConfig.of(options)
+    name = TopicName.parse(topic)
+    values = ProducerSchema(context, name, await topic_schema(context, name, config.schema))
+    count = 0 if name.is_partition else await context.partitions_count(str(name))
+    if count:
+        return await partitioned_producer.open_partitioned(context, name, config, values, count)
+    return await topic_producer.open_single(context, name, config, values)

@@ -1,0 +1,185 @@
+"""What a producer is told: one frozen value, checked when it is made.
+
+Names and defaults are the official Python client's where it has the option, the Java client's
+elsewhere. Pure values.
+
+Source: `Client.create_producer` of the official Python client; ProducerConfigurationData in
+Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsar_py.client.messages.option_checks import check_options, own_members
+from pulsar_py.client.shared.enums import (
+    BatchingType,
+    CompressionType,
+    HashingScheme,
+    PartitionsRoutingMode,
+    ProducerAccessMode,
+    ProducerCryptoFailureAction,
+)
+from pulsar_py.common.errors import InvalidConfigurationError
+
+if TYPE_CHECKING:
+    from pulsar_py.client.producing.message_builder import OutgoingMessage
+    from pulsar_py.client.producing.producer_interceptor import ProducerInterceptor
+    from pulsar_py.client.security.crypto_keys import CryptoKeyReader
+    from pulsar_py.schema.schema import Schema
+
+__all__ = ["MessageRouterFunction", "ProducerConfig"]
+
+MessageRouterFunction = Callable[["OutgoingMessage", int], int]
+"""A custom router: takes a message and how many partitions there are, returns one's index."""
+
+_MINIMA: Final[dict[str, float]] = {
+    "send_timeout_millis": 0,
+    "max_pending_messages": 0,
+    "max_pending_messages_across_partitions": 0,
+    "batching_max_messages": 1,
+    "batching_max_allowed_size_in_bytes": 1,
+    "batching_max_publish_delay_ms": 0,
+    "batching_partition_switch_frequency_by_publish_delay": 1,
+    "chunk_max_message_size": -1,
+    "compress_min_msg_body_size": 0,
+    "auto_update_partitions_interval_seconds": 0.001,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig:
+    """One producer's options."""
+
+    producer_name: str | None = None
+    """None: the broker makes one that is unique in the cluster."""
+    schema: Schema[Any] | None = None  # Any: of whatever values
+    """What turns values into payloads; None takes bytes as they are."""
+    initial_sequence_id: int | None = None
+    """The first message gets the one after it; None goes on after the last the broker knows."""
+    send_timeout_millis: int = 30_000
+    """A message that has no receipt after so long fails; 0 for never."""
+    compression_type: CompressionType = CompressionType.NONE
+    """How payloads are compressed; consumers find it in each message."""
+    compress_min_msg_body_size: int = 4096
+    """Payloads of at most so many bytes are not compressed."""
+    max_pending_messages: int = 1000
+    """Messages without receipt, of one topic or partition; 0 for no limit but the client's memory.
+    """
+    max_pending_messages_across_partitions: int = 50_000
+    """The same of all partitions together: each gets its part if that is less; 0 for no limit."""
+    block_if_queue_full: bool = False
+    """Whether `send` waits where it would pass a limit; else it raises ProducerQueueFullError."""
+    batching_enabled: bool = False
+    """Gather messages, and send those of one topic or partition together."""
+    batching_max_messages: int = 1000
+    """A batch of so many messages goes out at once."""
+    batching_max_allowed_size_in_bytes: int = 128 * 1024
+    """A batch of so many bytes goes out at once; larger messages go alone."""
+    batching_max_publish_delay_ms: float = 10
+    """A batch goes out so long after its first message."""
+    batching_type: BatchingType = BatchingType.Default
+    """Batches of any keys, or (`KeyBased`) one for each key, as Key_Shared needs."""
+    batching_partition_switch_frequency_by_publish_delay: int = 10
+    """Round robin stays at one partition for at most so many publish delays."""
+    chunking_enabled: bool = False
+    """Cut messages that are larger than the broker takes; not together with batching."""
+    chunk_max_message_size: int = -1
+    """Bytes of a chunk at most; -1 for what the broker takes."""
+    message_routing_mode: PartitionsRoutingMode = PartitionsRoutingMode.RoundRobinDistribution
+    """Which partition a message without a key goes to."""
+    message_router: MessageRouterFunction | None = None
+    """Decides instead of the routing mode."""
+    hashing_scheme: HashingScheme = HashingScheme.BoostHash
+    """What turns a key into a partition. The default is that of the official Python and C++
+    clients; Java's is `JavaStringHash`. All producers of a topic have to use the same."""
+    lazy_start_partitioned_producers: bool = False
+    """Register with a partition only when a message goes there."""
+    auto_update_partitions: bool = True
+    """Notice when the topic gets more partitions."""
+    auto_update_partitions_interval_seconds: float = 60
+    """How often it looks for new partitions."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """What the broker shows of the producer."""
+    encryption_key: str | Sequence[str] | None = None
+    """Name of the public key to encrypt with; several names let several readers in."""
+    crypto_key_reader: CryptoKeyReader | None = None
+    """Has the public keys that `encryption_key` names."""
+    crypto_failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL
+    """What becomes of a message that can't be encrypted."""
+    access_mode: ProducerAccessMode = ProducerAccessMode.Shared
+    """Whether other producers may be on the topic beside this one."""
+    interceptors: Sequence[ProducerInterceptor] = ()
+    """Called in this order before a message goes out and after it was confirmed or failed."""
+    reconnects: bool = True
+    """Whether a lost place at the broker is taken again; if not, all that is under way fails with
+    ConnectionClosedError, and the producer has ended. For who has to know of each loss."""
+    initial_subscription_name: str | None = None
+    """A subscription to make with the topic, so that it keeps what is sent before anyone reads."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> ProducerConfig:  # Any: values are checked here
+        """The options as given to `create_producer`.
+
+        Raises:
+            InvalidConfigurationError: One is unknown or out of bounds, or two exclude each other.
+        """
+        known = [each.name for each in fields(cls)]
+        for name in options:
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise InvalidConfigurationError(f"a producer has no option {name}{hint}")
+        given = {name: value for name, value in options.items() if value is not None}
+        if not given.get("producer_name", True):
+            del given["producer_name"]
+        return cls(**own_members(given, cls))
+
+    @property
+    def encryption_keys(self) -> tuple[str, ...]:
+        """The names of the keys to encrypt with; none where nothing is encrypted."""
+        if self.encryption_key is None:
+            return ()
+        if isinstance(self.encryption_key, str):
+            return (self.encryption_key,)
+        return tuple(self.encryption_key)
+
+    def __post_init__(self) -> None:
+        """Refuse what is of the wrong kind, or out of bounds.
+
+        Raises:
+            InvalidConfigurationError: It names option, value and bound.
+        """
+        check_options(self)
+        self._check_numbers()
+        if self.chunk_max_message_size == 0:
+            raise InvalidConfigurationError("chunk_max_message_size=0: at least 1, or -1")
+        if self.batching_enabled and self.chunking_enabled:
+            raise InvalidConfigurationError(
+                "batching_enabled=True, chunking_enabled=True: only one of them"
+            )
+        if bool(self.encryption_keys) != (self.crypto_key_reader is not None):
+            raise InvalidConfigurationError(
+                f"encryption_key={self.encryption_key!r}, "
+                f"crypto_key_reader={self.crypto_key_reader!r}: they go together"
+            )
+        if (
+            self.message_routing_mode is PartitionsRoutingMode.CustomPartition
+            and self.message_router is None
+        ):
+            raise InvalidConfigurationError(
+                "message_routing_mode=CustomPartition: needs a message_router"
+            )
+        if self.initial_sequence_id is not None and self.initial_sequence_id < -1:
+            raise InvalidConfigurationError(
+                f"initial_sequence_id={self.initial_sequence_id}: at least -1"
+            )
+
+    def _check_numbers(self) -> None:
+        for name, minimum in _MINIMA.items():
+            value = getattr(self, name)
+            if not value >= minimum:  # not a number, too
+                raise InvalidConfigurationError(f"{name}={value!r}: at least {minimum}")

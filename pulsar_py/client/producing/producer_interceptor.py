@@ -1,0 +1,166 @@
+"""Interceptors of producers: see, change and watch messages on their way.
+
+Derive from `ProducerInterceptor` and define what you need. What an interceptor raises is logged and
+goes no further: the message goes on as it was before. Who saw a message before it was sent hears
+how it ended, also where it was refused at once.
+
+Source: ProducerInterceptor and ProducerInterceptors in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.common.errors import ClientError
+from pulsar_py.common.message_id import MessageId
+
+if TYPE_CHECKING:
+    from pulsar_py.client.producing.producer import Producer
+    from pulsar_py.client.producing.send_result import SendResult
+
+__all__ = ["ProducerInterceptor", "ProducerInterceptors"]
+
+logger = logging.getLogger(__name__)
+
+_FAILED = "producer interceptor %(interceptor)s failed in %(call)s"
+
+
+class ProducerInterceptor:
+    """Plain calls on the event loop: keep them short. Each does nothing unless defined."""
+
+    def eligible(self, message: OutgoingMessage) -> bool:
+        """Whether the other calls want this message."""
+        del message
+        return True
+
+    def before_send(self, producer: Producer, message: OutgoingMessage) -> OutgoingMessage:
+        """The message to send instead, or the same; called before it is encoded and routed."""
+        del producer
+        return message
+
+    def on_send_acknowledgement(
+        self,
+        producer: Producer,
+        message: OutgoingMessage,
+        message_id: MessageId | None,
+        error: Exception | None,
+    ) -> None:
+        """The message was stored, or it failed or was refused: one of the two is None."""
+
+    def on_partitions_change(self, topic: str, partitions_count: int) -> None:
+        """The topic got more partitions."""
+
+    def close(self) -> None:
+        """The producer is closed."""
+
+
+class ProducerInterceptors:
+    """All interceptors of one producer, in order."""
+
+    __slots__ = ("_interceptors",)
+
+    def __init__(self, interceptors: Sequence[ProducerInterceptor]) -> None:
+        self._interceptors = tuple(interceptors)
+
+    def __bool__(self) -> bool:
+        return bool(self._interceptors)
+
+    def submit_nowait(
+        self,
+        producer: Producer,
+        message: OutgoingMessage,
+        submit: Callable[[OutgoingMessage], SendResult],
+    ) -> SendResult:
+        """What `submit` says to the message as they want it; they hear how that ends."""
+        message = self.before_send(producer, message)
+        with self._hearing_of_refusal(producer, message):
+            result = submit(message)
+        self._watch(producer, message, result)
+        return result
+
+    async def submit(
+        self,
+        producer: Producer,
+        message: OutgoingMessage,
+        submit: Callable[[OutgoingMessage], Awaitable[SendResult]],
+    ) -> SendResult:
+        """The same where `submit` may wait."""
+        message = self.before_send(producer, message)
+        with self._hearing_of_refusal(producer, message):
+            result = await submit(message)
+        self._watch(producer, message, result)
+        return result
+
+    @contextmanager
+    def _hearing_of_refusal(self, producer: Producer, message: OutgoingMessage) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            # What is no Exception: cancelled while it waited for room.
+            refusal = (
+                error
+                if isinstance(error, Exception)
+                else ClientError(f"{producer.topic()}: cancelled before it was accepted")
+            )
+            self.on_send_acknowledgement(producer, message, None, refusal)
+            raise
+
+    def _watch(self, producer: Producer, message: OutgoingMessage, result: SendResult) -> None:
+        result.add_done_callback(
+            lambda done: self.on_send_acknowledgement(
+                producer, message, None if done.exception() else done.result(), done.exception()
+            )
+        )
+
+    def before_send(self, producer: Producer, message: OutgoingMessage) -> OutgoingMessage:
+        """What the last of them made of `message`."""
+        for interceptor in self._interceptors:
+            try:
+                if interceptor.eligible(message):
+                    message = interceptor.before_send(producer, message)
+            except Exception:  # foreign code; the message goes on without it
+                fields = _fields(interceptor, "before_send")
+                logger.exception(_FAILED, fields, extra=fields)
+        return message
+
+    def on_send_acknowledgement(
+        self,
+        producer: Producer,
+        message: OutgoingMessage,
+        message_id: MessageId | None,
+        error: Exception | None,
+    ) -> None:
+        """Tell those that want the message."""
+        for interceptor in self._interceptors:
+            try:
+                if interceptor.eligible(message):
+                    interceptor.on_send_acknowledgement(producer, message, message_id, error)
+            except Exception:  # foreign code; what it does is no matter of the message
+                fields = _fields(interceptor, "on_send_acknowledgement")
+                logger.exception(_FAILED, fields, extra=fields)
+
+    def on_partitions_change(self, topic: str, partitions_count: int) -> None:
+        """Tell all of them."""
+        for interceptor in self._interceptors:
+            try:
+                interceptor.on_partitions_change(topic, partitions_count)
+            except Exception:  # foreign code
+                fields = _fields(interceptor, "on_partitions_change")
+                logger.exception(_FAILED, fields, extra=fields)
+
+    def close(self) -> None:
+        """Tell all of them."""
+        for interceptor in self._interceptors:
+            try:
+                interceptor.close()
+            except Exception:  # foreign code
+                fields = _fields(interceptor, "close")
+                logger.exception(_FAILED, fields, extra=fields)
+
+
+def _fields(interceptor: ProducerInterceptor, call: str) -> dict[str, str]:
+    return {"interceptor": type(interceptor).__name__, "call": call}

@@ -1,0 +1,281 @@
+"""One producer's place at its broker: registered, lost, registered again (edge).
+
+It is what the connection calls: receipts go to the outbox, and whatever ends the place begins the
+registration anew. What the broker gives at the first registration (name, sequence ids, schema
+version, topic epoch) is kept and shown again at the next. What always holds: the outbox has a
+connection exactly while the producer is registered there.
+
+Source: ProducerImpl.connectionOpened in Pulsar's Java client; `spec/wire.md` section 10.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pulsar_py.client.producing.entry_encoder import EntryEncoder
+from pulsar_py.client.producing.outbox import Outbox
+from pulsar_py.client.producing.producer_config import ProducerConfig
+from pulsar_py.client.producing.sequence_ids import SequenceIds
+from pulsar_py.common.errors import (
+    ChecksumError,
+    NotAllowedError,
+    ProducerBlockedQuotaExceededExceptionError,
+    RemoteProtocolError,
+    TopicTerminatedError,
+    service_error,
+)
+from pulsar_py.common.message_id import to_signed
+from pulsar_py.proto.PulsarApi_pb2 import (
+    CommandCloseProducer,
+    CommandProducer,
+    CommandProducerSuccess,
+    KeyValue,
+    ProducerAccessMode,
+    Schema,
+)
+from pulsar_py.wire import client_commands
+from pulsar_py.wire.command_codec import encode
+from pulsar_py.wire.payload import ChecksumStatus, verify_checksum
+
+if TYPE_CHECKING:
+    from pulsar_py.client.brokers.client_cnx import ClientCnx
+    from pulsar_py.client.brokers.client_context import ClientContext
+    from pulsar_py.client.brokers.handlers import BrokerConnection
+
+__all__ = ["ProducerSession"]
+
+logger = logging.getLogger(__name__)
+
+
+class ProducerSession:
+    """Registers one producer and takes in the broker's news. Owned by its TopicProducer."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        topic: str,
+        config: ProducerConfig,
+        *,
+        producer_id: int,
+        encoder: EntryEncoder,
+        outbox: Outbox,
+        sequences: SequenceIds,
+        schema: Schema | None,
+        shared_name: str | None,
+        on_failed: Callable[[Exception], None],
+    ) -> None:
+        """Take in whose place it is.
+
+        Args:
+            context: The client.
+            topic: Full name, a partition's where it is one.
+            config: The producer's options.
+            producer_id: Of `context.new_producer_id`.
+            encoder: Learns the producer's name and schema version.
+            outbox: Gets the connection, and the receipts.
+            sequences: Learns the last sequence id.
+            schema: What values are encoded with; None for bytes.
+            shared_name: The name that the broker gave to a sibling at another partition.
+            on_failed: There will be no connection any more.
+        """
+        self._context = context
+        self._topic = topic
+        self._config = config
+        self.producer_id = producer_id
+        self._encoder = encoder
+        self._outbox = outbox
+        self._sequences = sequences
+        self._schema = schema
+        self._on_failed = on_failed
+        # The name that was given, by the user or the broker; None before the broker's answer.
+        self.producer_name = config.producer_name if shared_name is None else shared_name
+        self._topic_epoch: int | None = None
+        # Whether the broker ever said yes.
+        self.is_registered_once = False
+        self.connection = context.connection_handler(
+            topic, self, description=f"producer {producer_id} of {topic}"
+        )
+        self.connection.reconnects = config.reconnects
+
+    async def opened(self, cnx: ClientCnx) -> None:
+        """Register on `cnx`, and send all that waits."""
+        cnx.register_producer(self.producer_id, self)
+        try:
+            answer = await self._register(cnx)
+        except asyncio.CancelledError:
+            # The broker may have accepted it meanwhile, or may still: it has to forget it.
+            cnx.unregister_producer(self.producer_id)
+            self._say_close(cnx)
+            raise
+        except ProducerBlockedQuotaExceededExceptionError as error:
+            cnx.unregister_producer(self.producer_id)
+            self._outbox.fail_all(error)
+            raise
+        except Exception:
+            cnx.unregister_producer(self.producer_id)
+            raise
+        self._take(answer)
+        if cnx.is_connected:
+            self._outbox.attach(cnx)
+            logger.info(
+                "producer registered",
+                extra={
+                    "topic": self._topic,
+                    "producer": self.producer_name,
+                    "broker": cnx.remote_address,
+                },
+            )
+
+    async def _register(self, cnx: ClientCnx) -> CommandProducerSuccess:
+        request_id = cnx.next_request_id()
+        answer = await cnx.request_producer(
+            request_id,
+            client_commands.producer(self._command(request_id)),
+            timeout_seconds=self.connection.request_timeout_seconds,
+            subject=self._topic,
+        )
+        return answer.producer_success
+
+    def _command(self, request_id: int) -> CommandProducer:
+        config = self._config
+        command = CommandProducer(
+            topic=self._topic,
+            producer_id=self.producer_id,
+            request_id=request_id,
+            encrypted=bool(config.encryption_keys),
+            metadata=[KeyValue(key=key, value=text) for key, text in config.properties.items()],
+            schema=self._schema,
+            epoch=self.connection.epoch,
+            user_provided_producer_name=config.producer_name is not None,
+            producer_access_mode=ProducerAccessMode.Value(config.access_mode.name),
+            topic_epoch=self._topic_epoch,
+            initial_subscription_name=config.initial_subscription_name,
+        )
+        if self.producer_name is not None:
+            command.producer_name = self.producer_name
+        return command
+
+    def _take(self, answer: CommandProducerSuccess) -> None:
+        self.is_registered_once = True
+        self.producer_name = answer.producer_name
+        if answer.HasField("topic_epoch"):
+            self._topic_epoch = answer.topic_epoch
+        self._encoder.registered(answer.producer_name, answer.schema_version)
+        self._sequences.registered(to_signed(answer.last_sequence_id))
+
+    def on_connection_failed(self, error: Exception) -> None:
+        """There will be no connection any more."""
+        self._outbox.detach()
+        self._on_failed(error)
+
+    # --- what the connection says --------------------------------------------------------------
+
+    def on_send_receipt(
+        self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int
+    ) -> None:
+        """An entry is stored."""
+        # Hot path: produce in `make bench-client`.
+        try:
+            self._outbox.on_receipt(sequence_id, highest_sequence_id, ledger_id, entry_id)
+        except RemoteProtocolError as error:
+            cnx = self.connection.cnx
+            if cnx is not None:
+                cnx.close(f"broke the protocol: {error}")
+
+    def on_batch_end(self) -> None:
+        """All that was received in one go has been handled."""
+        self._outbox.settle()
+
+    def on_send_error(self, sequence_id: int, code: int, text: str) -> None:
+        """An entry was refused: it alone, or the producer, or it is worth another attempt."""
+        error = service_error(code, f"{self._topic}: {text}")
+        logger.warning(
+            "%s: send of sequence id %s refused: %s",
+            self._topic,
+            sequence_id,
+            error,
+            extra={"topic": self._topic, "sequence_id": sequence_id, "error": str(error)},
+        )
+        if isinstance(error, TopicTerminatedError):
+            self.abandon()
+            self._on_failed(error)
+        elif isinstance(error, NotAllowedError) or (
+            isinstance(error, ChecksumError) and not self._is_whole(sequence_id)
+        ):
+            self._outbox.refuse(sequence_id, error)
+        else:
+            self._leave()
+            self.connection.reconnect()
+
+    def _is_whole(self, sequence_id: int) -> bool:
+        """Whether our copy of an entry still fits its checksum."""
+        entry = self._outbox.find(sequence_id)
+        if entry is None:
+            return True
+        frame = b"".join(entry.buffers)
+        start = 8 + int.from_bytes(frame[4:8])
+        return verify_checksum(frame[start:]) is ChecksumStatus.VALID
+
+    def _leave(self) -> None:
+        """Give up the place; the connection stays."""
+        self._outbox.detach()
+        cnx = self.connection.cnx
+        if cnx is not None:
+            cnx.unregister_producer(self.producer_id)
+            self._say_close(cnx)
+
+    def _say_close(self, cnx: ClientCnx) -> None:
+        """Tell the broker without waiting for its answer."""
+        cnx.send(self._close_command(cnx.next_request_id()))
+
+    def _close_command(self, request_id: int) -> bytes:
+        return encode(CommandCloseProducer(producer_id=self.producer_id, request_id=request_id))
+
+    def on_close_producer(
+        self, cnx: BrokerConnection, assigned_url: str | None, assigned_url_tls: str | None
+    ) -> None:
+        """The broker closed the producer: come back, where it says."""
+        self._outbox.detach()
+        self.connection.connection_closed(cnx, assigned_url, assigned_url_tls)
+
+    def on_topic_migrated(
+        self, cnx: BrokerConnection, service_url: str | None, service_url_tls: str | None
+    ) -> None:
+        """The topic lives in another cluster now."""
+        del cnx
+        self.connection.topic_migrated(service_url, service_url_tls)
+
+    def on_connection_closed(self, cnx: BrokerConnection) -> None:
+        """The connection is gone: come back, unless the client is closed."""
+        self._outbox.detach()
+        if self._context.closed_error is not None:
+            self.connection.abandon()
+            self._on_failed(self._context.closed_error)
+        else:
+            self.connection.connection_closed(cnx)
+
+    def abandon(self) -> None:
+        """Tell the broker without waiting for its answer; no more connection."""
+        self._leave()
+        self.connection.abandon()
+
+    async def close(self) -> None:
+        """Tell the broker and wait for its answer; then no more connection."""
+        cnx = self.connection.cnx
+        try:
+            if cnx is not None and cnx.is_connected:
+                request_id = cnx.next_request_id()
+                await cnx.request(
+                    request_id,
+                    self._close_command(request_id),
+                    timeout_seconds=self._context.config.operation_timeout_seconds,
+                    subject=self._topic,
+                )
+        finally:
+            self._outbox.detach()
+            if cnx is not None:
+                cnx.unregister_producer(self.producer_id)
+            await self.connection.close()

@@ -1,0 +1,490 @@
+"""The producer of one topic or partition: admission, flushing, closing (edge).
+
+    send, send_nowait --permits, memory--> [deferred] --> Batcher --> Outbox --> connection
+                                                                        ^-- receipts --|
+
+What always holds: messages go on in the order in which they were accepted; each holds one permit
+and its bytes of memory from then until its entry ends, however it does.
+
+Source: ProducerImpl in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pulsar_py.client.producing.batcher import Batcher, plain_message
+from pulsar_py.client.producing.deferred_messages import DeferredMessages
+from pulsar_py.client.producing.entry_encoder import EntryEncoder
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.client.producing.outbox import Outbox
+from pulsar_py.client.producing.pending_messages import PendingEntry
+from pulsar_py.client.producing.producer import Producer
+from pulsar_py.client.producing.producer_config import ProducerConfig
+from pulsar_py.client.producing.producer_interceptor import ProducerInterceptors
+from pulsar_py.client.producing.producer_schema import ProducerSchema
+from pulsar_py.client.producing.producer_session import ProducerSession
+from pulsar_py.client.producing.send_permits import SendPermits
+from pulsar_py.client.producing.send_result import SendResult
+from pulsar_py.client.producing.sequence_ids import SequenceIds
+from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
+from pulsar_py.common.errors import (
+    AlreadyClosedError,
+    MemoryBufferFullError,
+    MessageTooBigError,
+    ProducerQueueFullError,
+    PulsarError,
+)
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.tasks import TaskOwner
+
+if TYPE_CHECKING:
+    from pulsar_py.client.brokers.client_context import ClientContext
+
+__all__ = ["TopicProducer"]
+
+logger = logging.getLogger(__name__)
+
+
+class TopicProducer(Producer):
+    """Owned by who created it, or by its PartitionedProducer."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        topic: str,
+        config: ProducerConfig,
+        encoder: ProducerSchema,
+        *,
+        partition_index: int = -1,
+        shared_name: str | None = None,
+        max_pending_messages: int | None = None,
+        counters: ProducerCounters | None = None,
+    ) -> None:
+        """Take in what is wanted; `open` or `start` comes next.
+
+        Args:
+            context: The client.
+            topic: Full name, a partition's where it is one.
+            config: The options; those of the whole topic.
+            encoder: Of values; shared by all partitions.
+            partition_index: -1 for a topic of its own.
+            shared_name: The name that the broker gave to a sibling.
+            max_pending_messages: Instead of the one in `config`.
+            counters: Where to count; shared by all partitions.
+        """
+        self._context = context
+        self._clock = context.clock
+        self._topic = topic
+        self._config = config
+        self._values = encoder
+        self._partition_index = partition_index
+        self._tasks = TaskOwner(f"producer of {topic}")
+        self._memory = context.memory_limit
+        self._interceptors = ProducerInterceptors(
+            () if partition_index >= 0 else config.interceptors
+        )
+        limit = (
+            config.max_pending_messages if max_pending_messages is None else max_pending_messages
+        )
+        self._permits = SendPermits(limit)
+        self.counters = counters or ProducerCounters(self._clock.monotonic_seconds())
+        self._sequences = SequenceIds(config.initial_sequence_id)
+        entries = EntryEncoder(producer_id := context.new_producer_id())
+        self._outbox = Outbox(
+            config,
+            entries,
+            topic=topic,
+            clock=self._clock,
+            tasks=self._tasks,
+            on_done=self._on_done,
+        )
+        self._session = ProducerSession(
+            context,
+            topic,
+            config,
+            producer_id=producer_id,
+            encoder=entries,
+            outbox=self._outbox,
+            sequences=self._sequences,
+            schema=encoder.wire_schema,
+            shared_name=shared_name,
+            on_failed=self._on_failed,
+        )
+        self._batcher = Batcher(
+            config,
+            self._outbox,
+            clock=self._clock,
+            sequences=self._sequences,
+            counters=self.counters,
+            partition_index=partition_index,
+        )
+        self._deferred = DeferredMessages(
+            self._tasks,
+            encoder,
+            wait_opened=self._wait_opened,
+            go_on=self._batcher.post,
+            give_back=self._on_deferred_failed,
+            on_empty=self._go_direct,
+        )
+        # Whether messages go on at once: opened, and nothing is deferred.
+        self._is_direct = False
+        # Why nothing is accepted any more; None while it is.
+        self._refusal: Exception | None = None
+        self._opening: asyncio.Task[None] | None = None  # of `start`
+        self._closing: asyncio.Task[None] | None = None
+
+    # --- opening -------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Return when registered for the first time.
+
+        Raises:
+            ServiceError, ClientError: It is not, and everything is let go.
+        """
+        try:
+            encryptor = self._outbox.encryptor
+            if encryptor is not None:
+                await encryptor.rotate(self._clock.monotonic_seconds())
+            await self._session.connection.open()
+        except BaseException as error:
+            self._session.abandon()
+            self._on_failed(
+                error
+                if isinstance(error, Exception)
+                else AlreadyClosedError(f"{self._topic}: creating the producer was cancelled")
+            )
+            raise
+        self._batcher.fit(self._outbox.max_message_size)
+        self._go_direct()
+
+    def _go_direct(self) -> None:
+        self._is_direct = (
+            self._refusal is None and not self._deferred and self._session.is_registered_once
+        )
+
+    async def _wait_opened(self) -> None:
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+
+    def start(self) -> None:
+        """Begin to open; messages are accepted meanwhile, and fail if it does."""
+        self._opening = self._tasks.spawn(self._start(), "open")
+
+    async def _start(self) -> None:
+        try:
+            await self.open()
+        except PulsarError as error:
+            logger.warning(
+                "%s: producer not opened: %s",
+                self._topic,
+                error,
+                extra={"topic": self._topic, "error": str(error)},
+            )
+
+    # --- accepting -----------------------------------------------------------------------------
+
+    def _send_plain(self, content: Any) -> SendResult:  # Any: as `send_nowait`
+        # Hot path: produce in `make bench-client`.
+        if type(content) is bytes and self._values.takes_bytes and not self._interceptors:
+            return self.submit_plain(content)
+        return self._send_message(OutgoingMessage(content))
+
+    def submit_plain(self, payload: bytes) -> SendResult:
+        """Accept a message that has nothing but a payload; raises as `send_nowait`."""
+        # Hot path: produce in `make bench-client`.
+        size = len(payload)
+        if (
+            not self._is_direct
+            or self._context.closed_error is not None
+            or size > self._outbox.largest_payload
+        ):
+            return self.submit_nowait(plain_message(payload))
+        permits = self._permits
+        if not permits.used:  # seldom enough to look
+            self._check_loop()
+        if permits.used >= permits.limit > 0 and not self._config.block_if_queue_full:
+            raise self._queue_full()
+        if not self._memory.try_reserve(size):
+            raise self._memory_full(size)
+        permits.used += 1
+        return self._batcher.post_plain(payload, size)
+
+    def _check_loop(self) -> None:
+        self._context.check_loop(f"the producer of {self._topic}")
+
+    def _send_message(self, message: OutgoingMessage) -> SendResult:
+        if self._interceptors:
+            return self._interceptors.submit_nowait(self, message, self._encode_nowait)
+        return self._encode_nowait(message)
+
+    def _encode_nowait(self, message: OutgoingMessage) -> SendResult:
+        self._values.encode(message)
+        return self.submit_nowait(message)
+
+    async def _send_plain_and_wait(self, content: Any) -> MessageId:  # Any: as `send`
+        # Hot path: latency in `make bench-client`.
+        permits = self._permits
+        if (
+            type(content) is not bytes
+            or not self._values.takes_bytes
+            or self._interceptors
+            or permits.waiters_count
+            or permits.used >= permits.limit > 0
+        ):
+            return await self._send_and_wait(OutgoingMessage(content))
+        try:
+            result = self.submit_plain(content)
+        except MemoryBufferFullError:
+            return await self._send_and_wait(OutgoingMessage(content))
+        self._batcher.flush_soon()
+        return await result
+
+    async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
+        if self._interceptors:
+            return await (await self._interceptors.submit(self, message, self._encode))
+        return await (await self._encode(message))
+
+    def _encode(self, message: OutgoingMessage) -> Awaitable[SendResult]:
+        self._values.encode(message)
+        return self.submit(message)
+
+    def submit_nowait(self, message: OutgoingMessage) -> SendResult:
+        """Accept an encoded message; raises as `send_nowait`."""
+        size = self._checked_size(message)
+        permits = self._permits
+        if permits.used >= permits.limit > 0 and not self._config.block_if_queue_full:
+            raise self._queue_full()
+        if not self._memory.try_reserve(size):
+            raise self._memory_full(size)
+        permits.used += 1
+        return self._accept(message, size)
+
+    async def submit(self, message: OutgoingMessage) -> SendResult:
+        """Accept an encoded message when there is room; raises as `send`."""
+        if not self._config.block_if_queue_full:
+            result = self.submit_nowait(message)
+        else:
+            size = self._checked_size(message)
+            if self._permits.try_take():
+                if not self._memory.try_reserve(size):
+                    await self._wait_for_memory(size)
+            else:
+                self._batcher.flush_soon()
+                await self._permits.take()
+                await self._wait_for_memory(size)
+            result = self._accept(message, size)
+        self._batcher.flush_soon()
+        return result
+
+    async def _wait_for_memory(self, size: int) -> None:
+        """With a permit in hand."""
+        self._batcher.flush_soon()
+        try:
+            await self._memory.reserve(size, self)
+        except BaseException:
+            self._permits.give_back(1)
+            raise
+        if self._refusal is not None:
+            self._permits.give_back(1)
+            self._memory.release(size)
+            raise self._refusal
+
+    def _checked_size(self, message: OutgoingMessage) -> int:
+        if self._context.closed_error is not None:
+            raise self._context.closed_error
+        if self._refusal is not None:
+            raise self._refusal
+        self._check_loop()
+        size = len(message.payload)
+        if size > self._outbox.largest_payload:
+            raise MessageTooBigError(
+                f"{self._topic}: {size} bytes, the broker takes {self._outbox.max_message_size}"
+            )
+        return size + message.extra_bytes
+
+    def _queue_full(self) -> ProducerQueueFullError:
+        return ProducerQueueFullError(
+            f"{self._topic}: {self._permits.used} messages have no receipt, "
+            f"max_pending_messages is {self._permits.limit}"
+        )
+
+    def _memory_full(self, size: int) -> MemoryBufferFullError:
+        return MemoryBufferFullError(
+            f"{self._topic}: no room for {size} bytes, {self._memory.current_bytes} of "
+            f"memory_limit_bytes={self._memory.limit_bytes} are taken"
+        )
+
+    def _accept(self, message: OutgoingMessage, size: int) -> SendResult:
+        if self._is_direct and not self._values.needs_version(message):
+            return self._batcher.post(message, size)
+        self._is_direct = False
+        return self._deferred.add(message, size)
+
+    def _on_deferred_failed(self, size: int) -> None:
+        self.counters.send_failures += 1
+        self._give_back(1, size)
+
+    # --- ending --------------------------------------------------------------------------------
+
+    def _on_done(self, entries: Sequence[PendingEntry], is_stored: bool) -> None:  # noqa: FBT001 - a callback
+        # Hot path: produce in `make bench-client`.
+        count = size = 0
+        for entry in entries:
+            count += entry.messages_count
+            size += entry.bytes_count
+        counters = self.counters
+        if is_stored:
+            now = self._clock.monotonic_seconds()
+            record = counters.latencies.record
+            for entry in entries:
+                if entry.messages_count:
+                    record(now - entry.created_at, entry.messages_count)
+            counters.receipts_received += count
+            self._sequences.confirmed(max(entry.highest_sequence_id for entry in entries))
+        else:
+            counters.send_failures += count
+        self._give_back(count, size)
+
+    def _give_back(self, count: int, size: int) -> None:
+        self._permits.give_back(count)
+        self._memory.release(size)
+
+    def _on_failed(self, error: Exception) -> None:
+        """There will be no connection any more: everything ends."""
+        if self._refusal is None:
+            self._refusal = error
+        self._is_direct = False
+        self._fail_waiters(error)
+        batched = self._batcher.close()
+        self._outbox.fail_all(error)
+        self._outbox.end(batched, error)
+        self._deferred.fail_all(error)
+        self._outbox.close()
+        if self._context.closed_error is not None:
+            self._let_go()
+
+    def _fail_waiters(self, error: Exception) -> None:
+        self._permits.fail_waiters(error)
+        self._memory.fail_waiters(self, error)
+
+    async def flush(self) -> None:
+        """As `Producer.flush`."""
+        await self._deferred.drained()
+        self._batcher.send_batches()
+        entries = self._outbox.outstanding
+        for entry in reversed(entries):  # the last one is done last, as a rule
+            await entry.wait()
+        for entry in entries:
+            if entry.error is not None:
+                raise entry.error.with_traceback(None)
+
+    async def close(self) -> None:
+        """As `Producer.close`."""
+        if self._closing is None:
+            if self._refusal is None:
+                self._refusal = AlreadyClosedError(f"{self._topic}: the producer is closed")
+            self._is_direct = False
+            try:
+                self._closing = self._context.tasks.spawn(self._close(), "close producer")
+            except RuntimeError:  # the client is closed: nobody is left to tell
+                self.abandon()
+                return
+            # The client may drop the task before its first step.
+            self._closing.add_done_callback(lambda _: self.abandon())
+        await asyncio.wait([self._closing])
+
+    def abandon(self) -> None:
+        """End at once, without waiting for anybody. May be called again."""
+        self._session.abandon()
+        self._on_failed(
+            self._refusal or AlreadyClosedError(f"{self._topic}: the producer is closed")
+        )
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._tasks.abandon()
+        self._context.statistics.unregister(self)
+        self._context.unregister_child(self)
+        interceptors, self._interceptors = self._interceptors, ProducerInterceptors(())
+        interceptors.close()
+
+    async def _close(self) -> None:
+        assert self._refusal is not None, "closing begins with refusing"
+        self._fail_waiters(self._refusal)
+        try:
+            async with asyncio.timeout(self._context.config.operation_timeout_seconds):
+                try:
+                    await self.flush()
+                except PulsarError:
+                    logger.debug("flush on close failed", extra={"topic": self._topic})
+                await self._session.close()
+        except (TimeoutError, PulsarError) as error:
+            logger.warning(
+                "%s: producer not closed cleanly: %s",
+                self._topic,
+                error,
+                extra={"topic": self._topic, "error": str(error)},
+            )
+        finally:
+            self.abandon()
+            await self._session.connection.close()
+            await self._tasks.close()
+
+    # --- what it is ----------------------------------------------------------------------------
+
+    def topic(self) -> str:
+        """As `Producer.topic`."""
+        return self._topic
+
+    def producer_name(self) -> str:
+        """As `Producer.producer_name`; empty before the first registration."""
+        return self._session.producer_name or ""
+
+    def last_sequence_id(self) -> int:
+        """As `Producer.last_sequence_id`."""
+        return self._sequences.last_confirmed
+
+    def is_connected(self) -> bool:
+        """As `Producer.is_connected`."""
+        return self._session.connection.is_connected
+
+    def partitions_count(self) -> int:
+        """As `Producer.partitions_count`."""
+        return 0
+
+    def pending_count(self) -> int:
+        """Messages that hold a permit."""
+        return self._permits.used
+
+    def set_max_pending_messages(self, limit: int) -> None:
+        """Allow so many from now on; 0 for no limit."""
+        self._permits.set_limit(limit)
+
+    def statistics(self) -> ProducerStatistics:
+        """As `Producer.statistics`."""
+        now = self._clock.monotonic_seconds()
+        return self.counters.peek(now, pending_queue_size=self._permits.used)
+
+    def take_statistics(self, now: float) -> ProducerStatistics:
+        """The interval ends."""
+        return self.counters.take(now, pending_queue_size=self._permits.used)
+
+    def statistics_fields(self) -> dict[str, str]:
+        """What tells it from others in the log."""
+        return {"topic": self._topic, "producer": self.producer_name()}
+
+
+async def open_single(
+    context: ClientContext, name: TopicName, config: ProducerConfig, values: ProducerSchema
+) -> TopicProducer:
+    """The producer of a topic without partitions, or of a single one, open."""
+    producer = TopicProducer(context, str(name), config, values)
+    await producer.open()
+    context.register_child(producer)
+    context.statistics.register(producer)
+    return producer

@@ -1,0 +1,285 @@
+"""The newest value of each key of a topic, kept fresh (edge).
+
+A reader reads the topic from its beginning (its compacted form, where there is one); the view is
+handed out when it has come as far as the topic went then, and one task keeps it fresh from there
+on. A message without value, or an empty one, deletes its key; messages without key are passed over.
+
+All reading is plain: the view is a mapping, and changes between two steps of the loop only.
+
+Source: TableViewImpl in Pulsar's Java client; TableView of the official Python client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pulsar_py.client.brokers.client_context import ClientContext
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.reading.catch_up import CatchUp
+from pulsar_py.client.reading.reader import Reader, create_reader
+from pulsar_py.common.errors import AlreadyClosedError, ClientTimeoutError, PulsarError
+from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.tasks import TaskOwner
+
+__all__ = ["TableView", "TableViewListener", "create_table_view"]
+
+logger = logging.getLogger(__name__)
+
+TableViewListener = Callable[[str, Any], None]
+"""Called with a key and its new value, None when the key was deleted. Any: the schema decides."""
+
+_PATIENCE_MILLIS: Final = 1000
+"""How long a message that should come is waited for before the broker is asked again."""
+_READS_WITHOUT_BREAK: Final = 100
+
+
+class TableView(Mapping[str, Any]):  # Any: the schema decides
+    """A mapping from keys to newest values. Made by `Client.create_table_view`."""
+
+    def __init__(self, context: ClientContext, reader: Reader) -> None:
+        """Take over an open reader; `start` fills the view."""
+        self._context = context
+        self._reader = reader
+        self._values: dict[str, Any] = {}  # Any: the schema decides
+        self._listeners: list[TableViewListener] = []
+        # How far each topic or partition was read.
+        self._read: dict[str, MessageId] = {}
+        # Whoever waits in `refresh`, and for what.
+        self._refreshes: dict[asyncio.Future[None], CatchUp] = {}
+        self._tasks = TaskOwner(f"table view of {reader.topic()}")
+        self._is_closed = False
+
+    async def start(self) -> None:
+        """Read what the topic has now, then keep reading; on a failure nothing stays open."""
+        try:
+            await self._read_existing()
+        except BaseException:  # cancelled, too
+            await self.close()
+            raise
+        self._context.register_child(self)
+        self._tasks.spawn(self._keep_fresh(), "keep fresh")
+
+    async def _read_existing(self) -> None:
+        missing = await self._missing()
+        while not missing.is_done:
+            message = await self._read_or_give_up()
+            if message is None:
+                return
+            self._handle(message)
+            missing.on_read(message.topic_name(), message.message_id())
+
+    async def _missing(self) -> CatchUp:
+        """What the topic has and the view has not; of a topic that isn't stored nothing."""
+        if not TopicName.parse(self.topic()).is_persistent:
+            return CatchUp((), self._read)
+        return CatchUp(await self._reader.get_last_message_ids(), self._read)
+
+    async def _read_or_give_up(self) -> Message | None:
+        """The next message; None where there is none: the last ones are gone, or compacted."""
+        while True:
+            message = await self._reader.read_nowait()
+            if message is not None:
+                return message
+            if not await self._reader.has_message_available():
+                return None
+            try:
+                return await self._reader.read_next(_PATIENCE_MILLIS)
+            except ClientTimeoutError:
+                continue
+
+    async def _keep_fresh(self) -> None:
+        reads_count = 0
+        async for message in self._reader:
+            self._handle(message)
+            reads_count += 1
+            if reads_count % _READS_WITHOUT_BREAK == 0:
+                await asyncio.sleep(0)
+        self._end_refreshes()
+
+    def _handle(self, message: Message) -> None:
+        try:
+            self._apply(message)
+        except PulsarError:  # a value that the schema can't read: the old one stays
+            logger.warning(
+                "%s: value not read, of key %r",
+                message.topic_name(),
+                message.partition_key(),
+                extra={"topic": message.topic_name(), "key": message.partition_key()},
+                exc_info=True,
+            )
+        topic_name, message_id = message.topic_name(), message.message_id()
+        self._read[topic_name] = message_id
+        for waiter, missing in list(self._refreshes.items()):
+            if missing.on_read(topic_name, message_id) and not waiter.done():
+                waiter.set_result(None)
+
+    def _apply(self, message: Message) -> None:
+        if not message.has_key():
+            logger.debug("message without key", extra={"topic": message.topic_name()})
+            return
+        key = message.partition_key()
+        value = None if message.size() == 0 else message.value()
+        if value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value
+        for listener in self._listeners:
+            self._call(listener, key, value)
+
+    def _call(self, listener: TableViewListener, key: str, value: Any) -> None:
+        try:
+            listener(key, value)
+        except Exception:  # the application's code: others and the view itself go on
+            logger.exception(
+                "%s: table view listener failed at key %r",
+                self.topic(),
+                key,
+                extra={"topic": self.topic(), "key": key},
+            )
+
+    # --- what it holds -------------------------------------------------------------------------
+
+    def topic(self) -> str:
+        """The topic's full name."""
+        return self._reader.topic()
+
+    def __getitem__(self, key: str) -> Any:  # Any: the schema decides
+        """The newest value of a key."""
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys. Don't await while you iterate: take `list(view)` for that."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return len(self._values)
+
+    def for_each(self, callback: TableViewListener) -> None:
+        """Call with each key and its value."""
+        for key, value in list(self._values.items()):
+            callback(key, value)
+
+    def listen(self, callback: TableViewListener) -> None:
+        """Call with each change from now on; what it raises is logged."""
+        self._listeners.append(callback)
+
+    def for_each_and_listen(self, callback: TableViewListener) -> None:
+        """Call with each key and its value, then with each change; nothing falls between."""
+        self.for_each(callback)
+        self.listen(callback)
+
+    async def refresh(self) -> None:
+        """Return when everything that the topic has now is in the view.
+
+        Raises:
+            AlreadyClosedError: The view is, or was, closed.
+            ServiceError, ClientError: The broker could not be asked how far the topic goes.
+        """
+        self._check_open()
+        missing = await self._missing()
+        if missing.is_done:
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        self._refreshes[waiter] = missing
+        try:
+            while not waiter.done():
+                await asyncio.wait([waiter], timeout=_PATIENCE_MILLIS / 1000)
+                self._check_open()
+                if not await self._reader.has_message_available():
+                    return  # the last ones are gone, or compacted
+        finally:
+            del self._refreshes[waiter]
+
+    # --- life ----------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        self._context.check_usable()
+        if self._is_closed:
+            raise AlreadyClosedError(f"the table view of {self.topic()} is closed")
+
+    def _end_refreshes(self) -> None:
+        for waiter in self._refreshes:
+            if not waiter.done():
+                waiter.set_result(None)  # `refresh` finds out why
+
+    async def close(self) -> None:
+        """Keep it fresh no more; what it holds stays. May be called again."""
+        self._end()
+        try:
+            await self._tasks.close()
+        finally:
+            await self._reader.close()
+
+    def abandon(self) -> None:
+        """As `close`, at once, without waiting for anybody."""
+        self._end()
+        self._tasks.abandon()
+        self._reader.abandon()
+
+    def _end(self) -> None:
+        self._is_closed = True
+        self._context.unregister_child(self)
+        self._end_refreshes()
+
+    async def __aenter__(self) -> Self:
+        """The view itself, which is open."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"TableView({self.topic()}, {len(self._values)} keys)"
+
+    __hash__ = object.__hash__  # of the view, not of what it holds
+
+
+async def create_table_view(
+    context: ClientContext,
+    topic: str,
+    subscription_name: str | None = None,
+    schema: Any = None,  # Any: a Schema of any value type; None reads bytes
+    *,
+    is_read_compacted: bool | None = None,
+    **options: Any,  # Any: more fields of ReaderConfig
+) -> TableView:
+    """A table view that holds all that the topic held when it was asked for.
+
+    Args:
+        context: The client's shared parts.
+        topic: A topic, partitioned or not.
+        subscription_name: What the broker's statistics call its place; None: generated.
+        schema: Of the values; None reads bytes.
+        is_read_compacted: Read the compacted form first; None: of persistent topics.
+        **options: Of its reader: `crypto_key_reader`, `auto_update_partitions_interval_seconds`.
+
+    Raises:
+        InvalidConfigurationError: Something was asked for wrongly.
+        ServiceError, ClientError: It could not be opened within the operation timeout.
+    """
+    if is_read_compacted is None:
+        is_read_compacted = TopicName.parse(topic).is_persistent
+    reader = await create_reader(
+        context,
+        topic,
+        EARLIEST_MESSAGE_ID,
+        schema=schema,
+        subscription_name=subscription_name,
+        is_read_compacted=is_read_compacted,
+        **options,
+    )
+    view = TableView(context, reader)
+    await view.start()
+    return view

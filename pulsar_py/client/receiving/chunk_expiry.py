@@ -1,0 +1,63 @@
+"""ChunkExpiry: when incomplete messages are given up; counts only time in which the rest can come.
+
+The rest of a message can't come while there is no connection, while the broker has no permits, and
+where it is another consumer's turn: then the time begins anew, since all is delivered again, or may
+go on only now. Limits that the broker alone knows, as of unacknowledged messages, are not seen. And
+what came before the time was up and waits to be decoded may be the rest. Pure; `now` comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from pulsar_py.client.receiving.chunk_assembly import ChunkAssembly, ChunkOutcome
+
+__all__ = ["CHUNK_CHECK_SECONDS", "ChunkExpiry"]
+
+CHUNK_CHECK_SECONDS: Final = 1.0
+"""How soon to look again whether entries that came before an expiry are decoded."""
+
+
+class ChunkExpiry:
+    """The expiry of one consumer's chunks."""
+
+    def __init__(self, chunks: ChunkAssembly) -> None:
+        self._chunks = chunks
+        # The expiry that is due: since when, and the entries that have to be decoded before.
+        self._due: tuple[float, list[object]] | None = None
+        # Whether the broker could send nothing when chunks should have expired.
+        self._was_cut_off = False
+
+    def clear(self) -> None:
+        """The chunks were forgotten."""
+        self._due = None
+        self._was_cut_off = False
+
+    def look(
+        self, now: float, waiting: Sequence[object], *, can_come: bool
+    ) -> tuple[ChunkOutcome, float | None]:
+        """What is given up now, and when to look again.
+
+        `waiting` are entries that are here and not decoded, `can_come` tells whether the broker
+        could send one.
+        """
+        expires_at = self._chunks.next_expiry()
+        if self._due is None and (expires_at is None or expires_at > now):
+            return ChunkOutcome(), expires_at
+        if not can_come or self._was_cut_off:
+            self._due = None
+            self._was_cut_off = not can_come
+            self._chunks.wait_anew(now)
+            return ChunkOutcome(), self._chunks.next_expiry()
+        if self._due is None:
+            self._due = (now, [*waiting[-1:]])
+        due, last = self._due
+        if last and _has(waiting, last[0]):
+            return ChunkOutcome(), now + CHUNK_CHECK_SECONDS
+        self._due = None
+        return self._chunks.expire(due), self._chunks.next_expiry()
+
+
+def _has(entries: Iterable[object], entry: object) -> bool:
+    return any(each is entry for each in entries)

@@ -1,0 +1,521 @@
+"""What a consumer has received and not handed out: entries as they came, then messages.
+
+Entries stay as they came and are decoded one by one when the messages before them are taken, so
+that a full queue holds each byte once. `fill` decodes until there is a message, and leaves in its
+effects what else has to be done: permits of messages that were left out, entries to acknowledge, to
+ask for again, or to report as unusable. Where the first entry needs something that takes time (a
+key, a schema of an older version) `fill` says what in `needs`, and stays there until `prepared`.
+
+Left out are, by their bits: what the broker says is acknowledged, what is acknowledged here already
+(`ack_grouping`), what stands before the start (`start_position`). What is left out by the start
+counts as acknowledged.
+
+Pure; `now` comes in. Nothing here is shared between tasks while it runs.
+
+Source: ConsumerImpl.messageReceived in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pulsar_py.client.acknowledging.ack_grouping import AcknowledgmentsTracker
+from pulsar_py.client.messages.message import EntryKey, Message, ReceivedEntry, ValueDecoder
+from pulsar_py.client.receiving.chunk_assembly import Chunk, ChunkAssembly, ChunkOutcome
+from pulsar_py.client.receiving.chunk_expiry import ChunkExpiry
+from pulsar_py.client.receiving.entry_decoder import (
+    MAX_INFLATED_BYTES,
+    NOT_BATCHED,
+    ParsedEntry,
+    Problem,
+    check_batch_size,
+    inflate,
+    messages_of,
+    parse,
+)
+from pulsar_py.client.receiving.received_batch import ReceivedBatch, batch_of
+from pulsar_py.client.receiving.start_position import StartPosition
+from pulsar_py.client.shared.enums import ConsumerCryptoFailureAction
+from pulsar_py.common.ack_set import full_bits, to_bits
+from pulsar_py.common.buffer import EntryBytes
+from pulsar_py.common.errors import CryptoError
+from pulsar_py.common.message_id import to_signed
+from pulsar_py.common.position import EARLIEST, MAX_LONG
+from pulsar_py.proto.PulsarApi_pb2 import CommandAck, CommandMessage
+
+if TYPE_CHECKING:
+    from pulsar_py.client.security.message_crypto import EncryptionContext, MessageDecryptor
+
+__all__ = ["Effects", "IncomingQueue", "Needs", "ProblemListener", "entry_messages_count"]
+
+ProblemListener: TypeAlias = Callable[[EntryKey, str], None]
+"""Told of each entry that is left out because it can't be used: which, and why."""
+
+
+@dataclass(slots=True)
+class Effects:
+    """What decoding brought about beside messages; a new one each time somebody takes it."""
+
+    dropped_count: int = 0
+    """Messages that took permits and will not be handed out."""
+    problems: list[tuple[EntryKey, Problem]] = field(default_factory=list)
+    to_acknowledge: list[EntryKey] = field(default_factory=list)
+    to_redeliver: list[EntryKey] = field(default_factory=list)
+    """Chunks whose buffer gave way: worth asking for again."""
+    held: list[EntryKey] = field(default_factory=list)
+    """What is of no use now: chunks without a beginning, and what could not be decrypted."""
+    has_chunks: bool = False
+    """Whether chunks came, so that their expiry has to be watched."""
+
+    def take_outcome(self, outcome: ChunkOutcome) -> None:
+        """Add what the chunk assembly wants done."""
+        self.to_acknowledge += outcome.to_acknowledge
+        self.to_redeliver += outcome.to_redeliver
+        self.held += outcome.held
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What has to be had before the first entry can be decoded."""
+
+    parsed: ParsedEntry
+    schema_version: bytes | None = None
+    """A version of the topic's schema that is not known yet."""
+    is_key_needed: bool = False
+    """Whether its data key has to be learned."""
+
+
+class IncomingQueue:
+    """The receiver queue of one consumer."""
+
+    def __init__(
+        self,
+        topic: str,
+        tracker: AcknowledgmentsTracker,
+        chunks: ChunkAssembly,
+        *,
+        partition_index: int = -1,
+        decryptor: MessageDecryptor | None = None,
+        crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
+        decoder: ValueDecoder | None = None,
+        is_version_missing: Callable[[bytes], bool] | None = None,
+        keeps_batches: bool = False,
+        problem_listener: ProblemListener | None = None,
+        max_inflated_bytes: int = MAX_INFLATED_BYTES,
+    ) -> None:
+        """`is_version_missing` tells whether a schema version has to be fetched before.
+
+        With `keeps_batches` a whole batch that can be one goes to `batches`. `problem_listener` is
+        told of each entry that can't be used. `max_inflated_bytes` bounds an entry.
+        """
+        self.topic: Final = topic
+        self._tracker = tracker
+        self._chunks = chunks
+        self._chunk_expiry = ChunkExpiry(chunks)
+        self._partition_index = partition_index
+        self._decryptor = decryptor
+        self._crypto_failure_action = crypto_failure_action
+        self._decoder = decoder
+        self._is_version_missing = is_version_missing
+        self._keeps_batches = keeps_batches
+        self._problem_listener = problem_listener
+        self._max_inflated_bytes = max_inflated_bytes
+        # Messages to hand out next; hot paths take from it by themselves.
+        self.ready: deque[Message] = deque()
+        # The same for whole batches; one of the two is empty.
+        self.batches: deque[ReceivedBatch] = deque()
+        # The last entry that was decoded since the last `clear`.
+        self._decoded_key: EntryKey = EARLIEST
+        # What came after them.
+        self._entries: deque[tuple[CommandMessage, EntryBytes]] = deque()
+        # None while there is nothing to do; whoever calls `fill` looks, and takes it.
+        self.effects: Effects | None = None
+        # The first entry waits for this; it has left `_entries` then.
+        self.needs: Needs | None = None
+        # Whether somebody gets it already.
+        self.is_preparing = False
+        # Where the consumer begins; None: with whatever comes.
+        self.start: StartPosition | None = None
+        # Messages that were made, and their bytes (in batches with their metadata); statistics.
+        self.decoded_count = 0
+        self.decoded_bytes = 0
+        # Permits that the decoded entries took.
+        self.permits_used = 0
+
+    def push(self, command: CommandMessage, data: EntryBytes) -> None:
+        """Take in an entry."""
+        self._entries.append((command, data))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing at all."""
+        return not self.ready and not self.batches and not self._entries and self.needs is None
+
+    def messages_count(self) -> int:
+        """How many messages are here; reads the metadata of each entry."""
+        waiting = 0 if self.needs is None else self.needs.parsed.messages_count
+        return (
+            len(self.ready)
+            + sum(map(len, self.batches))
+            + waiting
+            + sum(entry_messages_count(*each) for each in self._entries)
+        )
+
+    def clear(self) -> int:
+        """Throw everything away, chunks too; how many messages that were."""
+        count = self.messages_count()
+        self.ready.clear()
+        self.batches.clear()
+        self._entries.clear()
+        self._chunks.clear()
+        self._chunk_expiry.clear()
+        self.needs = None
+        self.is_preparing = False
+        self._decoded_key = EARLIEST
+        return count
+
+    @property
+    def _effects(self) -> Effects:
+        if self.effects is None:
+            self.effects = Effects()
+        return self.effects
+
+    def take_effects(self) -> Effects | None:
+        """What has to be done now; None for nothing."""
+        effects, self.effects = self.effects, None
+        return effects
+
+    def fill(self, now: float) -> bool:
+        """Decode until there is a message; False if there is none, or one needs something."""
+        # Hot path: consume in `make bench-client`, unbatched.
+        while not self.ready and not self.batches:
+            if self.needs is not None or not self._entries:
+                return False
+            command, data = self._entries.popleft()
+            key = _key_of(command)
+            parsed = parse(command, data, key, self.topic)
+            if isinstance(parsed, Problem):
+                self.permits_used += 1
+                self._report(key, parsed)
+            elif parsed.is_plain and self._is_version_missing is None:
+                self.permits_used += 1
+                self._single(parsed, bytes(data[parsed.payload_start :]), None, ())
+            elif (needs := self._needs_of(parsed)) is not None:
+                self.needs = needs
+                continue
+            else:
+                self._decode(parsed, now)
+            self._decoded_key = key
+        return True
+
+    def _needs_of(self, parsed: ParsedEntry) -> Needs | None:
+        metadata = parsed.metadata
+        is_key_needed = (
+            bool(metadata.encryption_keys)
+            and self._decryptor is not None
+            and not self._decryptor.knows_key(metadata)
+        )
+        version = None
+        if self._is_version_missing is not None and metadata.HasField("schema_version"):
+            version = metadata.schema_version
+            if not self._is_version_missing(version):
+                version = None
+        if version is None and not is_key_needed:
+            return None
+        return Needs(parsed, version, is_key_needed)
+
+    def prepared(self, now: float) -> None:
+        """What `needs` named is there, or can't be had: decode the entry with what there is."""
+        if self.needs is not None:
+            parsed, self.needs = self.needs.parsed, None
+            self.is_preparing = False
+            self._decode(parsed, now)
+            self._decoded_key = parsed.key
+
+    @property
+    def passed_key(self) -> EntryKey:
+        """The last entry that came since `clear` and has nothing here, nor has any before it.
+
+        It may be one that does not exist, before the first entry that has something here.
+        """
+        if not self.ready and not self.batches:
+            return self._decoded_key
+        first = self.ready[0] if self.ready else self.batches[0]
+        ledger_id, entry_id = first.entry.key
+        return (ledger_id, entry_id - 1)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether anything came since `clear`."""
+        return self._decoded_key != EARLIEST or not self.is_empty
+
+    def head_key(self) -> EntryKey | None:
+        """The entry in which the first message here begins, None if there is nothing."""
+        chunk = self.first_chunk_key()
+        head: EntryKey | None = None
+        if self.ready:
+            head = self.ready[0].entry.key
+        elif self.batches:
+            head = self.batches[0].entry.key
+        elif self.needs is not None:
+            head = self.needs.parsed.key
+        elif self._entries:
+            head = _key_of(self._entries[0][0])
+        return min((each for each in (chunk, head) if each is not None), default=None)
+
+    def first_chunk_key(self) -> EntryKey | None:
+        """The first chunk of all messages in chunks that are here, whole or not; None without."""
+        whole = (each.entry.chunk_ids[0] for each in self.ready if each.entry.chunk_ids)
+        return min((*whole, *self._chunks.first_keys()), default=None)
+
+    def _report(self, key: EntryKey, problem: Problem) -> None:
+        self._effects.problems.append((key, problem))
+        self._tell_problem(key, problem.text)
+        self._effects.dropped_count += max(problem.messages_count, 1)
+
+    def _tell_problem(self, key: EntryKey, text: str) -> None:
+        if self._problem_listener is not None:
+            self._problem_listener(key, text)
+
+    def _decode(self, parsed: ParsedEntry, now: float) -> None:
+        metadata = parsed.metadata
+        self.permits_used += self._permits_of(parsed)
+        context = None
+        payload: bytes | None = None  # None: as it came
+        if metadata.encryption_keys:
+            payload, context = self._decrypt(parsed)
+            if payload is None:
+                return
+            if context is not None and context.is_decryption_failed():
+                self._deliver_encrypted(parsed, payload, context)
+                return
+        if metadata.num_chunks_from_msg > 1:
+            if payload is None:
+                payload = parsed.payload
+            self._take_chunk(parsed, payload, context, now)
+        else:
+            self._open(parsed, payload, context, ())
+
+    def _decrypt(self, parsed: ParsedEntry) -> tuple[bytes | None, EncryptionContext | None]:
+        """The payload, None if it may not be delivered; encrypted with CONSUME."""
+        from pulsar_py.client.security.message_crypto import EncryptionContext  # noqa: PLC0415 - late
+
+        try:
+            if self._decryptor is None:
+                raise CryptoError("there is no crypto_key_reader")  # noqa: TRY301 - one handler
+            payload = self._decryptor.decrypt(parsed.metadata, parsed.payload)
+        except CryptoError as error:
+            return self._not_decrypted(parsed, error)
+        return payload, EncryptionContext.of(parsed.metadata, is_decryption_failed=False)
+
+    def _not_decrypted(
+        self, parsed: ParsedEntry, error: CryptoError
+    ) -> tuple[bytes | None, EncryptionContext | None]:
+        from pulsar_py.client.security.message_crypto import EncryptionContext  # noqa: PLC0415 - late
+
+        key = parsed.key
+        text = f"{self.topic}: entry {key[0]}:{key[1]}: {error}"
+        match self._crypto_failure_action:
+            case ConsumerCryptoFailureAction.CONSUME:
+                context = EncryptionContext.of(parsed.metadata, is_decryption_failed=True)
+                return parsed.payload, context
+            case ConsumerCryptoFailureAction.DISCARD:
+                self._report(
+                    key, Problem(CommandAck.DecryptionError, text, self._permits_of(parsed))
+                )
+            case _:
+                # Held: neither delivered nor acknowledged, and its permits stay with it.
+                self._effects.held.append(key)
+                self._tell_problem(key, text)
+        return None, None
+
+    def _permits_of(self, parsed: ParsedEntry) -> int:
+        """How many permits the broker took for an entry."""
+        if parsed.command.ack_set:
+            return to_bits(parsed.command.ack_set).bit_count()
+        return max(parsed.messages_count, 1)
+
+    def _deliver_encrypted(
+        self, parsed: ParsedEntry, payload: bytes, context: EncryptionContext
+    ) -> None:
+        """As one message, whatever it holds."""
+        entry = self._entry(parsed, 0, 1, context, ())
+        self._effects.dropped_count += self._permits_of(parsed) - 1
+        self._put([Message(entry, NOT_BATCHED, None, payload)], len(payload))
+
+    def _take_chunk(
+        self,
+        parsed: ParsedEntry,
+        payload: bytes,
+        context: EncryptionContext | None,
+        now: float,
+    ) -> None:
+        self._effects.dropped_count += 1
+        self._effects.has_chunks = True
+        if not self._tracker.still_waiting(parsed.key, 1):
+            return
+        chunk = Chunk(parsed.key, parsed.metadata, payload)
+        outcome = self._chunks.add(chunk, now)
+        self._effects.take_outcome(outcome)
+        if outcome.problem is not None:
+            text = f"{self.topic}: entry {parsed.key[0]}:{parsed.key[1]}: {outcome.problem}"
+            problem = Problem(CommandAck.UncompressedSizeCorruption, text)
+            self._effects.problems += [(key, problem) for key in outcome.chunk_ids]
+            self._tell_problem(parsed.key, text)
+        if outcome.payload is not None:
+            self._effects.dropped_count -= 1  # the last chunk's permit is the message's
+            self._open(parsed, outcome.payload, context, outcome.chunk_ids)
+
+    def _open(
+        self,
+        parsed: ParsedEntry,
+        payload: bytes | None,
+        context: EncryptionContext | None,
+        chunk_ids: tuple[EntryKey, ...],
+    ) -> None:
+        """Inflate and split what is decrypted and whole; None: the payload as it came."""
+        # Hot path: consume in `make bench-client`, unbatched.
+        start = 0
+        body: EntryBytes | Problem
+        if parsed.metadata.compression:
+            body = inflate(
+                parsed,
+                parsed.payload_view if payload is None else payload,
+                self.topic,
+                None if chunk_ids else self._max_inflated_bytes,
+            )
+            if isinstance(body, Problem):
+                self._report(parsed.key, body)
+                self._effects.to_acknowledge += chunk_ids[:-1]
+                return
+        elif payload is None:
+            body, start = parsed.data, parsed.payload_start
+        else:
+            body = payload
+        if parsed.is_batch:
+            self._split(parsed, body, start, context)
+        else:
+            self._single(parsed, bytes(body[start:]), context, chunk_ids)
+
+    def _single(
+        self,
+        parsed: ParsedEntry,
+        data: bytes,
+        context: EncryptionContext | None,
+        chunk_ids: tuple[EntryKey, ...],
+    ) -> None:
+        bits = self._tracker.still_waiting(parsed.key, 1)
+        if bits and self.start is not None:
+            bits = self._after_start(parsed.key, bits, 0)
+            if not bits:
+                self._effects.to_acknowledge += chunk_ids[:-1]
+        if not bits:
+            self._effects.dropped_count += 1
+            return
+        if chunk_ids:
+            self._tracker.remember_chunks(parsed.key, chunk_ids)
+        entry = self._entry(parsed, 0, 1, context, chunk_ids)
+        self.ready.append(Message(entry, NOT_BATCHED, None, data))
+        self.decoded_count += 1
+        self.decoded_bytes += len(data)
+
+    def _split(
+        self, parsed: ParsedEntry, body: EntryBytes, start: int, context: EncryptionContext | None
+    ) -> None:
+        if (problem := check_batch_size(parsed, len(body) - start, self.topic)) is not None:
+            self._report(parsed.key, problem)
+            return
+        size = parsed.messages_count
+        bits = full_bits(size)
+        if parsed.command.ack_set:
+            bits &= to_bits(parsed.command.ack_set)
+        permits = bits.bit_count()
+        bits = self._tracker.still_waiting(parsed.key, bits)
+        if bits and self.start is not None:
+            bits = self._after_start(parsed.key, bits, size)
+        entry = self._entry(parsed, size, bits, context, ())
+        if self._keeps_batches and bits == full_bits(size):
+            batch = batch_of(entry, body, start)
+            if batch is not None:
+                self.batches.append(batch)
+                self._count(size, batch.size())
+                return
+        messages = messages_of(entry, body, start, bits)
+        if isinstance(messages, Problem):
+            self._report(parsed.key, messages)
+            return
+        if permits != len(messages):
+            self._effects.dropped_count += permits - len(messages)
+        self._put(messages, len(body) - start)
+
+    def _after_start(self, key: EntryKey, bits: int, batch_size: int) -> int:
+        assert self.start is not None
+        wanted = self.start.wanted(key, bits, batch_size)
+        if not wanted:
+            self._effects.to_acknowledge.append(key)
+        return wanted
+
+    def _entry(
+        self,
+        parsed: ParsedEntry,
+        batch_size: int,
+        bits: int,
+        context: EncryptionContext | None,
+        chunk_ids: tuple[EntryKey, ...],
+    ) -> ReceivedEntry:
+        return ReceivedEntry(
+            parsed.key,
+            self.topic,
+            parsed.metadata,
+            self._partition_index,
+            parsed.command.redelivery_count,
+            batch_size,
+            bits,
+            self._decoder,
+            parsed.broker_metadata,
+            chunk_ids,
+            context,
+        )
+
+    def _put(self, messages: list[Message], size_bytes: int) -> None:
+        self.ready.extend(messages)
+        self._count(len(messages), size_bytes)
+
+    def _count(self, messages_count: int, size_bytes: int) -> None:
+        self.decoded_count += messages_count
+        self.decoded_bytes += size_bytes
+
+    def put_back(self, messages: list[Message]) -> None:
+        """Messages that were taken and not handed out after all; they come next again."""
+        self.ready.extendleft(reversed(messages))
+
+    def expire_chunks(self, now: float, *, can_come: bool) -> float | None:
+        """Give up incomplete messages whose rest had its time to come; when to look again."""
+        waiting: list[object] = [] if self.needs is None else [self.needs]
+        waiting += self._entries
+        outcome, look_at = self._chunk_expiry.look(now, waiting, can_come=can_come)
+        self._effects.take_outcome(outcome)
+        return look_at
+
+    def next_chunk_expiry(self) -> float | None:
+        """When the oldest incomplete message expires."""
+        return self._chunks.next_expiry()
+
+
+def _key_of(command: CommandMessage) -> EntryKey:
+    data = command.message_id
+    ledger_id, entry_id = data.ledgerId, data.entryId
+    if ledger_id > MAX_LONG or entry_id > MAX_LONG:
+        return (to_signed(ledger_id), to_signed(entry_id))
+    return (ledger_id, entry_id)
+
+
+def entry_messages_count(command: CommandMessage, data: EntryBytes) -> int:
+    """How many messages an entry holds, as far as the broker counted them."""
+    if command.ack_set:
+        return to_bits(command.ack_set).bit_count()
+    parsed = parse(command, data, (0, 0), "")
+    return 1 if isinstance(parsed, Problem) else max(parsed.messages_count, 1)

@@ -1,0 +1,47 @@
+"""Where a consumer begins, and which messages of the first entry it has to leave out.
+
+The broker begins with a whole entry. A start (or a seek) to a message leaves out what stands before
+it in its entry, and the message itself unless it was to be included. Entries before it are wanted:
+if the broker sends them, somebody moved the subscription since. Pure.
+
+Source: isPriorEntryIndex, isPriorBatchIndex and clearReceiverQueue in ConsumerImpl of Pulsar's Java
+client; section 11 of `spec/wire.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_py.client.messages.message import EntryKey
+from pulsar_py.common.ack_set import full_bits
+from pulsar_py.common.message_id import MessageId
+
+__all__ = ["StartPosition", "before"]
+
+
+@dataclass(frozen=True, slots=True)
+class StartPosition:
+    """The message that a consumer begins with, or after."""
+
+    message_id: MessageId
+    is_inclusive: bool = False
+    is_floor: bool = False
+    """Whether entries before it were read already: the broker was told to begin before it."""
+
+    def wanted(self, key: EntryKey, bits: int, batch_size: int) -> int:
+        """The bits of an entry's messages that stand after the start; `batch_size` 0: no batch."""
+        start = self.message_id
+        first = (start.ledger_id, start.entry_id)
+        if key != first:
+            return 0 if self.is_floor and key < first else bits
+        if start.batch_index < 0 or not batch_size:
+            return bits if self.is_inclusive else 0
+        left_out = start.batch_index if self.is_inclusive else start.batch_index + 1
+        return bits & ~full_bits(left_out)
+
+
+def before(key: EntryKey, batch_index: int, batch_size: int) -> MessageId:
+    """The id after which a message comes: where a non-durable consumer begins anew."""
+    if batch_index > 0:
+        return MessageId(*key, batch_index=batch_index - 1, batch_size=batch_size)
+    return MessageId(key[0], key[1] - 1)

@@ -1,0 +1,383 @@
+"""End-to-end encryption of payloads: data keys, their renewal, and both directions.
+
+    payload on the wire     ciphertext | GCM tag (16 bytes)      AES-256-GCM, no associated data
+    metadata                encryption_keys: one a key name: the data key (32 bytes), wrapped
+                            encryption_param: IV (12 bytes), fresh for each payload
+
+A producer owns a `MessageEncryptor`: it makes a data key, wraps it with each configured public key
+and renews it every four hours. A consumer owns a `MessageDecryptor`: it unwraps each data key once
+and remembers it. Both work on whole payloads (batch body or chunk, after compression). What to do
+with a failure is the consumer's to decide, and the encryptor's by `ProducerCryptoFailureAction`.
+
+Source: MessageCrypto and MessageCryptoBc in Pulsar's Java client.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from pulsar_py.client.security.crypto_keys import (
+    CryptoKeyReader,
+    EncryptionKeyInfo,
+    read_private_key,
+    read_public_key,
+)
+from pulsar_py.client.security.key_wrapping import (
+    load_private_key,
+    load_public_key,
+    unwrap_key,
+    wrap_key,
+)
+from pulsar_py.client.shared.enums import CompressionType, ProducerCryptoFailureAction
+from pulsar_py.common.errors import CryptoError, InvalidConfigurationError
+from pulsar_py.proto.PulsarApi_pb2 import EncryptionKeys, MessageMetadata
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+__all__ = [
+    "DATA_KEYS_LIMIT",
+    "ENCRYPTION_OVERHEAD_BYTES",
+    "RETRY_SECONDS",
+    "ROTATION_SECONDS",
+    "EncryptionContext",
+    "EncryptionKey",
+    "MessageDecryptor",
+    "MessageEncryptor",
+]
+
+ROTATION_SECONDS: Final = 4 * 3600.0
+"""How long a producer uses one data key (MessageCrypto's schedule in ProducerImpl)."""
+
+RETRY_SECONDS: Final = 10.0
+"""How long a producer waits after a rotation that failed."""
+
+DATA_KEYS_LIMIT: Final = 1024
+"""How many data keys a consumer remembers; those it used last."""
+
+ENCRYPTION_OVERHEAD_BYTES: Final = 16
+"""By how much a payload grows."""
+
+_DATA_KEY_BYTES: Final = 32
+_IV_BYTES: Final = 12
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _DataKey:
+    """A producer's data key of one term."""
+
+    names: frozenset[str]
+    """Whom it is wrapped for."""
+    wrapped: tuple[EncryptionKeys, ...]
+    """As it goes into metadata."""
+    cipher: AESGCM
+    made_at: float
+    """Seconds of the monotonic clock."""
+
+
+class MessageEncryptor:
+    """What a producer encrypts with; owned by it.
+
+    The producer awaits `rotate` before its first message and whenever `rotation_due` says so; in
+    between `encrypt` is plain and fast. Without a rotation a data key just stays in use.
+    """
+
+    def __init__(
+        self,
+        key_names: Collection[str],
+        key_reader: CryptoKeyReader,
+        *,
+        failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        """`key_names` are wrapped with all; each consumer needs the private key of one.
+
+        Raises:
+            InvalidConfigurationError: No key name, or no reader.
+        """
+        names = [key_names] if isinstance(key_names, str) else list(key_names)
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise InvalidConfigurationError(f"encryption_key: names of keys, not {key_names!r}")
+        if not hasattr(key_reader, "get_public_key"):
+            raise InvalidConfigurationError(
+                f"crypto_key_reader: needed for encryption_key={key_names!r}, got {key_reader!r}"
+            )
+        # Whom the next data key is wrapped for.
+        self._names = frozenset(names)
+        self._reader = key_reader
+        self._failure_action = failure_action
+        self._random_bytes = random_bytes
+        # What payloads are encrypted with; None before the first `rotate`.
+        self._data_key: _DataKey | None = None
+        # When a `rotate` that failed was tried, so that the next one waits a little.
+        self._failed_at: float | None = None
+
+    @property
+    def key_names(self) -> frozenset[str]:
+        """Whom data keys are wrapped for."""
+        return self._names
+
+    async def rotate(self, now: float) -> None:
+        """Read all public keys again and make a new data key; on failure the old one stays.
+
+        Args:
+            now: Seconds of the monotonic clock.
+
+        Raises:
+            CryptoError: A key can't be had or used, with FAIL; with SEND it is logged.
+        """
+        names = self._names
+        try:
+            infos = {name: await read_public_key(self._reader, name) for name in sorted(names)}
+            self._data_key = self._make(infos, now)
+            self._failed_at = None
+        except CryptoError as error:
+            self._failed_at = now
+            if self._failure_action is ProducerCryptoFailureAction.FAIL:
+                raise
+            logger.warning(
+                "no data key for %s: %s",
+                ", ".join(sorted(names)),
+                error,
+                extra={"key_names": sorted(names), "error": str(error)},
+            )
+
+    def _make(self, infos: Mapping[str, EncryptionKeyInfo], now: float) -> _DataKey:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - 60 ms
+
+        data_key = self._random_bytes(_DATA_KEY_BYTES)
+        wrapped = tuple(_wrapped(name, info, data_key) for name, info in infos.items())
+        return _DataKey(frozenset(infos), wrapped, AESGCM(data_key), now)
+
+    def rotation_due(self, now: float) -> bool:
+        """Whether the data key is missing, old, or not for the key names as they are now."""
+        if self._failed_at is not None and now - self._failed_at < RETRY_SECONDS:
+            return False
+        current = self._data_key
+        return (
+            current is None
+            or current.names != self._names
+            or now - current.made_at >= ROTATION_SECONDS
+        )
+
+    def add_key(self, key_name: str) -> None:
+        """Wrap for this key too, from the next `rotate` on (which is due at once)."""
+        self._names |= {key_name}
+        self._failed_at = None
+
+    def remove_key(self, key_name: str) -> None:
+        """Wrap for this key no more, from the next payload on; a new data key is due at once.
+
+        Its owner knows the data key in use, so what follows is safe from him only after `rotate`.
+
+        Raises:
+            InvalidConfigurationError: It is the last one.
+        """
+        if self._names == {key_name}:
+            raise InvalidConfigurationError(f"encryption_key: {key_name} is the last one")
+        self._names -= {key_name}
+        self._failed_at = None
+        if (current := self._data_key) is not None:
+            left = tuple(each for each in current.wrapped if each.key != key_name)
+            # Its names stay, so that the rotation is due; nothing left means no data key.
+            self._data_key = replace(current, wrapped=left) if left else None
+
+    def encrypt(self, metadata: MessageMetadata, payload: bytes | memoryview) -> bytes:
+        """The payload as it goes out; puts keys and IV into `metadata`, instead of any there.
+
+        With SEND and without a data key the payload goes out as it is, and `metadata` says so.
+
+        Raises:
+            CryptoError: There is no data key, with FAIL.
+        """
+        metadata.ClearField("encryption_keys")
+        if (current := self._data_key) is None:
+            return self._without_key(metadata, payload)
+        iv = self._random_bytes(_IV_BYTES)
+        metadata.encryption_keys.extend(current.wrapped)
+        metadata.encryption_param = iv
+        return current.cipher.encrypt(iv, payload, None)
+
+    def _without_key(self, metadata: MessageMetadata, payload: bytes | memoryview) -> bytes:
+        if self._failure_action is ProducerCryptoFailureAction.FAIL:
+            raise CryptoError(f"no data key for {', '.join(sorted(self._names))}")
+        metadata.ClearField("encryption_param")
+        return bytes(payload)
+
+
+def _wrapped(name: str, info: EncryptionKeyInfo, data_key: bytes) -> EncryptionKeys:
+    keys = EncryptionKeys(key=name, value=wrap_key(load_public_key(info.key, name), data_key))
+    for key, value in info.metadata.items():
+        keys.metadata.add(key=key, value=value)
+    return keys
+
+
+class MessageDecryptor:
+    """What a consumer decrypts with; owned by it. Without a reader everything encrypted fails."""
+
+    def __init__(
+        self, key_reader: CryptoKeyReader | None, *, data_keys_limit: int = DATA_KEYS_LIMIT
+    ) -> None:
+        """`data_keys_limit`: how many unwrapped data keys are remembered at most."""
+        self._reader = key_reader
+        self._limit = data_keys_limit
+        # Ciphers of data keys by their wrapped form; the one longest not used comes first.
+        self._ciphers: OrderedDict[bytes, AESGCM] = OrderedDict()
+
+    def is_encrypted(self, metadata: MessageMetadata) -> bool:
+        """Whether the payload has to be decrypted at all."""
+        return bool(metadata.encryption_keys)
+
+    def knows_key(self, metadata: MessageMetadata) -> bool:
+        """Whether `decrypt` can do without asking the key reader."""
+        return any(each.value in self._ciphers for each in metadata.encryption_keys)
+
+    async def learn_key(self, metadata: MessageMetadata) -> None:
+        """Ask the reader and unwrap the data key, so that `decrypt` knows it.
+
+        Raises:
+            CryptoError: No private key can be had, or none fits.
+        """
+        if self.knows_key(metadata):
+            return
+        if self._reader is None:
+            raise CryptoError(f"no crypto_key_reader for {_key_names(metadata)}")
+        problems = []
+        # The command may be reused while the reader is asked: take what is needed first.
+        for name, wrapped, notes in _keys_of(metadata):
+            try:
+                info = await read_private_key(self._reader, name, notes)
+                self._remember(wrapped, unwrap_key(load_private_key(info.key, name), wrapped))
+            except CryptoError as error:
+                problems.append(f"{name}: {error}")
+            else:
+                return
+        raise CryptoError("; ".join(problems))
+
+    def _remember(self, wrapped: bytes, data_key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - 60 ms
+
+        try:
+            self._ciphers[wrapped] = AESGCM(data_key)
+        except ValueError as error:
+            raise CryptoError(f"a data key of {len(data_key)} bytes: {error}") from None
+        while len(self._ciphers) > self._limit:
+            self._ciphers.popitem(last=False)
+
+    def decrypt(self, metadata: MessageMetadata, payload: bytes | memoryview) -> bytes:
+        """The payload before encryption (still compressed).
+
+        Raises:
+            CryptoError: The data key was not learned, or the payload is not what was encrypted.
+        """
+        cipher = self._cipher_of(metadata)
+        if cipher is None:
+            raise CryptoError(f"no data key for {_key_names(metadata)}")
+        try:
+            return cipher.decrypt(metadata.encryption_param, payload, None)
+        except _decryption_errors() as error:
+            raise CryptoError(
+                f"{len(payload)} bytes are not what was encrypted for {_key_names(metadata)} "
+                f"({type(error).__name__})"
+            ) from error
+
+    def _cipher_of(self, metadata: MessageMetadata) -> AESGCM | None:
+        for each in metadata.encryption_keys:
+            wrapped = each.value
+            if (cipher := self._ciphers.get(wrapped)) is not None:
+                self._ciphers.move_to_end(wrapped)
+                return cipher
+        return None
+
+
+def _decryption_errors() -> tuple[type[Exception], ...]:
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - 60 ms
+
+    return InvalidTag, ValueError  # the latter for an IV of a foreign length
+
+
+def _keys_of(metadata: MessageMetadata) -> list[tuple[str, bytes, dict[str, str]]]:
+    return [
+        (each.key, each.value, {pair.key: pair.value for pair in each.metadata})
+        for each in metadata.encryption_keys
+    ]
+
+
+def _key_names(metadata: MessageMetadata) -> str:
+    return ", ".join(each.key for each in metadata.encryption_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionKey:
+    """One wrapped data key of a message."""
+
+    key: str
+    """The key's name."""
+    value: bytes
+    """The data key, wrapped."""
+    metadata: dict[str, str]
+    """What the producer's key reader gave along."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionContext:
+    """How a message was encrypted: enough for an application to decrypt it by itself."""
+
+    _keys: Sequence[EncryptionKey]
+    _param: bytes
+    _algorithm: str
+    _compression_type: CompressionType
+    _uncompressed_message_size: int
+    _batch_size: int
+    _is_decryption_failed: bool
+
+    @classmethod
+    def of(cls, metadata: MessageMetadata, *, is_decryption_failed: bool) -> EncryptionContext:
+        """What `metadata` says."""
+        return cls(
+            [
+                EncryptionKey(each.key, each.value, {m.key: m.value for m in each.metadata})
+                for each in metadata.encryption_keys
+            ],
+            metadata.encryption_param,
+            metadata.encryption_algo,
+            CompressionType(metadata.compression),
+            metadata.uncompressed_size,
+            metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else -1,
+            is_decryption_failed,
+        )
+
+    def keys(self) -> list[EncryptionKey]:
+        """The data key, once for each key name."""
+        return list(self._keys)
+
+    def param(self) -> bytes:
+        """The IV."""
+        return self._param
+
+    def algorithm(self) -> str:
+        """What the producer called its algorithm; the usual clients leave it empty."""
+        return self._algorithm
+
+    def compression_type(self) -> CompressionType:
+        """How the payload was compressed before it was encrypted."""
+        return self._compression_type
+
+    def uncompressed_message_size(self) -> int:
+        """Bytes before compression; 0 if the producer did not say."""
+        return self._uncompressed_message_size
+
+    def batch_size(self) -> int:
+        """Messages in the batch; -1 if it is none."""
+        return self._batch_size
+
+    def is_decryption_failed(self) -> bool:
+        """Whether the message is delivered as it came."""
+        return self._is_decryption_failed

@@ -1,0 +1,56 @@
+"""Doing the same to many things, a bounded number at a time, to the end of each (edge).
+
+An error of one does not keep the others from ending, which is what closing, chores and
+unsubscribing need. Cancelling cancels all and waits for them. There are never more tasks than
+things under way, whatever the number of things.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeVar
+
+__all__ = ["concurrently", "each_result"]
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+_AT_ONCE: Final = 100
+
+
+async def concurrently(
+    work: Callable[[A], Awaitable[T]], items: Iterable[A], *, at_once: int = _AT_ONCE
+) -> list[T | Exception]:
+    """What `work` gave or raised for each item, in order; at most `at_once` run at a time."""
+    waiting = list(items)
+    results: dict[int, T | Exception] = {}
+    places = iter(range(len(waiting)))
+
+    async def one_after_the_other() -> None:
+        for place in places:
+            try:
+                results[place] = await work(waiting[place])
+            except Exception as error:  # noqa: BLE001 - handed on to the caller, in its place
+                results[place] = error
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(at_once, len(waiting))):
+            group.create_task(one_after_the_other())
+    return [results[place] for place in range(len(waiting))]
+
+
+async def each_result(
+    work: Callable[[A], Awaitable[T]], items: Iterable[A], *, at_once: int = _AT_ONCE
+) -> list[T]:
+    """What `work` gave for each item, in order, when all have ended.
+
+    Raises:
+        Exception: The first item's that failed.
+    """
+    results: list[T] = []
+    for result in await concurrently(work, items, at_once=at_once):
+        if isinstance(result, Exception):
+            raise result
+        results.append(result)
+    return results

@@ -1,0 +1,42 @@
+"""How much one command may have looked at before others have a turn: the bound, and its assertion.
+
+A *unit* is whatever a handler looks at one by one: an id, a word of an ack set, a pair of texts, a
+hash range, a name of a topic. A handler that has many says with `check_units` how many it is about
+to look at, and yields in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+MAX_UNITS: Final = 10_000
+"""Units between two yields; they cost about 30 ms of CPU at the worst."""
+
+MAX_IDS_A_TURN: Final = 1_000
+"""Ids of an ACK or REDELIVER in parts between two yields: each takes longer than other units."""
+
+MAX_HOLDERS_A_TURN: Final = 200_000
+"""Consumers asked, between two yields, whether it is they who hold an acknowledged entry."""
+
+
+def check_units(count: int) -> None:
+    """Assert that what comes next is little enough."""
+    assert count <= MAX_UNITS, f"{count} units at once, allowed are {MAX_UNITS}"
+
+
+def ids_a_turn(consumers_count: int) -> int:
+    """Acknowledged ids between two yields, where any of so many consumers may hold them."""
+    return max(1, min(MAX_IDS_A_TURN, MAX_HOLDERS_A_TURN // max(consumers_count, 1)))
+
+
+async def in_turns(items: Sequence[T], size: int = MAX_UNITS // 2) -> AsyncIterator[Sequence[T]]:
+    """Stretches of `items`; before each but the first others have a turn."""
+    check_units(size)
+    for start in range(0, len(items), size):
+        if start:
+            await asyncio.sleep(0)
+        yield items[start : start + size]

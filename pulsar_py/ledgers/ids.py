@@ -1,0 +1,24 @@
+"""LedgerIds: who gives new ledgers their ids.
+
+An id is greater than every id given before in the cluster, by whatever process, and never given
+again, also not after a crash or the deletion of its ledger. Topics rely on it: their ledgers are
+told apart and ordered by id alone. How ids are had is the matter of whoever keeps the metadata; the
+ledger stores take this protocol.
+
+Source: LedgerIdGenerator, ZkLedgerIdGenerator in Apache BookKeeper.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class LedgerIds(Protocol):
+    """Gives ids for new ledgers."""
+
+    async def next(self) -> int:
+        """An id greater than all given before, at least 1.
+
+        Raises:
+            MetadataError: None can be had now; one may be lost.
+        """

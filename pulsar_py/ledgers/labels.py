@@ -1,0 +1,73 @@
+"""Labels: whose a ledger is, as custom metadata of its store.
+
+They are what Apache Pulsar sets, so that its tools and ours know each other's ledgers, and one of
+ours: the name of the cluster. Only what bears that may be collected as garbage: a ledger of another
+cluster, of another program or without labels is left alone.
+
+    application        pulsar
+    component          managed-ledger | compacted-ledger | delayed-index-bucket | schema
+    pulsar/cluster     name of the cluster (of ours alone)
+    pulsar/managed-ledger, pulsar/cursor, pulsar/schemaId, pulsar/compactedTopic, ...
+
+Source: LedgerMetadataUtils in Pulsar's managed-ledger; BookkeeperSchemaStorage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+APPLICATION: Final = "application"
+COMPONENT: Final = "component"
+CLUSTER: Final = "pulsar/cluster"
+"""Ours: which cluster's metadata names the ledger."""
+
+_PULSAR: Final = b"pulsar"
+
+
+def managed_ledger(cluster: str, name: str) -> dict[str, bytes]:
+    """Labels of a data ledger; `name` is the managed ledger's, encoded as in its path."""
+    return {**_labels(cluster, "managed-ledger"), "pulsar/managed-ledger": name.encode()}
+
+
+def cursor(cluster: str, name: str, cursor_name: str) -> dict[str, bytes]:
+    """Labels of a cursor ledger; both names as in their paths."""
+    return {**managed_ledger(cluster, name), "pulsar/cursor": cursor_name.encode()}
+
+
+def schema(cluster: str, schema_id: str) -> dict[str, bytes]:
+    """Labels of a ledger that holds a schema's version; `tenant/namespace/topic`."""
+    return {**_labels(cluster, "schema"), "pulsar/schemaId": schema_id.encode()}
+
+
+def compacted_ledger(cluster: str, topic: str, compacted_to: bytes) -> dict[str, bytes]:
+    """Labels of what compaction kept of a topic, up to the position in `compacted_to`."""
+    return {
+        **_labels(cluster, "compacted-ledger"),
+        "pulsar/compactedTopic": topic.encode(),
+        "pulsar/compactedTo": compacted_to,
+    }
+
+
+def delayed_index_bucket(
+    cluster: str, topic: str, subscription: str, bucket_key: str
+) -> dict[str, bytes]:
+    """Labels of a bucket of the delayed-message index; the key is its property of the cursor."""
+    return {
+        **_labels(cluster, "delayed-index-bucket"),
+        "pulsar/delayedIndexTopic": topic.encode(),
+        "pulsar/delayedIndexCursor": subscription.encode(),
+        "pulsar/delayedIndexBucketKey": bucket_key.encode(),
+    }
+
+
+def is_ours(custom_metadata: Mapping[str, bytes], cluster: str) -> bool:
+    """Whether a ledger belongs to this cluster's metadata, and may be collected."""
+    return (
+        custom_metadata.get(APPLICATION) == _PULSAR
+        and custom_metadata.get(CLUSTER) == cluster.encode()
+    )
+
+
+def _labels(cluster: str, component: str) -> dict[str, bytes]:
+    return {APPLICATION: _PULSAR, COMPONENT: component.encode(), CLUSTER: cluster.encode()}

@@ -1,0 +1,292 @@
+"""LedgerStore: append-only, fenced ledgers of entries; a seam of the design.
+
+Everything distributed comes in here. The embedded `Bookie` implements it with a journal and entry
+logs in this process, a BookKeeper client over a wire protocol, `pulsar_py.testing` with a network
+that misbehaves; nothing above may assume which. The contract is what a quorum over a network can
+keep, and the embedded engine keeps it too:
+
+- A ledger has one writer. Whoever recovers it fences that writer, which learns of it *late*: from a
+  failed append, perhaps never while it is idle; a store in this process may tell at once. Being
+  fenced does not mean that another owner has the topic: repair of a lost replica fences, too.
+- Entries have ids from 0 without gaps. One up to `last_add_confirmed` is durable and every recovery
+  finds it. One beyond may be found, or not; once a recovery has answered, that is decided.
+- What a handle knows of a ledger somebody else writes is old: the end has to be asked for
+  (`read_last_add_confirmed`).
+- Ledger ids grow: an id is greater than every id given before, by whatever process of the cluster.
+- Every wait ends: within `limits.answer_timeout_seconds` an append is confirmed or failed, and a
+  call returns or raises. A blip of the network is repeated inside the store up to then.
+- Deleting is a matter of names: whoever has the ledger open may read and even append for a while.
+
+Appending is synchronous and costs no object an entry: the writer returns the id and reports how far
+durability has come at most once a turn of the loop, through `LedgerListener`.
+
+Source: LedgerHandle, LedgerRecoveryOp, BookKeeper in Apache BookKeeper's client.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+from pulsar_py.common.buffer import EntryBytes
+from pulsar_py.common.errors import StorageError
+
+LentEntry: TypeAlias = EntryBytes | tuple[EntryBytes, ...]
+"""One entry to append: its bytes, or the pieces that follow each other in it.
+
+Whoever appends lends the memory: it must not change until the entry is confirmed or failed, or the
+ledger is closed. That of `bytes`, and behind a read-only view, is given for good: nobody changes it
+as long as somebody has it, and a store may keep it.
+"""
+
+
+class DigestType(Enum):
+    """How a networked store guards an entry; the values are those of BookKeeper's metadata."""
+
+    CRC32 = 1
+    HMAC = 2
+    CRC32C = 3
+    DUMMY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerOptions:
+    """What a ledger is created with; an embedded store keeps one copy whatever the quorums say.
+
+    `custom_metadata` are its labels (`pulsar_py.ledgers.labels`).
+    """
+
+    ensemble_size: int = 1
+    write_quorum_size: int = 1
+    ack_quorum_size: int = 1
+    digest_type: DigestType = DigestType.CRC32C
+    password: bytes = b""
+    custom_metadata: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreLimits:
+    """The bounds a store works within."""
+
+    max_entry_bytes: int
+    """The largest entry; a larger one is refused with EntryTooBigError."""
+    max_pinned_bytes: int
+    """Memory that appends may hold until they are answered, lent buffers as large as what they
+    keep alive; beyond that appends are refused with StoreBusyError."""
+    answer_timeout_seconds: float
+    """After so long an append without answer is failed, and a call raises."""
+
+
+class LedgerListener(Protocol):
+    """Who hears about a writer's progress. Called on the loop, never from inside `append`."""
+
+    def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
+        """All entries up to `last_add_confirmed` are durable; at most once a turn, always growing.
+
+        Those entries' buffers are not lent any more.
+        """
+
+    def on_failed(self, ledger_id: int, error: StorageError) -> None:
+        """Nothing beyond the confirmed entries will be confirmed through this writer any more.
+
+        Once. `LedgerFencedError`: somebody recovered the ledger. `LedgerNotFoundError`: it was
+        deleted. After any error the ledger has to be recovered to learn how far it goes: of what
+        was not confirmed any part may be stored.
+        """
+
+
+class LedgerReader(ABC):
+    """A ledger open for reading."""
+
+    ledger_id: int
+
+    @property
+    @abstractmethod
+    def last_add_confirmed(self) -> int:
+        """Id of the last entry that is known here to be confirmed, -1 when there is none.
+
+        Exact for a closed ledger and for one's own writer; of a ledger that somebody else writes it
+        is what was last heard.
+        """
+
+    @abstractmethod
+    async def read_last_add_confirmed(self) -> int:
+        """Ask how far the ledger is confirmed; at least one entry of its writer's may be missing.
+
+        Raises:
+            StoreUnavailableError: Nobody could tell in time.
+            LedgerNotFoundError: The ledger was deleted, and that is known.
+        """
+
+    @property
+    @abstractmethod
+    def length_bytes(self) -> int:
+        """Bytes of all entries up to `last_add_confirmed`."""
+
+    @property
+    @abstractmethod
+    def is_closed(self) -> bool:
+        """It is known here that nothing will be added any more."""
+
+    @abstractmethod
+    def read_cached(
+        self, first_entry_id: int, last_entry_id: int, max_bytes: int
+    ) -> Sequence[EntryBytes] | None:
+        """What `read` would return, if it is in memory now; else None. Never waits."""
+
+    @abstractmethod
+    async def read(
+        self, first_entry_id: int, last_entry_id: int, max_bytes: int
+    ) -> Sequence[EntryBytes]:
+        """Entries from `first_entry_id`, in order: at least one, then while `max_bytes` allow.
+
+        How many it fetches at once and how far it reads ahead is the store's own matter: it may
+        return fewer than asked for whatever the bytes, and the caller asks again.
+
+        Raises:
+            EntryNotFoundError: `first_entry_id` is past the last entry known to be confirmed.
+            CorruptDataError: No replica of what is stored passes its checksum.
+            LedgerNotFoundError: The ledger was deleted, and that is known.
+            StoreUnavailableError: It can't be read now; trying again later may help.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release the handle; of a writer see there."""
+
+
+class LedgerWriter(LedgerReader):
+    """The one handle that may add to a ledger."""
+
+    @property
+    @abstractmethod
+    def last_add_pushed(self) -> int:
+        """Id of the last entry appended, confirmed or not."""
+
+    @abstractmethod
+    def append(self, data: LentEntry) -> int:
+        """Queue one entry; returns its id. Durable only once the listener was told.
+
+        The memory of `data` is lent until then. A store that keeps an entry longer than that keeps
+        a copy where the entry is a small part of the memory behind it.
+
+        Raises:
+            StoreUnavailableError: The store takes no writes now (its subclasses say why); nothing
+                was queued and the ledger is as good as before.
+            EntryTooBigError: Larger than `max_entry_bytes`; nothing was queued.
+            LedgerClosedError, LedgerFencedError, LedgerNotFoundError: Nothing was queued.
+            StorageError: An earlier append failed (not a StoreUnavailableError, whatever it failed
+                of: this ledger takes nothing more); nothing was queued.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End the ledger at its last confirmed entry, durably; `last_add_confirmed` is exact then.
+
+        What is not confirmed when it is called fails with LedgerClosedError before it returns; a
+        store that has some of it on its way to disk confirms that first. Who wants it kept waits
+        for it before. May be called again, also after an error.
+
+        Raises:
+            LedgerFencedError: Somebody else recovered the ledger, and set its end.
+            LedgerNotFoundError: It was deleted.
+            StorageError: Whether the end was written is unknown; recover it to learn its end.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerInfo:
+    """What the store's metadata says of a ledger.
+
+    `last_entry_id` and `length_bytes` are those of a closed one, None while it is open: they would
+    have to be asked of its writer or replicas.
+    """
+
+    ledger_id: int
+    is_closed: bool
+    last_entry_id: int | None
+    length_bytes: int | None
+    custom_metadata: Mapping[str, bytes]
+
+
+class LedgerStore(ABC):
+    """Creates, opens, recovers and deletes ledgers."""
+
+    limits: StoreLimits
+
+    @abstractmethod
+    async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
+        """A new, empty, durable ledger whose id is greater than every id given before.
+
+        Raises:
+            StoreUnavailableError: No ledger can be had now (full disk, too few bookies).
+            StorageError, MetadataError: It could not be made, or that is not known; a ledger that
+                nobody names may be left over.
+        """
+
+    @abstractmethod
+    async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
+        """Open for reading without disturbing a writer; reads up to what is known confirmed.
+
+        Raises:
+            LedgerNotFoundError: There is none.
+            StoreUnavailableError: It can't be opened now.
+        """
+
+    @abstractmethod
+    async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
+        """Fence the writer if there is one, find the last entry, close the ledger, open it.
+
+        Every entry ever confirmed is in it. Returns once the fence and the end are durable. The
+        former writer may not know of it for a while; nothing that it appends is confirmed any more.
+
+        Raises:
+            LedgerNotFoundError: There is none.
+            StoreUnavailableError: Too few replicas answered; the ledger may be fenced.
+            StorageError: The end could not be determined.
+        """
+
+    @abstractmethod
+    async def delete(self, ledger_id: int) -> None:
+        """Delete a ledger for good; fine if it is gone already. Open handles end some time later.
+
+        Raises:
+            StorageError, MetadataError: It may still be there.
+        """
+
+    @abstractmethod
+    def list_ledgers(self) -> AsyncIterator[Sequence[int]]:
+        """Ids of all ledgers of the store, whoever they belong to, in ascending pages.
+
+        A ledger that is created or deleted meanwhile may be in it, or not.
+
+        Raises:
+            StorageError, MetadataError: The rest can't be listed: what came so far is not all.
+        """
+
+    @abstractmethod
+    async def custom_metadata(self, ledger_id: int) -> Mapping[str, bytes]:
+        """A ledger's labels, without a look at its entries.
+
+        Raises:
+            LedgerNotFoundError: There is none.
+        """
+
+    @abstractmethod
+    async def info(self, ledger_id: int) -> LedgerInfo:
+        """What the store's metadata says of one ledger.
+
+        Raises:
+            LedgerNotFoundError: There is none.
+        """
+
+    def figures(self) -> Mapping[str, float]:
+        """What the store counts and holds now, by its own names; none unless it says so."""
+        return {}
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Flush everything and stop. Open writers' ledgers stay open and get recovered later."""

@@ -1,0 +1,79 @@
+"""EmbeddedMetadata: the metadata stores of a broker that brings its own; a factory (edge).
+
+A broker uses two stores by role: what belongs to its cluster (`local`) and what all clusters share
+(`configuration`). Who composes a broker gives it a `MetadataStoreFactory`; which stores there are
+is known there alone. This one makes a single store for both roles: the file `metadata.sqlite` in
+the data directory, or nothing but memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
+from pulsar_py.metadata.store import MetadataStore
+
+FILE: Final = "metadata.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataStores:
+    """What a broker keeps its metadata in; one store may have both roles."""
+
+    local: MetadataStore
+    configuration: MetadataStore
+
+    async def close(self) -> None:
+        """Close both. May be called again."""
+        try:
+            await self.local.close()
+        finally:
+            if self.configuration is not self.local:
+                await self.configuration.close()
+
+
+class MetadataStoreFactory(Protocol):
+    """Opens a broker's metadata stores; called once a start."""
+
+    async def __call__(self, clock: Clock) -> MetadataStores:
+        """The open stores; whoever called closes them.
+
+        Raises:
+            DirectoryLockedError: Another process has them.
+            CorruptDataError: What is stored is damaged.
+            OSError, MetadataError: They can't be opened.
+        """
+
+
+class EmbeddedMetadata:
+    """Implements `MetadataStoreFactory` with what is in this package."""
+
+    def __init__(self, data_dir: Path | None) -> None:
+        """`data_dir` None keeps everything in memory; else it is made if it is missing."""
+        self._data_dir = data_dir
+
+    async def __call__(self, clock: Clock) -> MetadataStores:
+        """Open the file, or begin with nothing."""
+        store: MetadataStore
+        if self._data_dir is None:
+            store = MemoryMetadataStore(clock)
+        else:
+            _make_directory(self._data_dir)
+            store = await SqliteMetadataStore.open(self._data_dir / FILE, clock)
+        return MetadataStores(local=store, configuration=store)
+
+
+def _make_directory(data_dir: Path) -> None:
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OSError(
+            error.errno,
+            f"data directory {data_dir.absolute()} can't be made: {reason}; "
+            "choose another one (data_dir, --data-dir)",
+        ) from error

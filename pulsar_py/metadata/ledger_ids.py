@@ -1,0 +1,101 @@
+"""MetadataLedgerIds: ledger ids that every broker of a cluster takes from one place (edge).
+
+An id is the number of an ephemeral sequential child of `/ledgers/idgen`, which is deleted again, as
+Apache BookKeeper's clients do it: so ours and theirs never give the same. Numbers grow whoever
+takes them. Id 0 is never given: non-persistent messages carry it.
+
+Nobody waits for the deletion. Those of a moment are deleted together, and what a crash leaves goes
+with the session.
+
+Source: ZkLedgerIdGenerator in Apache BookKeeper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from pulsar_py.common.concurrently import each_result
+from pulsar_py.common.errors import (
+    MetadataError,
+    MetadataNotFoundError,
+    MetadataOutcomeUnknownError,
+)
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.metadata import paths
+from pulsar_py.metadata.store import MetadataStore, Session
+
+logger = logging.getLogger(__name__)
+
+MAX_ATTEMPTS: Final = 3
+"""Numbers that are tried to be had for one id, where it is unknown whether the last was taken."""
+
+DELETES_AT_ONCE: Final = 1000
+
+DELETE_AFTER_SECONDS: Final = 0.05
+"""How long children are gathered before they are deleted, so that many share a commit."""
+
+
+class MetadataLedgerIds:
+    """Gives ids for new ledgers; one a process, closed before the store."""
+
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
+        self._tasks = TaskOwner("ledger ids")
+        self._session: Session | None = None  # None before the first id
+        self._taken: list[str] = []  # children to be deleted
+        self._is_deleting = False
+        self._is_closed = False
+
+    async def next(self) -> int:
+        """An id greater than all given before, at least 1.
+
+        Raises:
+            MetadataError: None can be had now; one may be lost.
+        """
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                number = await self._take()
+            except MetadataOutcomeUnknownError:
+                if attempt == MAX_ATTEMPTS:
+                    raise
+                continue  # a number may be lost, and its key goes with the session
+            return number or await self._take()
+        raise AssertionError("unreachable")
+
+    async def _take(self) -> int:
+        if self._session is None:
+            self._session = await self._metadata.open_session()
+        path = await self._metadata.create_sequential(paths.LEDGER_ID_PREFIX, b"", self._session)
+        self._taken.append(path)
+        if not self._is_deleting and not self._is_closed:
+            self._is_deleting = True
+            self._tasks.spawn(self._delete_taken(), "delete")
+        return paths.sequence_number(path)
+
+    async def _delete_taken(self) -> None:
+        try:
+            while self._taken:
+                await asyncio.sleep(DELETE_AFTER_SECONDS)
+                await self._delete_those_taken()
+        finally:
+            self._is_deleting = False
+
+    async def _delete_those_taken(self) -> None:
+        taken, self._taken = self._taken, []
+        await each_result(self._delete, taken, at_once=DELETES_AT_ONCE)
+
+    async def _delete(self, path: str) -> None:
+        try:
+            await self._metadata.delete(path)
+        except MetadataNotFoundError:
+            return  # it went with a session that ended
+        except MetadataError as error:
+            logger.info("ledger id's key is left", extra={"path": path, "error": str(error)})
+
+    async def close(self) -> None:
+        """Delete what is left; the session ends with the store."""
+        self._is_closed = True
+        await self._tasks.close()
+        await self._delete_those_taken()

@@ -1,0 +1,74 @@
+"""Finds out what became of a change whose answer is missing (edge).
+
+For keys that many write, each on top of what it read. A key that one owner alone writes remembers
+more (OwnedRecord of the managed ledger).
+
+Source: the retries after a connection loss in BookKeeper's ZooKeeperClient.
+"""
+
+from __future__ import annotations
+
+from pulsar_py.common.errors import (
+    MetadataBadVersionError,
+    MetadataExistsError,
+    MetadataNotFoundError,
+    MetadataOutcomeUnknownError,
+)
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
+
+
+async def put_settled(
+    store: MetadataStore, path: str, value: bytes, *, expected_version: int
+) -> int:
+    """Compare and set, and read back where the answer is missing; returns the new version.
+
+    Raises:
+        MetadataExistsError, MetadataBadVersionError: Somebody else's value is there.
+        MetadataOutcomeUnknownError: It is not made so far, and may yet be.
+        MetadataError: As `MetadataStore.put`.
+    """
+    try:
+        return await store.put(path, value, expected_version=expected_version)
+    except MetadataOutcomeUnknownError:
+        await store.sync(path)
+        found = await store.get(path)
+        version = MUST_NOT_EXIST if found is None else found.version
+        if version == expected_version:
+            raise
+        if found is not None and version == expected_version + 1 and found.value == value:
+            return version
+        text = f"{path}: expected version {expected_version}, it has {version}"
+        if expected_version == MUST_NOT_EXIST:
+            raise MetadataExistsError(text) from None
+        raise MetadataBadVersionError(text) from None
+
+
+async def delete_settled(
+    store: MetadataStore, path: str, *, expected_version: int | None = None
+) -> None:
+    """Delete a key, and look whether it is gone where the answer is missing.
+
+    Raises:
+        MetadataNotFoundError: There was none.
+        MetadataOutcomeUnknownError: It is still there, and may yet go.
+        MetadataError: As `MetadataStore.delete`.
+    """
+    try:
+        await store.delete(path, expected_version=expected_version)
+    except MetadataOutcomeUnknownError:
+        await store.sync(path)
+        if await store.get(path) is not None:
+            raise
+
+
+async def delete_if_there(store: MetadataStore, path: str) -> bool:
+    """Delete a key; False if there was none.
+
+    Raises:
+        MetadataError: It may still be there.
+    """
+    try:
+        await delete_settled(store, path)
+    except MetadataNotFoundError:
+        return False
+    return True

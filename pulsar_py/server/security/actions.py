@@ -1,0 +1,114 @@
+"""What clients may ask to do, and which right each needs: a table (pure).
+
+Every command of the binary protocol and every REST route names its `Action`, or says why it needs
+none. An action has a scope, the thing that the right is looked up for, and the right itself. Names
+are those of Apache Pulsar's operations; what it calls a policy operation is reading or writing
+policies here, because no policy has a right of its own there but those that super-users set.
+
+Rights are not checked in this version: everybody may do everything.
+
+Source: TopicOperation, NamespaceOperation, TenantOperation, PolicyOperation in Pulsar's common
+policies; PulsarAuthorizationProvider for who may what.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["Action", "Need", "Right", "Scope", "checked_need"]
+
+
+class Scope(Enum):
+    """What a right is looked up for."""
+
+    CLUSTER = "cluster"
+    TENANT = "tenant"
+    NAMESPACE = "namespace"
+    TOPIC = "topic"
+    SUBSCRIPTION = "subscription"
+
+
+class Right(Enum):
+    """What a role needs; tenant admins have all but the last within their tenant."""
+
+    PRODUCE = "produce"
+    CONSUME = "consume"
+    PRODUCE_OR_CONSUME = "produce or consume"
+    FUNCTIONS = "functions"
+    SOURCES = "sources"
+    SINKS = "sinks"
+    PACKAGES = "packages"
+    TENANT_ADMIN = "tenant admin"
+    SUPER_USER = "super-user"
+
+
+class Action(Enum):
+    """One thing that can be asked for. A value begins with a name, so that no two are the same."""
+
+    # On messages of a topic.
+    PRODUCE = "produce", Scope.TOPIC, Right.PRODUCE
+    CONSUME = "consume", Scope.SUBSCRIPTION, Right.CONSUME
+    LOOKUP = "lookup", Scope.TOPIC, Right.PRODUCE_OR_CONSUME
+    PEEK_MESSAGES = "peek messages", Scope.TOPIC, Right.CONSUME
+    # On a subscription.
+    GET_SUBSCRIPTIONS = "get subscriptions", Scope.TOPIC, Right.CONSUME
+    SUBSCRIBE = "subscribe", Scope.SUBSCRIPTION, Right.CONSUME
+    UNSUBSCRIBE = "unsubscribe", Scope.SUBSCRIPTION, Right.CONSUME
+    SKIP = "skip", Scope.SUBSCRIPTION, Right.CONSUME
+    EXPIRE_MESSAGES = "expire messages", Scope.SUBSCRIPTION, Right.CONSUME
+    RESET_CURSOR = "reset cursor", Scope.SUBSCRIPTION, Right.CONSUME
+    # On a topic.
+    GET_STATS = "get stats", Scope.TOPIC, Right.PRODUCE_OR_CONSUME
+    GET_METADATA = "get metadata", Scope.TOPIC, Right.PRODUCE_OR_CONSUME
+    GET_BUNDLE_RANGE = "get bundle range", Scope.TOPIC, Right.PRODUCE_OR_CONSUME
+    UPDATE_METADATA = "update metadata", Scope.TOPIC, Right.TENANT_ADMIN
+    COMPACT = "compact", Scope.TOPIC, Right.TENANT_ADMIN
+    TERMINATE = "terminate", Scope.TOPIC, Right.TENANT_ADMIN
+    UNLOAD = "unload", Scope.TOPIC, Right.TENANT_ADMIN
+    READ_TOPIC_POLICY = "read topic policy", Scope.TOPIC, Right.TENANT_ADMIN
+    WRITE_TOPIC_POLICY = "write topic policy", Scope.TOPIC, Right.TENANT_ADMIN
+    # On a namespace.
+    CREATE_TOPIC = "create topic", Scope.NAMESPACE, Right.TENANT_ADMIN
+    DELETE_TOPIC = "delete topic", Scope.NAMESPACE, Right.TENANT_ADMIN
+    GET_TOPICS = "get topics", Scope.NAMESPACE, Right.PRODUCE_OR_CONSUME
+    GET_BUNDLE = "get bundle", Scope.NAMESPACE, Right.PRODUCE_OR_CONSUME
+    DELETE_BUNDLE = "delete bundle", Scope.NAMESPACE, Right.TENANT_ADMIN
+    UNLOAD_NAMESPACE = "unload namespace", Scope.NAMESPACE, Right.SUPER_USER
+    READ_POLICY = "read policy", Scope.NAMESPACE, Right.TENANT_ADMIN
+    WRITE_POLICY = "write policy", Scope.NAMESPACE, Right.TENANT_ADMIN
+    WRITE_POLICY_OF_BROKERS = "write policy of brokers", Scope.NAMESPACE, Right.SUPER_USER
+    # On a tenant.
+    LIST_NAMESPACES = "list namespaces", Scope.TENANT, Right.TENANT_ADMIN
+    CREATE_NAMESPACE = "create namespace", Scope.TENANT, Right.TENANT_ADMIN
+    DELETE_NAMESPACE = "delete namespace", Scope.TENANT, Right.TENANT_ADMIN
+    GET_TENANT = "get tenant", Scope.TENANT, Right.TENANT_ADMIN
+    UPDATE_TENANT = "update tenant", Scope.TENANT, Right.TENANT_ADMIN
+    DELETE_TENANT = "delete tenant", Scope.TENANT, Right.TENANT_ADMIN
+    # On the cluster.
+    LIST_TENANTS = "list tenants", Scope.CLUSTER, Right.SUPER_USER
+    CREATE_TENANT = "create tenant", Scope.CLUSTER, Right.SUPER_USER
+    READ_CLUSTER = "read cluster", Scope.CLUSTER, Right.SUPER_USER
+    WRITE_CLUSTER = "write cluster", Scope.CLUSTER, Right.SUPER_USER
+    READ_BROKERS = "read brokers", Scope.CLUSTER, Right.SUPER_USER
+    WRITE_BROKERS = "write brokers", Scope.CLUSTER, Right.SUPER_USER
+    END_TRANSACTION_ON_TOPIC = "end transaction on topic", Scope.CLUSTER, Right.SUPER_USER
+
+    def __init__(self, description: str, scope: Scope, right: Right) -> None:
+        self.description = description
+        self.scope = scope
+        self.right = right
+
+
+Need = Action | str
+"""The action that a command or route asks for, or in words why it needs none."""
+
+
+def checked_need(need: Need, what: str) -> Need:
+    """`need`, if it says something.
+
+    Raises:
+        ValueError: It is an empty reason.
+    """
+    if isinstance(need, Action) or need.strip():
+        return need
+    raise ValueError(f"{what}: neither an action nor a reason why it needs none")

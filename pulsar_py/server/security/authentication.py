@@ -1,0 +1,98 @@
+"""Who a client is: the seam that authentication methods fill.
+
+A connection asks `Authenticators` for the state of the method its CONNECT names, feeds it what the
+client sends and obeys the answer: more rounds, or a role. With no provider configured everybody is
+let in without a role. There are no providers in this version; they stand beside this module.
+
+Source: AuthenticationService, AuthenticationProvider, AuthenticationState in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from pulsar_py.common.errors import AuthenticationError
+from pulsar_py.server.security.peer import Peer
+
+REFRESH_CHALLENGE: Final = b"PulsarAuthRefresh"
+"""What a broker asks a connected client with, where the method has no challenge of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCredentials:
+    """What is known of a client before its method has looked at its data.
+
+    `original_principal` and what belongs to it are set where a proxy connects for somebody: whom
+    it connects for, and the data and method by which that one proved it to the proxy.
+    """
+
+    method_name: str
+    peer: Peer
+    original_principal: str | None = None
+    original_auth_data: bytes | None = None
+    original_auth_method: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """The client has proved its role; `expires_at_millis` None means never."""
+
+    role: str
+    expires_at_millis: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """The client has to answer this first."""
+
+    auth_data: bytes
+
+
+class AuthenticationState(Protocol):
+    """One client's way through a method; lives as long as its connection."""
+
+    async def authenticate(self, auth_data: bytes) -> Authenticated | Challenge:
+        """Take what the client sent.
+
+        Raises:
+            AuthenticationError: It proves nothing.
+        """
+
+
+class AuthenticationProvider(Protocol):
+    """One method."""
+
+    @property
+    def method_name(self) -> str:
+        """As in CONNECT's `auth_method_name`."""
+
+    def new_state(self, credentials: ClientCredentials) -> AuthenticationState:
+        """The state of a new connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticators:
+    """The methods a broker takes, by name. None of them: authentication is off."""
+
+    providers: Mapping[str, AuthenticationProvider] = field(default_factory=dict)
+    anonymous_role: str | None = None
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether clients have to prove who they are."""
+        return bool(self.providers)
+
+    def state_for(self, credentials: ClientCredentials) -> AuthenticationState | None:
+        """The state for a client's method; None: let the client in with the anonymous role.
+
+        Raises:
+            AuthenticationError: The method is not taken, and there is no anonymous role.
+        """
+        provider = self.providers.get(credentials.method_name)
+        if provider is not None:
+            return provider.new_state(credentials)
+        if self.anonymous_role is not None:
+            return None
+        raise AuthenticationError(f"unsupported authentication method {credentials.method_name!r}")

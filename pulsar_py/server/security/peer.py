@@ -1,0 +1,62 @@
+"""The other end of a socket: its address, and the certificate it showed.
+
+Source: AuthenticationDataCommand, AuthenticationDataHttps in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["UNKNOWN_ADDRESS", "Peer", "PeerCertificate", "peer_of"]
+
+UNKNOWN_ADDRESS: Final = "/unknown:0"
+
+_COMMON_NAME: Final = "commonName"
+_Names = tuple[tuple[tuple[str, str], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCertificate:
+    """A client's certificate of a TLS connection.
+
+    `der` are its bytes. `subject` is as `ssl.SSLSocket.getpeercert` has it: empty unless the
+    certificate was verified, so a name in it is one that a trusted authority has signed.
+    """
+
+    der: bytes
+    subject: _Names = ()
+
+    @property
+    def common_name(self) -> str | None:
+        """The subject's CN, the role of whoever authenticates by certificate; None without one."""
+        for names in self.subject:
+            for key, value in names:
+                if key == _COMMON_NAME:
+                    return value
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Where a connection comes from, as `/host:port`; `certificate` None without TLS or without."""
+
+    remote_address: str = UNKNOWN_ADDRESS
+    certificate: PeerCertificate | None = None
+
+
+def peer_of(transport: asyncio.BaseTransport) -> Peer:
+    """Who is at the other end of a transport that has just been connected."""
+    address = transport.get_extra_info("peername")
+    remote_address = f"/{address[0]}:{address[1]}" if address else UNKNOWN_ADDRESS
+    connection: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+    if connection is None:
+        return Peer(remote_address)
+    der = connection.getpeercert(binary_form=True)
+    if der is None:
+        return Peer(remote_address)
+    verified = connection.getpeercert() or {}
+    subject: _Names = verified.get("subject", ())  # type: ignore[assignment] # typeshed: any value
+    return Peer(remote_address, PeerCertificate(der, subject))

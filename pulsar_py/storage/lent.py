@@ -1,0 +1,123 @@
+"""Lent entries: large ones that lie in their owner's memory until they are confirmed.
+
+Whoever appends a view, or several pieces, keeps the memory and promises not to change it until the
+entry is answered. Entries below `LENT_BYTES` are copied at once, which is cheaper than keeping
+accounts. Of a larger one the journal writes the pieces as they are; when it is confirmed the write
+cache takes one copy; or the view itself, where that is nearly all of its buffer and read-only.
+
+`Pins` counts what lent entries keep alive: a view of a kilobyte keeps its whole buffer. Each buffer
+counts once, with its whole size, however many entries lie in it. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_py.common.buffer import EntryBytes
+from pulsar_py.common.packed_entries import LENT_BYTES
+from pulsar_py.ledgers.store import LentEntry
+
+NEARLY_ALL: Final = 15 / 16
+"""The share of its buffer from which on a view is kept instead of a copy; so no two disjoint views
+of one buffer are."""
+
+
+class Lent:
+    """A large entry in its owner's memory."""
+
+    __slots__ = ("pieces", "size_bytes")
+
+    def __init__(self, pieces: tuple[EntryBytes, ...], size_bytes: int) -> None:
+        self.pieces = pieces
+        self.size_bytes = size_bytes
+
+    def __len__(self) -> int:
+        return self.size_bytes
+
+    def owned(self) -> tuple[EntryBytes, int]:
+        """The entry in memory that nobody changes, and what that has beside the entry's bytes."""
+        if len(self.pieces) == 1:
+            (piece,) = self.pieces
+            if isinstance(piece, bytes):
+                return piece, 0
+            buffer_bytes = _buffer(piece)[1]
+            if piece.readonly and self.size_bytes >= NEARLY_ALL * buffer_bytes:
+                return piece, buffer_bytes - self.size_bytes
+        return b"".join(self.pieces), 0
+
+
+def taken(data: LentEntry) -> bytes | Lent:
+    """An entry as it waits: a copy of a small one, else what was lent."""
+    pieces = data if isinstance(data, tuple) else (data,)
+    size_bytes = sum(map(len, pieces))
+    if size_bytes < LENT_BYTES:
+        return b"".join(pieces)
+    return Lent(pieces, size_bytes)
+
+
+class _Pinned:
+    """A buffer that entries lie in."""
+
+    __slots__ = ("buffer", "buffer_bytes", "entries_bytes", "pieces_count")
+
+    def __init__(self, buffer: object, buffer_bytes: int) -> None:
+        self.buffer = buffer  # kept, so that its identity stays its own
+        self.buffer_bytes = buffer_bytes
+        self.entries_bytes = 0
+        self.pieces_count = 0
+
+    @property
+    def rest_bytes(self) -> int:
+        """What it keeps beside the entries in it."""
+        return max(self.buffer_bytes - self.entries_bytes, 0) if self.pieces_count else 0
+
+
+class Pins:
+    """The buffers that lent entries keep alive.
+
+    Entries pay for their own bytes; here is the rest, so that both together are what is kept.
+    """
+
+    def __init__(self) -> None:
+        self._pinned: dict[int, _Pinned] = {}
+
+    def add(self, lent: Lent) -> int:
+        """An entry is lent; returns by how much the rest grows (less than 0 if it shrinks)."""
+        change = 0
+        for piece in lent.pieces:
+            buffer, buffer_bytes = _buffer(piece)
+            pinned = self._pinned.get(id(buffer))
+            if pinned is None:
+                pinned = self._pinned[id(buffer)] = _Pinned(buffer, buffer_bytes)
+            change -= pinned.rest_bytes
+            pinned.entries_bytes += len(piece)
+            pinned.pieces_count += 1
+            change += pinned.rest_bytes
+        return change
+
+    def remove(self, lent: Lent) -> int:
+        """It is not any more; returns by how much the rest shrinks (less than 0 if it grows)."""
+        change = 0
+        for piece in lent.pieces:
+            buffer, _ = _buffer(piece)
+            pinned = self._pinned[id(buffer)]
+            change += pinned.rest_bytes
+            pinned.entries_bytes -= len(piece)
+            pinned.pieces_count -= 1
+            change -= pinned.rest_bytes
+            if not pinned.pieces_count:
+                del self._pinned[id(buffer)]
+        return change
+
+    @property
+    def rest_bytes(self) -> int:
+        """What all buffers keep beside the entries in them."""
+        return sum(pinned.rest_bytes for pinned in self._pinned.values())
+
+
+def _buffer(piece: EntryBytes) -> tuple[object, int]:
+    """What keeps a piece's memory, and how much that is in all."""
+    if isinstance(piece, bytes):
+        return piece, len(piece)
+    with memoryview(piece.obj) as whole:
+        return piece.obj, whole.nbytes

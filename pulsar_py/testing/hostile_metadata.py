@@ -1,0 +1,615 @@
+"""HostileMetadata: a simulated metadata service that does all that a network may do to its clients.
+
+    service = HostileMetadata(random.Random(7), clock, HostileSettings(unknown_share=0.01))
+    store = service.connect("broker-1", clock)
+
+Clients share the keys (`hostile_service`); each has one session, a connection on which requests
+and answers stay in order, and a view that may lag. Heartbeats keep the session alive. The server
+counts a session's time from when it last heard, the client from when it sent what was last
+answered: so a client is in doubt before the server can have given its keys to others, whatever the
+delays. Everything is drawn from one generator, so in virtual time a seed replays exactly.
+
+    client.cut(3.0)    the connection is away: requests under way fail, the session may live on
+    client.expire()    it is away for longer than the session lives
+    client.freeze()    answers, events and heartbeats are held until `thaw`, and nobody is told
+    service.calm()     no faults by themselves any more
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeVar
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    MetadataError,
+    MetadataNotFoundError,
+    MetadataOutcomeUnknownError,
+    MetadataUnavailableError,
+    SessionInDoubtError,
+)
+from pulsar_py.metadata import paths
+from pulsar_py.metadata.store import (
+    IN_DOUBT_SHARE,
+    MetadataStore,
+    Notification,
+    Session,
+    SessionEvent,
+    SessionListener,
+    Versioned,
+    Watcher,
+    check_creates,
+)
+from pulsar_py.metadata.watches import Watches
+from pulsar_py.testing.hostile_service import HostileService, HostileSettings
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class HostileMetadata:
+    """The service, and the place to get clients of it."""
+
+    def __init__(
+        self, chance: Random, clock: Clock, settings: HostileSettings | None = None
+    ) -> None:
+        """`clock` gives keys their times; settings None is a service without faults."""
+        self.service = HostileService(chance, clock, settings or HostileSettings())
+        self.clients: list[HostileClient] = []
+
+    def connect(self, name: str, clock: Clock) -> HostileClient:
+        """A new client with a session; `clock` is its process's. Needs a running loop."""
+        client = HostileClient(self.service, name, clock)
+        self.clients.append(client)
+        return client
+
+    def calm(self) -> None:
+        """No faults by themselves any more, but delays and lag; everybody is thawed."""
+        old = self.service.settings
+        self.service.settings = HostileSettings(
+            session_timeout_seconds=old.session_timeout_seconds,
+            limits=old.limits,
+            are_parents_keys=old.are_parents_keys,
+            delay_seconds=old.delay_seconds,
+            lag_seconds=old.lag_seconds,
+        )
+        for client in self.clients:
+            client.thaw()
+
+
+class HostileSession(Session):
+    """The one session of a client; after it expired it has another id."""
+
+    def __init__(self, client: HostileClient, session_id: str) -> None:
+        self.session_id = session_id
+        self.is_open = True
+        self.last_news_seconds = client.clock.monotonic_seconds()
+        self.listeners: list[SessionListener] = []
+        self._client = client
+
+    @property
+    def is_good(self) -> bool:
+        """Whether 5/6 of the time-out have not passed since what the server last answered."""
+        timeout_seconds = self._client.service.settings.session_timeout_seconds
+        silent_seconds = self._client.clock.monotonic_seconds() - self.last_news_seconds
+        return self.is_open and silent_seconds < IN_DOUBT_SHARE * timeout_seconds
+
+    def listen(self, listener: SessionListener) -> Callable[[], None]:
+        """Tell `listener` of every event."""
+        self.listeners.append(listener)
+
+        def stop() -> None:
+            if listener in self.listeners:
+                self.listeners.remove(listener)
+
+        return stop
+
+    def tell(self, event: SessionEvent) -> None:
+        """Tell all; what a listener raises is logged."""
+        for listener in tuple(self.listeners):
+            try:
+                listener(event)
+            except Exception:
+                logger.exception("session listener failed", extra={"event": event.value})
+
+    async def close(self) -> None:
+        """Delete its ephemeral keys; the client goes on with another one."""
+        if self.is_open:
+            await self._client.end_session(self)
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """What was sent, and who waits for the answer."""
+
+    work: Callable[[], Any]  # Any: the future's type
+    future: asyncio.Future[Any]
+    is_change: bool
+    session_id: str
+    connection: int
+    sent_seconds: float  # by the client's clock
+    timer: asyncio.TimerHandle | None = None
+
+
+class _Lane:
+    """One direction of a connection: what goes in comes out in order, after a delay."""
+
+    def __init__(self, client: HostileClient) -> None:
+        self._client = client
+        self._queue: deque[Callable[[], None]] = deque()
+        self._last_seconds = 0.0
+
+    def send(self, arrive: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        service = self._client.service
+        due_seconds = loop.time() + service.chance.uniform(*service.settings.delay_seconds)
+        self._last_seconds = max(self._last_seconds, due_seconds)
+        self._queue.append(arrive)
+        if self._last_seconds > loop.time():
+            loop.call_at(self._last_seconds, self._pop)
+        else:
+            loop.call_soon(self._pop)
+
+    def _pop(self) -> None:
+        self._queue.popleft()()
+
+
+class HostileClient(MetadataStore):
+    """One client of the service, as a broker has it."""
+
+    def __init__(self, service: HostileService, name: str, clock: Clock) -> None:
+        """Use `HostileMetadata.connect`."""
+        self.service = service
+        self.name = name
+        self.clock = clock
+        self.limits = service.settings.limits
+        self.is_frozen = False
+        self._loop = asyncio.get_running_loop()
+        self._watches = Watches()
+        self._out, self._in = _Lane(self), _Lane(self)
+        self._held_out: list[_Request] = []  # not sent while frozen
+        self._held_in: list[Callable[[], None]] = []  # came while frozen
+        self._waiting: dict[_Request, None] = {}  # unanswered, in order
+        self._late: list[tuple[asyncio.TimerHandle, _Request]] = []  # changes that may yet be made
+        self._connection = 0  # grows with each one
+        self._is_connected = True
+        self._is_in_doubt = False  # and it was told
+        self._is_away = False  # since a cut, until the server answered again
+        self._is_closed = False
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._view = service.add_view(self._on_change)
+        self._session = HostileSession(self, service.open_session())
+        self._beat()
+        self._plan_faults()
+
+    # Reads
+
+    async def get(self, path: str) -> Versioned | None:
+        """The value at `path`, as this client's view has it."""
+        paths.check(path)
+        return await self._ask(path, lambda: self._view.tree.get(path), is_change=False)
+
+    async def exists(self, path: str) -> bool:
+        """Whether the key has a value, as this client's view has it."""
+        return await self.get(path) is not None
+
+    async def children(self, path: str) -> list[str]:
+        """Sorted names of the direct children, as this client's view has them."""
+        paths.check(path)
+        names = await self._ask(path, lambda: self._view.tree.children(path), is_change=False)
+        self.limits.check_children(path, names)
+        return names
+
+    async def sync(self, path: str) -> None:
+        """Let the view be as new as the keys are when the server gets this."""
+        paths.check(path)
+        await self._ask(path, self._sync, is_change=False)
+
+    def _sync(self) -> None:
+        """Decide what becomes of late changes: each is made now, or never."""
+        for timer, request in self._late:
+            if not timer.cancelled() and timer.when() > self._loop.time():
+                timer.cancel()
+                if self._happens(0.5):
+                    self._make(request)
+        self._late.clear()
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        self._view.catch_up(self.service.changes_count)
+
+    # Changes
+
+    async def put(
+        self,
+        path: str,
+        value: bytes,
+        *,
+        expected_version: int | None = None,
+        session: Session | None = None,
+    ) -> int:
+        """Store a value; returns its new version."""
+        paths.check(path)
+        self.limits.check_value(path, value)
+        if session is not None:
+            check_creates(path, expected_version)
+        owner, kept = self._owner(session), bytes(value)
+        return await self._ask(
+            path, lambda: self.service.put(path, kept, expected_version, owner), is_change=True
+        )
+
+    async def create_sequential(
+        self, prefix: str, value: bytes, session: Session | None = None
+    ) -> str:
+        """Create a key `prefix` plus a number that its parent never gave before."""
+        paths.check_sequential(prefix)
+        self.limits.check_value(prefix, value)
+        owner, kept = self._owner(session), bytes(value)
+        return await self._ask(
+            prefix, lambda: self.service.create_sequential(prefix, kept, owner), is_change=True
+        )
+
+    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
+        """Delete a key that has no children."""
+        paths.check(path)
+        await self._ask(path, lambda: self.service.delete(path, expected_version), is_change=True)
+
+    async def delete_recursive(self, path: str) -> None:
+        """Delete all below a key, then the key, by one request each."""
+        paths.check(path)
+        self._check_writable(path)
+        doomed = await self._ask(path, lambda: self.service.below(path), is_change=False)
+        is_partial = self._happens(self.service.settings.partial_delete_share)
+        share = self.service.chance.randrange(len(doomed) + 1) if is_partial else len(doomed)
+        try:
+            async with asyncio.timeout(self.limits.operation_timeout_seconds):
+                results = await asyncio.gather(
+                    *(self.delete(each) for each in doomed[:share]), return_exceptions=True
+                )
+        except TimeoutError:
+            raise MetadataOutcomeUnknownError(f"{path}: some of it may be left") from None
+        failures = [
+            each
+            for each in results
+            if isinstance(each, BaseException) and not isinstance(each, MetadataNotFoundError)
+        ]
+        if failures or is_partial:
+            raise MetadataOutcomeUnknownError(f"{path}: some of it may be left: {failures}")
+
+    def _owner(self, session: Session | None) -> str | None:
+        if session is None:
+            return None
+        self._check_open()
+        if session is not self._session:
+            raise MetadataError(f"session {session.session_id} is closed")
+        return session.session_id
+
+    # Watches and the session
+
+    def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
+        """Call `watcher` for changes at or below `prefix`, when the view has them."""
+        return self._watches.add(prefix, watcher)
+
+    async def open_session(self) -> Session:
+        """The one that this client has."""
+        self._check_open()
+        return self._session
+
+    async def end_session(self, session: HostileSession) -> None:
+        """End the session at the server and begin another; called by the session."""
+        session.is_open = False
+        ended = session.session_id
+        self._session = HostileSession(self, self.service.open_session())
+        self._is_in_doubt = False
+        await self._ask(ended, lambda: self.service.end_session(ended), is_change=True)
+
+    async def close(self) -> None:
+        """End the session; whoever still waits is told that nothing is known. May be repeated."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._session.is_open = False
+        for timer in self._timers.values():
+            timer.cancel()
+        self._fail_waiting("the client was closed")
+        self.service.remove_view(self._view)
+        if self._is_connected and not self.is_frozen:  # else it expires
+            self.service.end_session(self._session.session_id)
+
+    # Requests and answers
+
+    async def _ask(self, path: str, work: Callable[[], T], *, is_change: bool) -> T:
+        self._check_open()
+        if is_change:
+            self._check_writable(path)
+        if not self._is_connected or self._happens(self.service.settings.unavailable_share):
+            raise MetadataUnavailableError(f"{path}: {self.name} has no connection")
+        future: asyncio.Future[T] = self._loop.create_future()
+        request = self._request(work, future, is_change=is_change)
+        self._waiting[request] = None
+        request.timer = self._loop.call_later(
+            self.limits.operation_timeout_seconds, self._fail, request, "no answer in time"
+        )
+        if self.is_frozen:
+            self._held_out.append(request)
+        else:
+            self._send(request)
+        return await future
+
+    def _request(
+        self, work: Callable[[], Any], future: asyncio.Future[Any], *, is_change: bool
+    ) -> _Request:
+        return _Request(
+            work,
+            future,
+            is_change,
+            self._session.session_id,
+            self._connection,
+            self.clock.monotonic_seconds(),
+        )
+
+    def _send(self, request: _Request) -> None:
+        self._out.send(lambda: self._serve(request))
+
+    def _serve(self, request: _Request) -> None:
+        """The server has a request; what of a connection that was cut may be lost on the way."""
+        is_cut = request.connection != self._connection
+        if is_cut and self._happens(0.5):
+            return
+        if not self.service.touch(request.session_id):
+            self._answer(request, lambda: self._learn_expiry(request))
+            return
+        if request.is_change and self._happens(self.service.settings.unknown_share):
+            self._serve_without_answer(request)
+            return
+        try:
+            result = request.work()
+        except MetadataError as failure:
+            error = failure
+            self._answer(request, lambda: self._settle(request, error=error))
+            return
+        if request.is_change and not is_cut:
+            self._catch_up()  # one's own changes are seen by one's own reads
+        self._answer(request, lambda: self._settle(request, result=result))
+
+    def _serve_without_answer(self, request: _Request) -> None:
+        fate = self.service.chance.choice(("made", "not made", "late"))
+        if fate == "made":
+            self._make(request)
+        elif fate == "late":
+            late_seconds = self.service.chance.uniform(*self.service.settings.late_seconds)
+            timer = self._loop.call_later(late_seconds, self._make, request)
+            self._late.append((timer, request))
+        self._answer(request, lambda: self._fail(request, "the answer was lost"))
+
+    def _make(self, request: _Request) -> None:
+        if self.service.touch(request.session_id):
+            try:
+                request.work()
+            except MetadataError:
+                return  # refused, which nobody learns
+
+    def _answer(self, request: _Request, deliver: Callable[[], None]) -> None:
+        def arrive() -> None:
+            if request.connection == self._connection:
+                deliver()
+
+        self._tell(arrive)
+
+    def _tell(self, deliver: Callable[[], None]) -> None:
+        def arrive() -> None:
+            if self.is_frozen:
+                self._held_in.append(deliver)
+            elif not self._is_closed:
+                deliver()
+
+        self._in.send(arrive)
+
+    def _settle(
+        self,
+        request: _Request,
+        *,
+        result: object = None,
+        error: Exception | None = None,
+    ) -> None:
+        self._hear(request)
+        self._forget(request)
+        if request.future.done():
+            return
+        if error is None:
+            request.future.set_result(result)
+        else:
+            request.future.set_exception(error)
+
+    def _fail(self, request: _Request, why: str) -> None:
+        """No answer will be waited for any more."""
+        was_sent = request not in self._held_out
+        if not was_sent:
+            self._held_out.remove(request)
+        self._forget(request)
+        if not request.future.done():
+            is_unknown = request.is_change and was_sent
+            kind = MetadataOutcomeUnknownError if is_unknown else MetadataUnavailableError
+            request.future.set_exception(kind(f"{self.name}: {why}"))
+
+    def _fail_waiting(self, why: str) -> None:
+        for request in tuple(self._waiting):
+            self._fail(request, why)
+
+    def _forget(self, request: _Request) -> None:
+        self._waiting.pop(request, None)
+        if request.timer is not None:
+            request.timer.cancel()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise MetadataError("the metadata store is closed")
+
+    def _check_writable(self, path: str) -> None:
+        self._check_open()
+        if not self._session.is_good:
+            raise SessionInDoubtError(f"{path}: the session of {self.name} may have ended")
+
+    # What becomes of the session
+
+    def _hear(self, request: _Request) -> None:
+        """An answer says that the session lived when its request was sent, or later."""
+        session = self._session
+        if request.session_id != session.session_id:
+            return
+        session.last_news_seconds = max(session.last_news_seconds, request.sent_seconds)
+        if (self._is_away or self._is_in_doubt) and session.is_good:
+            self._reconnected()
+
+    def _reconnected(self) -> None:
+        """The same session is back, told once for each time that it was away or in doubt."""
+        if self._is_away or self._is_in_doubt:
+            self._is_away = self._is_in_doubt = False
+            self._session.tell(SessionEvent.RECONNECTED)
+            self._watches.tell_anything()
+
+    def _learn_expiry(self, request: _Request) -> None:
+        self._forget(request)
+        if request.session_id == self._session.session_id:
+            session = self._session
+            session.session_id = self.service.open_session()
+            session.last_news_seconds = self.clock.monotonic_seconds()
+            self._is_away = self._is_in_doubt = False
+            session.tell(SessionEvent.NEW_SESSION)
+            self._watches.tell_anything()
+        if not request.future.done():
+            request.future.set_exception(
+                SessionInDoubtError(f"{self.name}: session {request.session_id} has expired")
+            )
+
+    def _beat(self) -> None:
+        """Ask for news often enough, and say when there was none for too long."""
+        if self._is_closed:
+            return
+        every_seconds = self.service.settings.session_timeout_seconds / 6
+        self._timers["beat"] = self._loop.call_later(every_seconds, self._beat)
+        if self.is_frozen:
+            return
+        if not self._session.is_good and not self._is_in_doubt:
+            self._is_in_doubt = True
+            self._session.tell(SessionEvent.IN_DOUBT)
+        if self._is_connected:
+            self._send_heartbeat()
+
+    def _send_heartbeat(self) -> None:
+        future = self._loop.create_future()
+        future.add_done_callback(lambda done: done.exception())  # nobody waits for it
+        self._send(self._request(lambda: None, future, is_change=False))
+
+    # Watches
+
+    def _on_change(self, change: Notification) -> None:
+        if self._happens(self.service.settings.lost_watch_share):
+            self._tell_anything_later()
+            return
+        connection = self._connection
+
+        def tell() -> None:
+            if connection == self._connection and self._is_connected:
+                self._watches.notify([change])
+
+        self._tell(tell)
+
+    def _tell_anything_later(self) -> None:
+        late_seconds = self.service.chance.uniform(*self.service.settings.lost_watch_seconds)
+        self._loop.call_later(late_seconds, self._tell, self._watches.tell_anything)
+
+    # Faults
+
+    def _happens(self, share: float) -> bool:
+        return share > 0 and self.service.chance.random() < share
+
+    def cut(self, seconds: float) -> None:
+        """Let the connection be away for so long; fine if it is already, it takes longer then."""
+        if self._is_closed:
+            return
+        was_connected, self._is_connected = self._is_connected, False
+        self._is_away = True
+        self._connection += 1
+        if (timer := self._timers.pop("reconnect", None)) is not None:
+            timer.cancel()
+        self._timers["reconnect"] = self._loop.call_later(seconds, self._reconnect)
+        self._fail_waiting("the connection was lost")
+        if was_connected:
+            self._hold_or(lambda: self._session.tell(SessionEvent.CONNECTION_LOST))
+
+    def expire(self) -> None:
+        """Cut the connection for longer than the session lives."""
+        self.cut(self.service.settings.session_timeout_seconds * 1.1)
+
+    def freeze(self) -> None:
+        """Hold everything that comes, and what would be sent; nobody is told."""
+        self.is_frozen = True
+
+    def thaw(self) -> None:
+        """Deliver what came meanwhile, in order, then send what was held; fine if not frozen."""
+        if not self.is_frozen:
+            return
+        self.is_frozen = False
+        held_in, self._held_in = self._held_in, []
+        for deliver in held_in:
+            deliver()
+        if self._is_closed:
+            return
+        held_out, self._held_out = self._held_out, []
+        for request in held_out:
+            if request.is_change and not self._session.is_good:
+                self._forget(request)
+                if not request.future.done():
+                    request.future.set_exception(
+                        SessionInDoubtError(f"the session of {self.name} may have ended")
+                    )
+            else:
+                self._send(request)
+        self._timers["beat"].cancel()
+        self._beat()
+
+    def _hold_or(self, deliver: Callable[[], None]) -> None:
+        """An event is learnt in order: after what was held, if frozen."""
+        if self.is_frozen:
+            self._held_in.append(deliver)
+        else:
+            deliver()
+
+    def _reconnect(self) -> None:
+        self._is_connected = True
+        if not self.is_frozen:  # else thawing asks
+            self._send_heartbeat()
+
+    def _plan_faults(self) -> None:
+        settings = self.service.settings
+        for name, every_seconds, act in (
+            ("outage", settings.outage_every_seconds, self._outage),
+            ("expire", settings.expire_every_seconds, self.expire),
+            ("freeze", settings.freeze_every_seconds, self._freeze_for_a_while),
+        ):
+            if every_seconds > 0:
+                self._plan(name, every_seconds, act)
+
+    def _plan(self, name: str, every_seconds: float, act: Callable[[], None]) -> None:
+        def happen() -> None:
+            if getattr(self.service.settings, f"{name}_every_seconds") > 0:
+                act()
+                self._plan(name, every_seconds, act)
+
+        wait_seconds = self.service.chance.expovariate(1 / every_seconds)
+        self._timers[name] = self._loop.call_later(wait_seconds, happen)
+
+    def _outage(self) -> None:
+        self.cut(self.service.chance.uniform(*self.service.settings.outage_seconds))
+
+    def _freeze_for_a_while(self) -> None:
+        self.freeze()
+        seconds = self.service.chance.uniform(*self.service.settings.freeze_seconds)
+        self._timers["thaw"] = self._loop.call_later(seconds, self.thaw)

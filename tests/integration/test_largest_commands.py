@@ -1,0 +1,168 @@
+"""One command, however large, does not keep others waiting: counted, not timed.
+
+What is counted is calls that one turn of the loop makes, of Python functions and of C's: each id,
+pair, range or name that is looked at costs a few. A second connection publishes meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from types import FrameType
+from typing import cast
+
+import pytest
+
+from benchmarks.largest_commands import REQUEST_ID, LargestCommand, largest_commands
+from pulsar_py.common.work import MAX_UNITS
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.standalone import Broker
+from pulsar_py.wire.commands import FIELD_NAMES
+from tests.wire_client import WireClient, encode, send_frame
+
+TOPIC = "persistent://public/default/largest"
+OTHER_TOPIC = "persistent://public/default/other"
+ENTRIES = 2_000
+MAX_MESSAGE_BYTES = 1 << 19
+MAX_CALLS_A_TURN = 10 * MAX_UNITS
+"""Calls that looking at a unit costs, at most, times the units; 512 KiB hold 87,000 ids."""
+
+NAMES = [each.name for each in largest_commands(TOPIC, 0, 1, max_message_bytes=1 << 14)]
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """Knows how many calls its busiest turn has made since it was told to count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most_calls = 0
+        self._calls = 0
+
+    def count(self) -> None:
+        self.most_calls = self._calls = 0
+        sys.setprofile(self._on_event)
+
+    def stop_counting(self) -> None:
+        sys.setprofile(None)
+
+    def _on_event(self, frame: FrameType, event: str, argument: object) -> None:
+        del frame, argument
+        if event in ("call", "c_call"):
+            self._calls += 1
+
+    def _run_once(self) -> None:
+        self._calls = 0
+        super()._run_once()  # type: ignore[misc]  # asyncio's own, which the stubs leave out
+        self.most_calls = max(self.most_calls, self._calls)
+
+
+async def publish(client: WireClient, topic: str, count: int) -> int:
+    """Publish and wait for the receipts; the ledger of the last."""
+    await client.lookup(topic)
+    await client.create_producer(topic)
+    receipts: list[BaseCommand] = []
+    done = asyncio.Event()
+
+    def on_receipt(command: BaseCommand) -> None:
+        receipts.append(command)
+        if len(receipts) == count:
+            done.set()
+
+    client.on_receipt = on_receipt
+    for sequence_id in range(count):
+        client.writer.write(send_frame(1, sequence_id, b"x"))
+    await done.wait()
+    return receipts[-1].send_receipt.message_id.ledgerId
+
+
+async def play(name: str) -> tuple[int, int, list[BaseCommand]]:
+    """Send one command; the calls of the busiest turn, what others published, all answers."""
+    loop = cast("CountingLoop", asyncio.get_running_loop())
+    config = BrokerConfig(maxMessageSize=MAX_MESSAGE_BYTES)
+    async with asyncio.timeout(120), Broker(config=config) as broker:
+        host, _, port = broker.service_url.removeprefix("pulsar://").rpartition(":")
+        other = await WireClient.connect(host, int(port))
+        ledger_id = await publish(other, TOPIC, ENTRIES)
+        await other.close()
+        row = next(
+            each
+            for each in largest_commands(
+                TOPIC, ledger_id, ENTRIES, max_message_bytes=MAX_MESSAGE_BYTES
+            )
+            if each.name == name
+        )
+        client, other = await clients_of(row, host, int(port))
+        published = 0
+
+        def on_receipt(command: BaseCommand) -> None:
+            nonlocal published
+            published += 1
+            other.writer.write(send_frame(1, command.send_receipt.sequence_id + 1, b"y"))
+
+        other.on_receipt = on_receipt
+        other.writer.write(send_frame(1, 0, b"y"))
+        loop.count()
+        try:
+            client.writer.write(row.frame + encode(BaseCommand(type=BaseCommand.PING, ping={})))
+            answers = await answers_before_pong(client)
+        finally:
+            loop.stop_counting()
+        most_calls = loop.most_calls
+        other.on_receipt = None
+        await client.close()
+        await other.close()
+        return most_calls, published, answers
+
+
+async def clients_of(row: LargestCommand, host: str, port: int) -> tuple[WireClient, WireClient]:
+    """One whose consumer holds all entries, one that may publish."""
+    client = await WireClient.connect(host, port)
+    await client.lookup(TOPIC)
+    kind = cast("CommandSubscribe.SubType.ValueType", row.subscription_type)
+    await client.subscribe(TOPIC, "s", kind)
+    client.flow(ENTRIES)
+    for _ in range(ENTRIES):
+        await client.pushed.get()
+    other = await WireClient.connect(host, port)
+    await other.lookup(OTHER_TOPIC)
+    await other.create_producer(OTHER_TOPIC)
+    return client, other
+
+
+async def answers_before_pong(client: WireClient) -> list[BaseCommand]:
+    """All that came until the PONG, or until the broker closed the connection, save messages."""
+    assert client._task is not None
+    answers: list[BaseCommand] = []
+    while not (client._task.done() and client.pushed.empty()):
+        coming = asyncio.ensure_future(client.pushed.get())
+        await asyncio.wait([coming, client._task], return_when=asyncio.FIRST_COMPLETED)
+        if not coming.done():
+            coming.cancel()
+            continue
+        command = coming.result().command
+        if command.type == BaseCommand.PONG:
+            break
+        if command.type != BaseCommand.MESSAGE:
+            answers.append(command)
+    return answers
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_largest_command_is_served_in_small_turns_and_answered(name: str) -> None:
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        most_calls, published, answers = runner.run(play(name))
+    assert most_calls <= MAX_CALLS_A_TURN
+    assert published, "the other connection was served"
+    row = next(
+        each
+        for each in largest_commands(TOPIC, 0, 1, max_message_bytes=1 << 14)
+        if each.name == name
+    )
+    if row.answer is None or row.answer == BaseCommand.CONNECTED:
+        return
+    ids = [getattr(getattr(each, FIELD_NAMES[each.type]), "request_id", None) for each in answers]
+    # What a task answers may come behind the PONG; what is refused or acknowledged comes before.
+    assert ids in ([REQUEST_ID], []), answers
+    if row.answer == BaseCommand.ACK_RESPONSE:
+        assert ids == [REQUEST_ID]

@@ -1,0 +1,45 @@
+"""A broker that nobody reaches: what the log and the errors say."""
+
+import asyncio
+import logging
+
+import pytest
+
+from pulsar_py.client.client import Client
+from pulsar_py.common.errors import ClientTimeoutError
+
+
+async def _free_port() -> int:
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+    port: int = server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+    return port
+
+
+async def test_a_refused_connection_is_logged_once_and_the_error_says_how_long(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    url = f"pulsar://127.0.0.1:{await _free_port()}"
+    async with Client(url, operation_timeout_seconds=1) as client:
+        with pytest.raises(ClientTimeoutError, match=r"no answer in \d\.\d s, gave up \(oper"):
+            await client.create_producer("t")
+    records = [
+        each for each in caplog.records if each.name == "pulsar_py.client.brokers.connection_pool"
+    ]
+    warnings = [each.getMessage() for each in records if each.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert warnings[0].startswith(f"no connection to {url.removeprefix('pulsar://')}: ")
+
+
+async def test_tls_to_a_plain_port_has_a_reason(caplog: pytest.LogCaptureFixture) -> None:
+    async def abort(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.transport.abort()
+
+    server = await asyncio.start_server(abort, "127.0.0.1", 0)
+    url = f"pulsar+ssl://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, Client(url, operation_timeout_seconds=1) as client:
+        with pytest.raises(ClientTimeoutError, match="no TLS on that port"):
+            await client.create_producer("t")
+    assert "no TLS on that port?" in caplog.text

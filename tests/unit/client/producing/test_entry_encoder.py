@@ -1,0 +1,113 @@
+"""Frames of messages and batches, read back with the broker's code."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_py.client.producing.batch_container import BatchContainer
+from pulsar_py.client.producing.entry_encoder import EntryEncoder
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.client.producing.pending_messages import Buffers
+from pulsar_py.proto.PulsarApi_pb2 import CommandSend
+from pulsar_py.wire.batch import split_batch
+from pulsar_py.wire.command_codec import read_command
+from pulsar_py.wire.framing import FrameDecoder
+from pulsar_py.wire.payload import ChecksumStatus, EntryParts, split_entry, verify_checksum
+
+
+def encoder(schema_version: bytes = b"") -> EntryEncoder:
+    made = EntryEncoder(7)
+    made.registered("p", schema_version)
+    return made
+
+
+def read(buffers: Buffers) -> tuple[CommandSend, EntryParts]:
+    (frame,) = FrameDecoder(10_000_000).decode(b"".join(buffers))
+    assert frame.headers_and_payload is not None
+    assert verify_checksum(frame.headers_and_payload) is ChecksumStatus.VALID
+    return read_command(frame.command).send, split_entry(frame.headers_and_payload)
+
+
+def message(payload: bytes, **options: object) -> OutgoingMessage:
+    made = OutgoingMessage(payload, **options)  # type: ignore[arg-type]
+    made.payload = payload
+    return made
+
+
+def container(*messages: OutgoingMessage) -> BatchContainer:
+    made = BatchContainer(100, 10_000)
+    for each in messages:
+        made.add(each, len(each.payload), 0.0, -1)
+    return made
+
+
+@pytest.mark.parametrize("size", [0, 5, 100_000])
+def test_a_plain_message(size: int) -> None:
+    send, entry = read(encoder(b"\x00\x01").encode_plain(b"x" * size, 5, 1234))
+    assert (send.producer_id, send.sequence_id, send.num_messages) == (7, 5, 1)
+    assert not send.HasField("highest_sequence_id")
+    metadata = entry.metadata
+    assert (metadata.producer_name, metadata.sequence_id, metadata.publish_time) == ("p", 5, 1234)
+    assert metadata.schema_version == b"\x00\x01"
+    assert not metadata.HasField("num_messages_in_batch")
+    assert entry.payload == b"x" * size
+
+
+def test_one_message_leaves_nothing_behind_for_the_next() -> None:
+    made = encoder()
+    made.encode_batch(container(message(b"a"), message(b"b")).take()[0], 0, 1)
+    send, entry = read(made.encode_plain(b"c", 2, 1))
+    assert not send.HasField("highest_sequence_id")
+    assert not entry.metadata.HasField("schema_version")
+
+
+def test_a_batch() -> None:
+    with_key = message(b"second", partition_key="k", properties={"a": "b"})
+    (batch,) = container(message(b"first"), with_key, message(b"")).take()
+    send, entry = read(encoder().encode_batch(batch, 10, 1234))
+    assert (send.sequence_id, send.highest_sequence_id, send.num_messages) == (10, 12, 3)
+    metadata = entry.metadata
+    assert (metadata.sequence_id, metadata.highest_sequence_id) == (10, 12)
+    assert metadata.num_messages_in_batch == 3
+    assert not metadata.HasField("partition_key")
+    messages = split_batch(entry.payload, 3)
+    assert [each.payload for each in messages] == [b"first", b"second", b""]
+    assert [each.metadata.sequence_id for each in messages] == [10, 11, 12]
+    assert messages[1].metadata.partition_key == "k"
+    assert messages[1].metadata.properties[0].value == "b"
+
+
+def test_a_batch_shows_the_keys_of_its_first_message() -> None:
+    first = message(b"a", partition_key="k", ordering_key="o")
+    (batch,) = container(first, message(b"b")).take()
+    _, entry = read(encoder().encode_batch(batch, 0, 1))
+    assert (entry.metadata.partition_key, entry.metadata.ordering_key) == ("k", b"o")
+
+
+def test_a_batch_of_own_ids_goes_from_the_lowest_to_the_highest() -> None:
+    made = encoder()
+    (batch,) = container(message(b"a", sequence_id=9), message(b"b", sequence_id=5)).take()
+    draft = made.draft_batch(batch, [9, 5], 1)
+    send, entry = read(made.frame(draft, draft.metadata, draft.body))
+    assert (send.sequence_id, send.highest_sequence_id, send.num_messages) == (5, 9, 2)
+    assert [each.metadata.sequence_id for each in split_batch(entry.payload, 2)] == [9, 5]
+
+
+def test_a_batch_shows_where_it_is_replicated_to() -> None:
+    (batch,) = container(message(b"a", disable_replication=True), message(b"b")).take()
+    _, entry = read(encoder().encode_batch(batch, 0, 1))
+    assert list(entry.metadata.replicate_to) == ["__local__"]
+
+
+def test_a_draft_is_a_message_alone() -> None:
+    made = encoder(b"1")
+    own_schema = message(b"x", partition_key="k", deliver_at=99)
+    own_schema.schema_version = b"2"
+    draft = made.draft(own_schema, 3, 1)
+    send, entry = read(made.frame(draft, draft.metadata, b"changed", is_chunk=True))
+    assert send.is_chunk
+    assert not send.HasField("highest_sequence_id")
+    assert entry.payload == b"changed"
+    assert entry.metadata.schema_version == b"2"
+    assert entry.metadata.deliver_at_time == 99
+    assert not entry.metadata.HasField("num_messages_in_batch")

@@ -1,0 +1,43 @@
+"""How much one command may look at before others have a turn."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pulsar_py.common.work import (
+    MAX_HOLDERS_A_TURN,
+    MAX_IDS_A_TURN,
+    MAX_UNITS,
+    check_units,
+    ids_a_turn,
+    in_turns,
+)
+
+
+def test_more_than_the_bound_at_once_is_our_own_mistake() -> None:
+    check_units(MAX_UNITS)
+    with pytest.raises(AssertionError, match=f"{MAX_UNITS + 1} units at once"):
+        check_units(MAX_UNITS + 1)
+
+
+@pytest.mark.parametrize("consumers_count", [0, 1, 150, 1000, 10**6])
+def test_ids_a_turn_times_consumers_is_bounded(consumers_count: int) -> None:
+    count = ids_a_turn(consumers_count)
+    assert 1 <= count <= MAX_IDS_A_TURN
+    assert count == 1 or count * consumers_count <= MAX_HOLDERS_A_TURN
+
+
+async def test_others_have_a_turn_between_two_stretches() -> None:
+    turns = 0
+
+    def on_turn() -> None:
+        nonlocal turns
+        turns += 1
+        asyncio.get_running_loop().call_soon(on_turn)
+
+    on_turn()
+    seen = [(turns, list(some)) async for some in in_turns(range(5), 2)]
+    assert [items for _, items in seen] == [[0, 1], [2, 3], [4]]
+    assert seen[0][0] < seen[1][0] < seen[2][0]
