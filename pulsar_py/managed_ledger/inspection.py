@@ -13,15 +13,15 @@ from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import CorruptDataError, MetadataError, StorageError
 from pulsar_py.common.findings import Finding, Severity
 from pulsar_py.ledgers.store import LedgerInfo, LedgerStore
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.cursor_format import (
+from pulsar_py.managed_ledger.cursors.format import (
     NO_LEDGER,
     CursorRecord,
     CursorSnapshot,
     decode_cursor_record,
 )
-from pulsar_py.managed_ledger.cursor_store import CursorStore
-from pulsar_py.managed_ledger.ledger_format import (
+from pulsar_py.managed_ledger.cursors.store import CursorStore
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.ledger_format import (
     ROOT,
     LedgerList,
     LedgerRecord,

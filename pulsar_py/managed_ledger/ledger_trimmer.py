@@ -18,12 +18,12 @@ from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import ManagedLedgerError, MetadataError, StorageError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.cursor_registry import CursorRegistry
-from pulsar_py.managed_ledger.entry_cache import EntryCache
-from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
-from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
-from pulsar_py.managed_ledger.ledger_state import LedgerState, State
+from pulsar_py.managed_ledger.cursors.registry import CursorRegistry
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.entry_cache import EntryCache
+from pulsar_py.managed_ledger.log.ledger_list_store import LedgerListStore
+from pulsar_py.managed_ledger.log.ledger_readers import LedgerReaders
+from pulsar_py.managed_ledger.log.ledger_state import LedgerState, State
 
 logger = logging.getLogger(__name__)
 

@@ -31,22 +31,22 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.managed_ledger.append_news import AppendListener, AppendNews, Waiter
-from pulsar_py.managed_ledger.appender import Appender
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursor_memory import CursorMemory
-from pulsar_py.managed_ledger.cursor_registry import CursorRegistry, InitialPosition
-from pulsar_py.managed_ledger.entry import Entry
-from pulsar_py.managed_ledger.entry_cache import EntryCache, EntryCacheManager
-from pulsar_py.managed_ledger.ledger_format import LedgerList
-from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
-from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
-from pulsar_py.managed_ledger.ledger_reading import LedgerReading
-from pulsar_py.managed_ledger.ledger_state import LedgerState, State
+from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.cursors.memory import CursorMemory
+from pulsar_py.managed_ledger.cursors.registry import CursorRegistry, InitialPosition
 from pulsar_py.managed_ledger.ledger_trimmer import LedgerTrimmer
-from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
-from pulsar_py.managed_ledger.stats import CursorStats, LedgerStats, ManagedLedgerStats
+from pulsar_py.managed_ledger.log.append_news import AppendListener, AppendNews, Waiter
+from pulsar_py.managed_ledger.log.appender import Appender
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.managed_ledger.log.entry_cache import EntryCache, EntryCacheManager
+from pulsar_py.managed_ledger.log.ledger_format import LedgerList
+from pulsar_py.managed_ledger.log.ledger_list_store import LedgerListStore
+from pulsar_py.managed_ledger.log.ledger_readers import LedgerReaders
+from pulsar_py.managed_ledger.log.ledger_reading import LedgerReading
+from pulsar_py.managed_ledger.log.ledger_state import LedgerState, State
+from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats, ManagedLedgerStats
 from pulsar_py.metadata.store import MetadataStore
 
 __all__ = [

@@ -31,12 +31,12 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursor_format import NO_LEDGER, decode_cursor_record
-from pulsar_py.managed_ledger.cursor_memory import DEFAULT_LIMIT_BYTES, CursorMemory
-from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
-from pulsar_py.managed_ledger.ledger_format import (
+from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
+from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record
+from pulsar_py.managed_ledger.cursors.memory import DEFAULT_LIMIT_BYTES, CursorMemory
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.entry_cache import EntryCacheManager
+from pulsar_py.managed_ledger.log.ledger_format import (
     ROOT,
     LedgerList,
     decode_ledger_list,

@@ -29,7 +29,7 @@ from pulsar_py.common.policies import (
 )
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.managed_ledger.config import MEBIBYTE, ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.metadata.resources import Resources
@@ -41,25 +41,25 @@ from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.server.ledger_collector import LedgerCollector
+from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
-from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
-from pulsar_py.server.security.authentication import Authenticators
-from pulsar_py.server.topics import upkeep
-from pulsar_py.server.topics.context import TopicContext, TopicSettings
-from pulsar_py.server.topics.in_flight import PublishBuffer
-from pulsar_py.server.topics.maintenance import Chore, Maintenance
-from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.policies import (
+from pulsar_py.server.policies.effective_settings import (
     SUBSCRIPTION_TYPES,
     cursor_persist_interval_seconds,
     retention_seconds,
     retention_size_bytes,
 )
-from pulsar_py.server.topics.producer_names import ProducerNames
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.server.publishing.producer_names import ProducerNames
+from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
+from pulsar_py.server.security.authentication import Authenticators
+from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.registry import TopicRegistry
-from pulsar_py.server.topics.settings import MAX_PARTITIONS, RegistrySettings
-from pulsar_py.server.topics.topic import Topic
+from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS, RegistrySettings
+from pulsar_py.server.topics.topic import Topic, TopicContext
+from pulsar_py.server.upkeep import topic_upkeep
+from pulsar_py.server.upkeep.maintenance import Chore, Maintenance
 from pulsar_py.wire.commands import SendReceiptEncoder
 
 logger = logging.getLogger(__name__)
@@ -229,12 +229,12 @@ class BrokerService:
             Chore(
                 "expire messages",
                 config.messageExpiryCheckIntervalInMinutes * 60,
-                _for_persistent(upkeep.expire_messages),
+                _for_persistent(topic_upkeep.expire_messages),
             ),
             Chore(
                 "check backlog quotas",
                 config.backlogQuotaCheckIntervalInSeconds,
-                _for_persistent(upkeep.enforce_backlog_quota),
+                _for_persistent(topic_upkeep.enforce_backlog_quota),
             ),
             Chore(
                 "trim ledgers",
@@ -244,7 +244,7 @@ class BrokerService:
             Chore(
                 "delete expired subscriptions",
                 config.subscriptionExpiryCheckIntervalInMinutes * 60,
-                _for_persistent(upkeep.delete_expired_subscriptions),
+                _for_persistent(topic_upkeep.delete_expired_subscriptions),
             ),
             Chore(
                 "snapshot deduplication",
@@ -260,7 +260,7 @@ class BrokerService:
         ]
 
     async def _delete_if_inactive(self, topic: Topic) -> None:
-        if not upkeep.is_inactive(topic):
+        if not topic_upkeep.is_inactive(topic):
             return
         logger.info("inactive topic deleted", extra={"topic": str(topic.name)})
         await self.topics.delete(topic.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_py.common.errors import InvalidCursorPositionError
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.managed_ledger.cursor_state import CursorState
+from pulsar_py.managed_ledger.cursors.state import CursorState
 from tests.playbooks.ledger_player import ledgers_from, position
 
 

@@ -9,15 +9,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from pulsar_py.common import ack_set
 from pulsar_py.common.errors import InvalidCursorPositionError
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.cursor_format import (
+from pulsar_py.managed_ledger.cursors.format import (
     decode_cursor_record,
     decode_position_info,
     encode_cursor_record,
     encode_position_info,
 )
-from pulsar_py.managed_ledger.cursor_state import CursorState
-from pulsar_py.managed_ledger.ledger_format import LedgerList
-from pulsar_py.managed_ledger.ledger_state import LedgerState
+from pulsar_py.managed_ledger.cursors.state import CursorState
+from pulsar_py.managed_ledger.log.ledger_format import LedgerList
+from pulsar_py.managed_ledger.log.ledger_state import LedgerState
 
 BATCH = 3
 WHOLE = frozenset(range(BATCH))

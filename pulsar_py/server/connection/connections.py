@@ -18,10 +18,10 @@ from pulsar_py.common.errors import NotAllowedError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.authentication import Authenticators
-from pulsar_py.server.topics.in_flight import PublishBuffer
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import KeepAliveDecision

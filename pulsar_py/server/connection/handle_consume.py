@@ -44,16 +44,16 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 )
 from pulsar_py.server.connection.handle_schema import check_schema_of_consumer
 from pulsar_py.server.connection.pending import PendingConsumer
-from pulsar_py.server.topics.consumer import check_ack_set
+from pulsar_py.server.publishing.requests import SubscribeRequest
+from pulsar_py.server.subscriptions.consumer import check_ack_set
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.requests import SubscribeRequest
-from pulsar_py.server.topics.subscription import PersistentSubscription
 from pulsar_py.wire import commands
 from pulsar_py.wire.payload import parse_metadata
 
 if TYPE_CHECKING:
     from pulsar_py.server.connection.server_cnx import ServerCnx
-    from pulsar_py.server.topics.consumer import Consumer
+    from pulsar_py.server.subscriptions.consumer import Consumer
     from pulsar_py.server.topics.topic import Topic
 
 _UNSIGNED = 1 << 64

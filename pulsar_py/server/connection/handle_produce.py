@@ -20,12 +20,12 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import CommandCloseProducer, CommandProducer, Schema
 from pulsar_py.server.connection.handle_schema import schema_version_for_producer
 from pulsar_py.server.connection.pending import PendingProducer
-from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
+from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
     from pulsar_py.server.connection.server_cnx import ServerCnx
-    from pulsar_py.server.topics.producer import Producer
+    from pulsar_py.server.publishing.producer import Producer
 
 _NO_SEQUENCE_ID = -1
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pulsar_py.common.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
-    from pulsar_py.server.topics.producer import Producer
+    from pulsar_py.server.publishing.producer import Producer
 
 _MAX_PERMITS = 2**31 - 1
 

@@ -41,8 +41,8 @@ from pulsar_py.server.connection.handle_connect import send_challenge
 from pulsar_py.server.connection.handle_send import handle_odd_send, handle_send
 from pulsar_py.server.connection.large_commands import serve_large
 from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
+from pulsar_py.server.limits.in_flight import InFlightPublishes
 from pulsar_py.server.security.peer import Peer, peer_of
-from pulsar_py.server.topics.in_flight import InFlightPublishes
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, Handshake, KeepAlive, Side, State
 from pulsar_py.wire.framing import Frame, FrameDecoder
@@ -51,9 +51,9 @@ from pulsar_py.wire.versions import Feature, allows
 if TYPE_CHECKING:
     from pulsar_py.server.connection.connections import Connections
     from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
+    from pulsar_py.server.publishing.producer import Producer
     from pulsar_py.server.security.authentication import AuthenticationState
-    from pulsar_py.server.topics.consumer import Consumer
-    from pulsar_py.server.topics.producer import Producer
+    from pulsar_py.server.subscriptions.consumer import Consumer
     from pulsar_py.server.topics.topic import Topic
 
 logger = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.dispatch.entry_source import EntrySource
 from pulsar_py.server.dispatch.filtering import EntryFilter

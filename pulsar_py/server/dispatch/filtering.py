@@ -20,8 +20,8 @@ from typing import Protocol, cast
 
 from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.entry import Entry
-from pulsar_py.managed_ledger.entry_run import EntryRun
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.managed_ledger.log.entry_run import EntryRun
 from pulsar_py.server.dispatch.pending_acks import PositionKey
 from pulsar_py.wire.entry_summary import (
     PLAIN,

@@ -22,7 +22,7 @@ from math import ceil
 
 from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.chunks import ChunkAffinity
 from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.dispatch.delayed import DelayedDeliveryTracker

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 from pulsar_py.common.errors import ConsumerBusyError
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import DispatchConsumer, Dispatcher
 from pulsar_py.server.dispatch.filtering import summary_of
 from pulsar_py.server.dispatch.multiple import is_available

@@ -19,7 +19,7 @@ from math import ceil
 from pulsar_py.common.errors import ConsumerBusyError
 from pulsar_py.common.hashing import sticky_slot
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import (
     BATCHES_TOGETHER,
     DispatchConsumer,

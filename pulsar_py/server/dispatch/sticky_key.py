@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.chunks import ChunkHolders
 from pulsar_py.server.dispatch.dispatcher import DispatchConsumer, DispatchHost
 from pulsar_py.server.dispatch.draining_hashes import DrainingHashes

@@ -20,14 +20,14 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
-from pulsar_py.server.topics.context import TopicContext, TopicSettings
-from pulsar_py.server.topics.non_persistent_subscription import NonPersistentSubscription
-from pulsar_py.server.topics.producer import Append, PublishContext
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.server.publishing.producer import Append, PublishContext
+from pulsar_py.server.subscriptions.non_persistent_subscription import NonPersistentSubscription
+from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.topics.stats import TopicStats
-from pulsar_py.server.topics.subscription import Subscription
-from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 
 
 class NonPersistentTopic(Topic):

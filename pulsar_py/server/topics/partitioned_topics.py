@@ -17,10 +17,10 @@ from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotF
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.resources import Resources
-from pulsar_py.server.topics.auto_creation import NameFacts, answer_partitions
+from pulsar_py.server.policies.auto_creation import NameFacts, answer_partitions
+from pulsar_py.server.policies.effective_settings import effective_auto_creation
 from pulsar_py.server.topics.partitions import Partitions
-from pulsar_py.server.topics.policies import effective_auto_creation
-from pulsar_py.server.topics.settings import RegistrySettings
+from pulsar_py.server.topics.registry_settings import RegistrySettings
 from pulsar_py.server.topics.topic import Topic
 from pulsar_py.server.topics.topic_loads import in_slices
 

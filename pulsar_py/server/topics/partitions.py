@@ -18,13 +18,13 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
 from pulsar_py.common.work import in_turns
-from pulsar_py.managed_ledger.ledger_format import is_deletion_begun
+from pulsar_py.managed_ledger.log.ledger_format import is_deletion_begun
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import PartitionedTopicMetadata
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.settling import put_settled
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
-from pulsar_py.server.topics.deduplication import CURSOR_NAME
+from pulsar_py.server.publishing.deduplication import CURSOR_NAME
 from pulsar_py.server.topics.topic_loads import in_slices
 
 

@@ -32,25 +32,25 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.common.position import EARLIEST, LATEST, Position
-from pulsar_py.managed_ledger.entry import Entry
-from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.managed_ledger.log.stats import ManagedLedgerStats
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedger
-from pulsar_py.managed_ledger.stats import ManagedLedgerStats
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
-from pulsar_py.server.topics.access_modes import TOPIC_EPOCH_PROPERTY
-from pulsar_py.server.topics.backlog import measure_backlog
-from pulsar_py.server.topics.backlog_quota import Backlog, exceeded_quotas, refusal
-from pulsar_py.server.topics.context import TopicContext, TopicSettings
-from pulsar_py.server.topics.deduplication import CURSOR_NAME, DuplicateStatus
-from pulsar_py.server.topics.entry_metadata import EntryStamper
-from pulsar_py.server.topics.message_checks import (
+from pulsar_py.server.limits.backlog import measure_backlog
+from pulsar_py.server.limits.backlog_quota import Backlog, exceeded_quotas, refusal
+from pulsar_py.server.limits.message_checks import (
     check_message,
     is_chunk_part,
     looks_at_messages,
     published_millis,
 )
-from pulsar_py.server.topics.message_deduplication import MessageDeduplication
-from pulsar_py.server.topics.producer import (
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.server.publishing.access_modes import TOPIC_EPOCH_PROPERTY
+from pulsar_py.server.publishing.deduplication import CURSOR_NAME, DuplicateStatus
+from pulsar_py.server.publishing.entry_metadata import EntryStamper
+from pulsar_py.server.publishing.message_deduplication import MessageDeduplication
+from pulsar_py.server.publishing.producer import (
     CHUNK,
     CHUNK_PART,
     MARKER,
@@ -58,10 +58,11 @@ from pulsar_py.server.topics.producer import (
     Producer,
     PublishContext,
 )
-from pulsar_py.server.topics.producers import NO_SEQUENCE_ID
+from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
+from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.topics.stats import TopicStats
-from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
-from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 from pulsar_py.wire.payload import parse_broker_entry_metadata
 
 logger = logging.getLogger(__name__)

@@ -37,15 +37,15 @@ from pulsar_py.common.work import in_turns
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.resources import Resources
-from pulsar_py.server.topics.auto_creation import NameFacts, may_create
-from pulsar_py.server.topics.context import TopicContext, TopicSettings
+from pulsar_py.server.policies.auto_creation import NameFacts, may_create
+from pulsar_py.server.policies.effective_settings import effective_auto_creation, effective_settings
+from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.topics.non_persistent import NonPersistentTopic
 from pulsar_py.server.topics.partitioned_topics import PartitionedTopics
 from pulsar_py.server.topics.partitions import Partitions
 from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.policies import effective_auto_creation, effective_settings
-from pulsar_py.server.topics.settings import RegistrySettings
-from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.topics.registry_settings import RegistrySettings
+from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 from pulsar_py.server.topics.topic_loads import TopicLoads
 from pulsar_py.server.topics.topic_watch import OnTopicsChanged, TopicWatch
 

@@ -13,7 +13,8 @@ Source: AbstractTopic in Pulsar's broker.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import ClassVar
 
@@ -30,14 +31,28 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
-from pulsar_py.server.topics.consumer import Consumer
-from pulsar_py.server.topics.context import TopicContext, TopicSettings
-from pulsar_py.server.topics.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
-from pulsar_py.server.topics.producer import Append, Producer
-from pulsar_py.server.topics.producers import NO_SEQUENCE_ID, TopicProducers, host_of
-from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
+from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.server.publishing.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
+from pulsar_py.server.publishing.producer import Append, Producer, ProducerContext
+from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID, TopicProducers, host_of
+from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
+from pulsar_py.server.subscriptions.consumer import Consumer
+from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.topics.stats import TopicStats
-from pulsar_py.server.topics.subscription import Subscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicContext(ProducerContext):
+    """What the topics of one broker share.
+
+    Attributes:
+        on_topic_lost: Another owner has the topic: forget it, without writing anything.
+        unacked_limit: Counts the unacknowledged messages of all topics; None for no limit.
+    """
+
+    on_topic_lost: Callable[[Topic], None]
+    unacked_limit: BrokerUnackedLimit | None = None
 
 
 class TopicState(Enum):

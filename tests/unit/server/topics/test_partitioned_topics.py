@@ -15,7 +15,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.server.topics.settings import MAX_PARTITIONS
+from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS
 from pulsar_py.server.topics.topic_loads import SLICE_ITEMS
 from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
 
