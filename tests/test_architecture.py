@@ -304,34 +304,41 @@ WITH_ROOMS = {"client", "server", "managed_ledger"}
 
 GRAPH = import_graph(MODULES)
 
-CIRCLES: dict[str, tuple[str, ...]] = {
-    "cli": ("pipeline pipeline_jobs pipeline_options",),
-    "client.brokers": ("client_context connection_handler connection_pool http_lookup lookup",),
-    "client.consuming": (
+CIRCLES: dict[str, dict[str, str]] = {
+    "cli": {
+        "pipeline pipeline_jobs pipeline_options": "a command's jobs, loaded when it is run, raise its errors",
+    },
+    "client.brokers": {
+        "client_context connection_handler connection_pool http_lookup lookup": (
+            "the context holds one client's shared parts, and each part is made with the context"
+        ),
+    },
+    "client.consuming": {
         (
             "consumer consumer_config consumer_events consumer_interceptor consumer_session "
             "subscribe_command"
-        ),
-    ),
-    "client.producing": (
+        ): "listeners and interceptors in the options are called with the consumer",
+    },
+    "client.producing": {
         (
             "batcher message_router outbox partitioned_producer producer producer_config "
             "producer_interceptor producer_session topic_producer"
-        ),
-    ),
-    "client.reading": ("reader reader_config",),
-    "server.connection": (
-        (
-            "command_table connections handle_connect handle_consume handle_lookup handle_produce "
-            "handle_schema handle_send handle_transaction large_commands server_cnx "
-            "topic_list_watcher"
-        ),
-    ),
-    "server.publishing": ("producer requests",),
-    "server.subscriptions": ("consumer subscription",),
-    "testing": ("hostile_ledger_client hostile_ledgers",),
+        ): "interceptors in the options are called with the producer",
+    },
+    "client.reading": {
+        "reader reader_config": "a listener in the options is called with the reader"
+    },
+    "server.publishing": {
+        "producer requests": "a request's `on_ready` is called with the producer, which keeps its request",
+    },
+    "server.subscriptions": {
+        "consumer subscription": "messages go from a subscription to its consumers, acknowledgements back",
+    },
+    "testing": {
+        "hostile_ledger_client hostile_ledgers": "the bookies make clients, which call them",
+    },
 }
-"""Modules of one room that know each other, late imports and those for the type checker included."""
+"""Modules of one room that know each other, and why; late imports and those for the type checker count."""
 
 
 def test_rooms_do_not_import_each_other_in_a_circle() -> None:

@@ -25,12 +25,13 @@ from pulsar_py.server.connection import (
     handle_schema,
     handle_transaction,
 )
+from pulsar_py.server.connection.command_connection import CommandConnection
 from pulsar_py.server.security.actions import Action, Need, checked_need
 
 _C = BaseCommand
 
-# Any: connections and each command's own message, which the table can't tie to its key.
-Handler = Callable[[Any, Any], Iterator[None] | None]
+# Any: each command's own message, which the table can't tie to its key.
+Handler = Callable[[CommandConnection, Any], Iterator[None] | None]
 
 _PROVES: Final = "the client proves who it is"
 _ALIVE: Final = "says that a side is alive, and nothing else"

@@ -52,7 +52,7 @@ from pulsar_py.wire import commands
 from pulsar_py.wire.payload import parse_metadata
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.command_connection import CommandConnection
     from pulsar_py.server.subscriptions.consumer import Consumer
     from pulsar_py.server.topics.topic import Topic
 
@@ -62,7 +62,7 @@ _MAX_MARKERS_PASSED = 10_000
 """Markers at a topic's end that are passed over to find its last message."""
 
 
-def handle_subscribe(cnx: ServerCnx, command: CommandSubscribe) -> None:
+def handle_subscribe(cnx: CommandConnection, command: CommandSubscribe) -> None:
     """Begin to create a consumer; a repeated command for one that is there succeeds."""
     consumer_id, request_id = command.consumer_id, command.request_id
     name = TopicName.parse(command.topic)
@@ -84,7 +84,7 @@ def handle_subscribe(cnx: ServerCnx, command: CommandSubscribe) -> None:
 
 
 async def _subscribe(
-    cnx: ServerCnx,
+    cnx: CommandConnection,
     name: TopicName,
     request: SubscribeRequest,
     pending: PendingConsumer,
@@ -116,7 +116,7 @@ async def _subscribe(
         consumer.flow(pending.permits_count)
 
 
-def handle_flow(cnx: ServerCnx, command: CommandFlow) -> None:
+def handle_flow(cnx: CommandConnection, command: CommandFlow) -> None:
     """Let a consumer have more messages; there is no answer."""
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is not None:
@@ -127,7 +127,7 @@ def handle_flow(cnx: ServerCnx, command: CommandFlow) -> None:
         pending.flow(command.messagePermits)
 
 
-def handle_ack(cnx: ServerCnx, command: CommandAck) -> Generator[None] | None:
+def handle_ack(cnx: CommandConnection, command: CommandAck) -> Generator[None] | None:
     """Acknowledge; answered only where the client asks for it and the consumer is there."""
     # Hot path: acknowledge.
     consumer = cnx.consumers.get(command.consumer_id)
@@ -153,7 +153,7 @@ def handle_ack(cnx: ServerCnx, command: CommandAck) -> Generator[None] | None:
     return None
 
 
-def acknowledge_in_parts(cnx: ServerCnx, parts: Iterator[CommandAck]) -> Generator[None]:
+def acknowledge_in_parts(cnx: CommandConnection, parts: Iterator[CommandAck]) -> Generator[None]:
     """The same for an ACK of many ids, cut into several: one answer, as soon as one fails.
 
     A cumulative one has one id, or is none: more of them are ignored, as in `handle_ack`.
@@ -199,7 +199,7 @@ def _acknowledge_in_turns(consumer: Consumer, command: CommandAck) -> Generator[
     return True
 
 
-def _answer_ack(cnx: ServerCnx, command: CommandAck, error: ServiceError | None) -> None:
+def _answer_ack(cnx: CommandConnection, command: CommandAck, error: ServiceError | None) -> None:
     if not command.HasField("request_id"):
         return
     if error is None:
@@ -211,7 +211,7 @@ def _answer_ack(cnx: ServerCnx, command: CommandAck, error: ServiceError | None)
     cnx.send(answer)
 
 
-def _refuse_transactional_ack(cnx: ServerCnx, command: CommandAck) -> None:
+def _refuse_transactional_ack(cnx: CommandConnection, command: CommandAck) -> None:
     if command.HasField("request_id"):
         cnx.send(
             commands.ack_response(
@@ -225,7 +225,7 @@ def _refuse_transactional_ack(cnx: ServerCnx, command: CommandAck) -> None:
 
 
 def handle_redeliver(
-    cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages
+    cnx: CommandConnection, command: CommandRedeliverUnacknowledgedMessages
 ) -> Generator[None] | None:
     """Send what is unacknowledged again; there is no answer."""
     consumer = cnx.consumers.get(command.consumer_id)
@@ -251,7 +251,7 @@ def _redeliver_all(
 
 
 def redeliver_in_parts(
-    cnx: ServerCnx, parts: Iterator[CommandRedeliverUnacknowledgedMessages]
+    cnx: CommandConnection, parts: Iterator[CommandRedeliverUnacknowledgedMessages]
 ) -> Generator[None]:
     """The same for a command of many ids, cut into several."""
     for part in parts:
@@ -263,20 +263,22 @@ def redeliver_in_parts(
         consumer.redeliver(part)
 
 
-def _consumer_of(cnx: ServerCnx, consumer_id: int) -> Consumer:
+def _consumer_of(cnx: CommandConnection, consumer_id: int) -> Consumer:
     consumer = cnx.consumers.get(consumer_id)
     if consumer is None:
         raise ServiceMetadataError("Consumer not found")
     return consumer
 
 
-def handle_unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe) -> None:
+def handle_unsubscribe(cnx: CommandConnection, command: CommandUnsubscribe) -> None:
     """Delete the consumer's subscription."""
     consumer = _consumer_of(cnx, command.consumer_id)
     cnx.spawn(_unsubscribe(cnx, command, consumer), f"unsubscribe {command.consumer_id}")
 
 
-async def _unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, consumer: Consumer) -> None:
+async def _unsubscribe(
+    cnx: CommandConnection, command: CommandUnsubscribe, consumer: Consumer
+) -> None:
     try:
         await consumer.subscription.unsubscribe(consumer, force=command.force)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
@@ -287,7 +289,7 @@ async def _unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, consumer: Co
     cnx.send(commands.success(command.request_id))
 
 
-def handle_seek(cnx: ServerCnx, command: CommandSeek) -> None:
+def handle_seek(cnx: CommandConnection, command: CommandSeek) -> None:
     """Move the subscription's cursor; its consumers are closed and come back."""
     consumer = _consumer_of(cnx, command.consumer_id)
     if not command.HasField("message_id") and not command.HasField("message_publish_time"):
@@ -296,7 +298,7 @@ def handle_seek(cnx: ServerCnx, command: CommandSeek) -> None:
     cnx.spawn(_seek(cnx, command, consumer), f"seek {command.consumer_id}")
 
 
-async def _seek(cnx: ServerCnx, command: CommandSeek, consumer: Consumer) -> None:
+async def _seek(cnx: CommandConnection, command: CommandSeek, consumer: Consumer) -> None:
     subscription = consumer.subscription
     try:
         if command.HasField("message_id"):
@@ -311,7 +313,7 @@ async def _seek(cnx: ServerCnx, command: CommandSeek, consumer: Consumer) -> Non
     cnx.send(commands.success(command.request_id))
 
 
-def handle_get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId) -> None:
+def handle_get_last_message_id(cnx: CommandConnection, command: CommandGetLastMessageId) -> None:
     """Answer with the topic's last message and how far the consumer's subscription is."""
     consumer = _consumer_of(cnx, command.consumer_id)
     topic = cnx.consumer_topics[command.consumer_id]
@@ -319,7 +321,7 @@ def handle_get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId)
 
 
 async def _get_last_message_id(
-    cnx: ServerCnx, command: CommandGetLastMessageId, consumer: Consumer, topic: Topic
+    cnx: CommandConnection, command: CommandGetLastMessageId, consumer: Consumer, topic: Topic
 ) -> None:
     try:
         position, batch_index = await _last_message(topic)
@@ -365,7 +367,7 @@ async def _last_message(topic: Topic) -> tuple[Position, int]:
     return position, -1
 
 
-def handle_consumer_stats(cnx: ServerCnx, command: CommandConsumerStats) -> None:
+def handle_consumer_stats(cnx: CommandConnection, command: CommandConsumerStats) -> None:
     """Answer with a snapshot of one consumer."""
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
@@ -399,7 +401,7 @@ def _stats_of(request_id: int, consumer: Consumer) -> CommandConsumerStatsRespon
     )
 
 
-def handle_close_consumer(cnx: ServerCnx, command: CommandCloseConsumer) -> None:
+def handle_close_consumer(cnx: CommandConnection, command: CommandCloseConsumer) -> None:
     """Close a consumer; unknown ids are fine, and so is one that is still being created."""
     pending = cnx.pending_consumers.pop(command.consumer_id, None)
     if pending is not None:

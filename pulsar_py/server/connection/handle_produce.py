@@ -24,13 +24,13 @@ from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.command_connection import CommandConnection
     from pulsar_py.server.publishing.producer import Producer
 
 _NO_SEQUENCE_ID = -1
 
 
-def handle_producer(cnx: ServerCnx, command: CommandProducer) -> None:
+def handle_producer(cnx: CommandConnection, command: CommandProducer) -> None:
     """Begin to create a producer; a repeated command is answered as the first one was."""
     producer_id, request_id = command.producer_id, command.request_id
     name = TopicName.parse(command.topic)
@@ -50,7 +50,7 @@ def handle_producer(cnx: ServerCnx, command: CommandProducer) -> None:
     )
 
 
-def _send_success_again(cnx: ServerCnx, request_id: int, producer: Producer) -> None:
+def _send_success_again(cnx: CommandConnection, request_id: int, producer: Producer) -> None:
     cnx.send(
         commands.producer_success(
             request_id, producer.name, schema_version=producer.request.schema_version
@@ -59,7 +59,7 @@ def _send_success_again(cnx: ServerCnx, request_id: int, producer: Producer) -> 
 
 
 def _request_of(
-    cnx: ServerCnx, command: CommandProducer, pending: PendingProducer
+    cnx: CommandConnection, command: CommandProducer, pending: PendingProducer
 ) -> ProducerRequest:
     request_id, producer_id = command.request_id, command.producer_id
 
@@ -84,7 +84,7 @@ def _request_of(
 
 
 async def _create(
-    cnx: ServerCnx,
+    cnx: CommandConnection,
     name: TopicName,
     request: ProducerRequest,
     *,
@@ -118,7 +118,7 @@ async def _create(
 
 
 def _register(
-    cnx: ServerCnx, producer_id: int, pending: PendingProducer, producer: Producer
+    cnx: CommandConnection, producer_id: int, pending: PendingProducer, producer: Producer
 ) -> None:
     if cnx.pending_producers.get(producer_id) is pending:
         del cnx.pending_producers[producer_id]
@@ -127,7 +127,7 @@ def _register(
 
 
 def _on_ready(
-    cnx: ServerCnx,
+    cnx: CommandConnection,
     request_id: int,
     producer_id: int,
     pending: PendingProducer,
@@ -145,7 +145,7 @@ def _on_ready(
 
 
 def _on_failed(
-    cnx: ServerCnx,
+    cnx: CommandConnection,
     request_id: int,
     producer_id: int,
     pending: PendingProducer,
@@ -158,7 +158,7 @@ def _on_failed(
     cnx.send_error(request_id, error)
 
 
-def _send_success(cnx: ServerCnx, request_id: int, grant: ProducerGrant) -> None:
+def _send_success(cnx: CommandConnection, request_id: int, grant: ProducerGrant) -> None:
     cnx.send(
         commands.producer_success(
             request_id,
@@ -171,7 +171,7 @@ def _send_success(cnx: ServerCnx, request_id: int, grant: ProducerGrant) -> None
     )
 
 
-def handle_close_producer(cnx: ServerCnx, command: CommandCloseProducer) -> None:
+def handle_close_producer(cnx: CommandConnection, command: CommandCloseProducer) -> None:
     """Close a producer after its publishes are answered; unknown ids are fine."""
     pending = cnx.pending_producers.get(command.producer_id)
     if pending is not None and not pending.is_answered:
@@ -182,13 +182,13 @@ def handle_close_producer(cnx: ServerCnx, command: CommandCloseProducer) -> None
 
 
 async def _close_once_created(
-    cnx: ServerCnx, command: CommandCloseProducer, pending: PendingProducer
+    cnx: CommandConnection, command: CommandCloseProducer, pending: PendingProducer
 ) -> None:
     await pending.wait_until_answered()
     _close_known(cnx, command)
 
 
-def _close_known(cnx: ServerCnx, command: CommandCloseProducer) -> None:
+def _close_known(cnx: CommandConnection, command: CommandCloseProducer) -> None:
     """Close a producer that is there or waits for exclusive access."""
     producer_id = command.producer_id
     pending = cnx.pending_producers.pop(producer_id, None)
@@ -201,7 +201,7 @@ def _close_known(cnx: ServerCnx, command: CommandCloseProducer) -> None:
     cnx.spawn(_close(cnx, command, producer), f"close producer {producer_id}")
 
 
-async def _close(cnx: ServerCnx, command: CommandCloseProducer, producer: Producer) -> None:
+async def _close(cnx: CommandConnection, command: CommandCloseProducer, producer: Producer) -> None:
     try:
         await producer.close()
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer

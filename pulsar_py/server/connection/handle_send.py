@@ -18,10 +18,10 @@ from pulsar_py.proto.PulsarApi_pb2 import CommandSend
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.command_connection import CommandConnection
 
 
-def handle_send(cnx: ServerCnx, send: CommandSend, rest: bytes | None) -> None:
+def handle_send(cnx: CommandConnection, send: CommandSend, rest: bytes | None) -> None:
     """A SEND whose bytes are in another order than clients write, or without a payload."""
     if rest is None:
         raise RemoteProtocolError("SEND without a payload")
@@ -40,7 +40,7 @@ def handle_send(cnx: ServerCnx, send: CommandSend, rest: bytes | None) -> None:
     )
 
 
-def handle_odd_send(cnx: ServerCnx, send: CommandSend) -> None:
+def handle_odd_send(cnx: CommandConnection, send: CommandSend) -> None:
     """A SEND that no producer takes, or one with what is not supported."""
     if not cnx.is_connected:
         return

@@ -40,7 +40,7 @@ from pulsar_py.wire.large_commands import (
 )
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.command_connection import CommandConnection
 
 Work = Generator[None, None, None]
 
@@ -52,13 +52,13 @@ _LISTS: Final[Mapping[int, int]] = {
 }
 
 # Any: each takes the parts of its own command.
-_IN_PARTS: Final[Mapping[int, Callable[[Any, Iterator[Any]], Work]]] = {
+_IN_PARTS: Final[Mapping[int, Callable[[CommandConnection, Iterator[Any]], Work]]] = {
     BaseCommand.ACK: acknowledge_in_parts,
     BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES: redeliver_in_parts,
 }
 
 
-def serve_large(cnx: ServerCnx, body: bytes, rest: bytes | None) -> Work:
+def serve_large(cnx: CommandConnection, body: bytes, rest: bytes | None) -> Work:
     """Serve a command of more than `MAX_UNITS` bytes; to be driven a step a turn.
 
     Raises:
@@ -100,7 +100,7 @@ def _are_small(
     return True
 
 
-def _refuse(cnx: ServerCnx, kind: int, body: bytes, start: int, end: int) -> Work:
+def _refuse(cnx: CommandConnection, kind: int, body: bytes, start: int, end: int) -> Work:
     """Answer a command that holds too much; close the connection where there is no answer."""
     name = BaseCommand.Type.Name(kind)  # type: ignore[arg-type]  # the stub lists literals
     reason = f"{name} of {len(body)} bytes has more fields than the {MAX_UNITS} that are allowed"

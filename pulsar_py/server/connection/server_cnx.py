@@ -26,22 +26,25 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from google.protobuf.message import DecodeError
 
 from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import RemoteProtocolError, ServiceError
+from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.common.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection.closed_producers import ClosedProducers
+from pulsar_py.server.connection.command_connection import BrokerServices
 from pulsar_py.server.connection.command_table import HANDLERS
 from pulsar_py.server.connection.errors import is_expected, to_service_error
 from pulsar_py.server.connection.handle_connect import send_challenge
 from pulsar_py.server.connection.handle_send import handle_odd_send, handle_send
 from pulsar_py.server.connection.large_commands import serve_large
 from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
-from pulsar_py.server.limits.in_flight import InFlightPublishes
+from pulsar_py.server.limits.in_flight import InFlightPublishes, PublishBuffer
 from pulsar_py.server.security.peer import Peer, peer_of
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, Handshake, KeepAlive, Side, State
@@ -49,7 +52,6 @@ from pulsar_py.wire.framing import Frame, FrameDecoder
 from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.connections import Connections
     from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
     from pulsar_py.server.publishing.producer import Producer
     from pulsar_py.server.security.authentication import AuthenticationState
@@ -84,13 +86,22 @@ def _next_turn() -> Iterator[None]:
     yield
 
 
-class ServerCnx(asyncio.Protocol):
-    """Implements `ClientConnection`; made by `Connections` for each socket accepted.
+class ServerCnxOwner(BrokerServices, Protocol):
+    """What a connection needs of `Connections`, beside what its handlers do."""
 
-    Attributes for handlers: `connections` (topics, settings …), `state`, `handshake`, `producers`,
-    `consumers`, `closed_producers`, `pending_producers`, `pending_consumers`, `watchers`, `role`,
-    `peer`, `original_principal`.
-    """
+    clock: Clock
+    tasks: TaskOwner  # runs what handlers spawn
+    publish_buffer: PublishBuffer
+
+    def opened(self, cnx: ServerCnx) -> None:
+        """Take in a connection whose socket is there."""
+
+    def lost(self, cnx: ServerCnx) -> None:
+        """Forget a connection whose socket is gone."""
+
+
+class ServerCnx(asyncio.Protocol):
+    """Implements `CommandConnection`; made by `Connections` for each socket accepted."""
 
     __slots__ = (
         "__weakref__",
@@ -129,7 +140,7 @@ class ServerCnx(asyncio.Protocol):
         "watchers",
     )
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: ServerCnxOwner) -> None:
         settings = connections.settings
         self.connections = connections
         self.state = ConnectionState(Side.BROKER)

@@ -10,15 +10,12 @@ Source: TopicListWatcher, TopicListService in Pulsar's broker; PIP-145.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.server.connection.topic_patterns import TopicPattern, topics_hash
+from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.topics.registry import TopicListMode, TopicRegistry
 from pulsar_py.wire import commands
-
-if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
 
 
 class TopicListWatcher:
@@ -28,7 +25,11 @@ class TopicListWatcher:
     """
 
     def __init__(
-        self, cnx: ServerCnx, watcher_id: int, namespace: NamespaceName, pattern: TopicPattern
+        self,
+        cnx: ClientConnection,
+        watcher_id: int,
+        namespace: NamespaceName,
+        pattern: TopicPattern,
     ) -> None:
         self._cnx = cnx
         self._watcher_id = watcher_id
