@@ -66,8 +66,9 @@ class CursorPlayer:
             where, _, bits = word.partition("/")
             positions.append(Position.parse(where))
             sets.append(words_of(bits) if bits else None)
-        self.cursor.acknowledge(positions, sets if any(sets) else None, self.now)
-        return self.do_show()
+        count = self.cursor.acknowledge(positions, sets if any(sets) else None, self.now)
+        ignored = [f"ignored from {positions[count]} on\n"] if count < len(positions) else []
+        return "".join([*ignored, self.do_show()])
 
     def do_cumulative(self, word, *properties):
         where, _, bits = word.partition("/")

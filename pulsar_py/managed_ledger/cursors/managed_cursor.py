@@ -221,20 +221,21 @@ class ManagedCursor:
         self,
         positions: Sequence[Position],
         ack_sets: Sequence[Sequence[int] | None] | None = None,
-    ) -> None:
+    ) -> int:
         """Acknowledge entries, or with an ack set the indexes whose bits are clear in it.
 
         In memory; written within a second. Hot path: consume.
 
+        Returns how many of them were taken: all, or those before the first that is past the last
+        entry.
+
         Raises:
-            InvalidCursorPositionError: One is past the last entry; those before it are
-                acknowledged, those after it are not.
             CursorClosedError: The cursor is closed.
         """
         self._raise_if_closed()
         before = self._state.mark_delete_position
         try:
-            self._state.acknowledge(positions, ack_sets, self._clock.monotonic_seconds())
+            return self._state.acknowledge(positions, ack_sets, self._clock.monotonic_seconds())
         finally:
             self._after_change(before)
 

@@ -54,7 +54,7 @@ class CursorReading:
         name: str,
         owner: ReadingOwner,
         state: CursorState,
-        on_lost: Callable[[list[Position]], None],
+        on_lost: Callable[[list[Position]], object],
         load: Callable[[int], Awaitable[None]],
     ) -> None:
         """`on_lost` acknowledges entries that can't be read any more.

@@ -121,11 +121,10 @@ class CursorState:
         positions: Sequence[Position],
         ack_sets: Sequence[Sequence[int] | None] | None,
         now: float,
-    ) -> None:
+    ) -> int:
         """Take one command's individual acknowledgements, in order. Hot path: consume.
 
-        Raises:
-            InvalidCursorPositionError: One is past the last entry; those before it stay applied.
+        Returns how many were taken: all, or those before the first that is past the last entry.
         """
         last = self.ledgers.last_confirmed_entry
         mark_delete = self.mark_delete_position
@@ -133,10 +132,11 @@ class CursorState:
         records = self.batch_deleted_indexes
         dirty = self.pages.dirty
         is_changed = False
+        taken_count = len(positions)
         for place, position in enumerate(positions):
-            if position > last:
-                self._acknowledged(mark_delete, is_changed=is_changed, now=now)
-                raise InvalidCursorPositionError(f"{position} is past the last entry {last}")
+            if position > last:  # a client can name any position; what follows it is ignored, too
+                taken_count = place
+                break
             if position <= mark_delete or not self.ledgers.contains(position):
                 continue
             if position in deleted:
@@ -157,6 +157,7 @@ class CursorState:
                     self.pages.touch(position[0])
             is_changed = True
         self._acknowledged(mark_delete, is_changed=is_changed, now=now)
+        return taken_count
 
     def _keep_waiting(self, position: Position, bits: int) -> _Outcome:
         """Let only `bits` of a batch wait, of those that still do."""

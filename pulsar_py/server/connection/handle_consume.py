@@ -133,7 +133,7 @@ def handle_ack(cnx: CommandConnection, command: CommandAck) -> Generator[None] |
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
         return None
-    if command.HasField("txnid_least_bits"):
+    if _is_transactional(command):
         _refuse_transactional_ack(cnx, command)
         return None
     ids_count = len(command.message_id)
@@ -163,7 +163,7 @@ def acknowledge_in_parts(cnx: CommandConnection, parts: Iterator[CommandAck]) ->
         consumer = cnx.consumers.get(command.consumer_id)
         if consumer is None:
             return
-        if command.HasField("txnid_least_bits"):
+        if _is_transactional(command):
             _refuse_transactional_ack(cnx, command)
             return
         try:
@@ -209,6 +209,10 @@ def _answer_ack(cnx: CommandConnection, command: CommandAck, error: ServiceError
             command.consumer_id, command.request_id, code=error.code, message=str(error)
         )
     cnx.send(answer)
+
+
+def _is_transactional(command: CommandAck) -> bool:
+    return command.HasField("txnid_least_bits") or command.HasField("txnid_most_bits")
 
 
 def _refuse_transactional_ack(cnx: CommandConnection, command: CommandAck) -> None:

@@ -138,7 +138,9 @@ class Consumer:
             self.subscription.on_flow(self)
 
     def acknowledge(self, command: CommandAck) -> bool:
-        """Serve ACK; the caller then sends ACK_RESPONSE if the command has a request id.
+        """Serve an ACK that is of no transaction.
+
+        The caller then sends ACK_RESPONSE if the command has a request id.
 
         Returns False when an id made it ignore the rest.
 
@@ -148,8 +150,6 @@ class Consumer:
         """
         # Hot path: acknowledge.
         self._last_acked_millis = self._clock.wall_time_millis()
-        if command.HasField("txnid_most_bits") or command.HasField("txnid_least_bits"):
-            raise NotAllowedError("Transaction coordinator is not enabled")
         if command.HasField("validation_error"):
             self._log_validation_error(command)
         ids = command.message_id

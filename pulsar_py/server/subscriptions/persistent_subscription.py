@@ -197,17 +197,15 @@ class PersistentSubscription(Subscription):
     ) -> bool:
         """Take a client's acknowledgements; from one beyond the last entry on they are ignored."""
         # Hot path: acknowledge.
-        last = self.ledger.last_confirmed_entry
-        is_whole = max(positions) <= last
-        if not is_whole:
-            count = next(i for i, position in enumerate(positions) if position > last)
-            positions = positions[:count]
-            ack_sets = ack_sets and ack_sets[:count]
         try:
-            self.cursor.acknowledge(positions, ack_sets)
+            taken_count = self.cursor.acknowledge(positions, ack_sets)
         except ManagedLedgerError as error:
             self._log_refused(error)
             return False
+        is_whole = taken_count == len(positions)
+        if not is_whole:
+            positions = positions[:taken_count]
+            ack_sets = ack_sets and ack_sets[:taken_count]
         if self._dispatcher is not None:
             self._dispatcher.on_acknowledged(consumer, positions, ack_sets)
         self._check_end_of_topic()

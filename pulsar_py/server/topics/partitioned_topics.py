@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.policies.auto_creation import NameFacts, answer_partitions
 from pulsar_py.server.policies.effective_settings import effective_auto_creation
-from pulsar_py.server.topics.partitions import Partitions
+from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE, Partitions
 from pulsar_py.server.topics.registry_settings import RegistrySettings
 from pulsar_py.server.topics.topic import Topic
-from pulsar_py.server.topics.topic_loads import in_slices
 
 
 class SingleTopics(Protocol):
@@ -155,7 +155,11 @@ class PartitionedTopics:
                 await self._partitions.stored_subscriptions(name.partition(index), prefix)
             )
         if subscriptions:
-            await in_slices(lambda each: self._create_subscriptions(each, subscriptions), added)
+            await each_result(
+                lambda each: self._create_subscriptions(each, subscriptions),
+                added,
+                at_once=TOPICS_AT_ONCE,
+            )
 
     async def _create_subscriptions(self, name: TopicName, subscriptions: set[str]) -> None:
         await self._ensure_owned(name)
@@ -177,7 +181,9 @@ class PartitionedTopics:
         if not force:
             for topic in filter(None, map(self._topics.loaded, names)):
                 topic.check_deletable()
-        await in_slices(lambda each: self._delete_if_there(each, force=force), names)
+        await each_result(
+            lambda each: self._delete_if_there(each, force=force), names, at_once=TOPICS_AT_ONCE
+        )
         await self._partitions.forget(name)
         await self._topics.forget(name)
 

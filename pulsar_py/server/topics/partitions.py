@@ -9,7 +9,9 @@ Source: PartitionedTopicResources, TopicResources in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     MetadataExistsError,
     NotAllowedError,
@@ -25,7 +27,9 @@ from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.settling import put_settled
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 from pulsar_py.server.publishing.deduplication import CURSOR_NAME
-from pulsar_py.server.topics.topic_loads import in_slices
+
+TOPICS_AT_ONCE: Final = 50
+"""Topics created or deleted at the same time: a few milliseconds of the loop's time."""
 
 
 class Partitions:
@@ -104,7 +108,7 @@ class Partitions:
 
         However many there are, others have their turns meanwhile.
         """
-        await in_slices(self._create_stored, names)
+        await each_result(self._create_stored, names, at_once=TOPICS_AT_ONCE)
 
     async def _create_stored(self, name: TopicName) -> None:
         path = paths.managed_ledger(name.managed_ledger_name)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from itertools import islice
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from pulsar_py.common.errors import (
     CorruptDataError,
@@ -27,11 +26,6 @@ logger = logging.getLogger(__name__)
 
 _CLIENTS_OWN_ERRORS = (NotAllowedError, ServiceNotReadyError, TopicNotFoundError)
 """Answers to requests that can't be met; nothing is wrong here."""
-
-T = TypeVar("T")
-
-SLICE_ITEMS: Final = 50
-"""How many topics are created or deleted at once: a few milliseconds of the loop's time."""
 
 Load = Callable[[], Coroutine[Any, Any, Topic]]  # Any: the send type of a coroutine
 
@@ -131,28 +125,3 @@ def _log_failure(name: str, error: Exception) -> None:
     is_damage = isinstance(error, CorruptDataError) or isinstance(error.__cause__, CorruptDataError)
     level = logging.ERROR if is_damage else logging.WARNING
     logger.log(level, "topic not loaded", extra={"topic": name, "error": str(error) or repr(error)})
-
-
-async def in_slices(act: Callable[[T], Awaitable[object]], items: Iterable[T]) -> None:
-    """Do something to all items, a few at a time, then raise the first error there was.
-
-    Between two slices everybody else has a turn, however many items there are. `items` are taken
-    as they are needed.
-    """
-    failure: Exception | None = None
-    remaining = iter(items)
-    while batch := list(islice(remaining, SLICE_ITEMS)):
-        try:
-            await all_or_first_error([act(each) for each in batch])
-        except Exception as error:  # noqa: BLE001 - whatever it is: raised below, after the others
-            failure = failure or error
-        await asyncio.sleep(0)  # where nothing had to be waited for, nobody had a turn
-    if failure is not None:
-        raise failure
-
-
-async def all_or_first_error(works: Sequence[Awaitable[object]]) -> None:
-    """Await all, then raise the first error there was: nothing is left running."""
-    for result in await asyncio.gather(*works, return_exceptions=True):
-        if isinstance(result, BaseException):
-            raise result

@@ -14,7 +14,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.concurrently import each_result
@@ -23,11 +22,8 @@ from pulsar_py.server.topics.topic import Topic, TopicState
 
 logger = logging.getLogger(__name__)
 
-TOPICS_AT_ONCE = 100
-"""Topics looked at in one turn of the loop: about a millisecond."""
-
 CHORES_AT_ONCE = 32
-"""Topics whose chore waits for something at the same time."""
+"""Topics whose chore waits for something at the same time, or is done in one turn of the loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +91,9 @@ class Maintenance:
             timer.cancel()
 
     async def run_chore(self, chore: Chore) -> None:
-        """Run one chore over all topics now, giving way to others every so many."""
-        looked_at = count(1)
+        """Run one chore over all topics now."""
 
         async def run_for(topic: Topic) -> None:
-            if next(looked_at) % TOPICS_AT_ONCE == 0:
-                await asyncio.sleep(0)
             if topic.state is not TopicState.OPEN:
                 return
             try:

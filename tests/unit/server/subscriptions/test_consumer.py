@@ -92,13 +92,6 @@ async def test_a_client_without_batches_is_disconnected_and_others_get_them(
     assert second.permits.available == 7
 
 
-async def test_transactional_acknowledgements_are_refused(topic: Topic) -> None:
-    consumer = await topic.consume()
-    command = CommandAck(consumer_id=1, ack_type=CommandAck.Individual, txnid_most_bits=1)
-    with pytest.raises(NotAllowedError):
-        consumer.acknowledge(command)
-
-
 @pytest.mark.parametrize("error", list(CommandAck.ValidationError.values()))
 async def test_a_validation_error_acknowledges(topic: Topic, error: int) -> None:
     await topic.publish_many(2)
