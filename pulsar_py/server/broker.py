@@ -125,17 +125,7 @@ class BrokerService:
             resources=self.resources,
             ownership=self.namespaces,
             schemas=self.schemas,
-            context=TopicContext(
-                clock=clock,
-                tasks=self._tasks,
-                new_producer_name=self._producer_names.new_name,
-                on_topic_lost=self._on_topic_lost,
-                receipts=SendReceiptEncoder(),
-                unacked_limit=BrokerUnackedLimit(
-                    max_unacked_messages=config.maxUnackedMessagesPerBroker,
-                    blocked_share=config.maxUnackedMessagesPerSubscriptionOnBrokerBlocked,
-                ),
-            ),
+            context=self._topic_context(config),
             settings=registry_settings(config),
             tasks=self._tasks,
         )
@@ -149,6 +139,19 @@ class BrokerService:
             authenticators=authenticators,
         )
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
+
+    def _topic_context(self, config: BrokerConfig) -> TopicContext:
+        return TopicContext(
+            clock=self.clock,
+            tasks=self._tasks,
+            new_producer_name=self._producer_names.new_name,
+            on_topic_lost=self._on_topic_lost,
+            receipts=SendReceiptEncoder(),
+            unacked_limit=BrokerUnackedLimit(
+                max_unacked_messages=config.maxUnackedMessagesPerBroker,
+                blocked_share=config.maxUnackedMessagesPerSubscriptionOnBrokerBlocked,
+            ),
+        )
 
     @property
     def addresses(self) -> LocalAddresses:
