@@ -1,4 +1,4 @@
-"""What the metadata says about ledgers, held against the ledgers that there are.
+"""Compares the ledgers that metadata names with the ledgers that exist.
 
 `read_topics` and `check_topics` are pure; `read_cursors` reads cursors as a broker does, from a
 store that changes nothing.

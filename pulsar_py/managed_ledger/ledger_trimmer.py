@@ -1,4 +1,4 @@
-"""LedgerTrimmer: deletes the ledgers that retention and durable cursors let go (edge).
+"""LedgerTrimmer: deletes ledgers that neither retention nor a durable cursor keeps (edge).
 
 `LedgerState.trimmable` decides which. First the list without them is written, then every cursor
 steps over them, and only then they are deleted: a crash leaves ledgers that nobody names, which the

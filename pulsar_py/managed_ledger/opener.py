@@ -1,4 +1,4 @@
-"""ManagedLedgerOpener: one ManagedLedger a name, and what all of them share (edge).
+"""ManagedLedgerOpener: opens each managed ledger once, and owns what all of them share (edge).
 
 Opening reads the list of ledgers; if the last one was not closed, its former owner died or lives
 on: it is recovered, which fences that owner, and the list is compared and set. A managed ledger

@@ -1,4 +1,4 @@
-"""BatchDeletedIndexes: which messages of partly acknowledged batches still wait.
+"""BatchDeletedIndexes: the unacknowledged messages of batches acknowledged in part.
 
 A bit set an entry, in which a set bit still has to be delivered; entries with all bits set or none
 never stand here for long: the cursor acknowledges the latter as a whole.

@@ -1,4 +1,4 @@
-"""CursorMemory: which ledgers' acknowledgements may stay in memory, over all cursors (pure).
+"""CursorMemory: bounds how much acknowledgement state all cursors keep in memory (pure).
 
 Large cursors tell after each save what their ledgers take. Over the limit, those touched longest
 ago leave: their cursor forgets what is stored, and loads it again when it is wanted.

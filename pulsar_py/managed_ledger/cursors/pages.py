@@ -1,4 +1,4 @@
-"""CursorPages: what of a large cursor is not written yet, and what is not in memory (pure).
+"""CursorPages: tracks the parts of a large cursor not written yet, or not in memory (pure).
 
 A cursor whose state is stored in segments keeps note of the pages that changed, so that a save
 writes only those. Data ledgers that nobody has touched for long may leave memory once they are

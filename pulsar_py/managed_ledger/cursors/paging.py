@@ -1,4 +1,4 @@
-"""When a cursor's state is kept in pages, and which of its ledgers are in memory (pure).
+"""Decides when a cursor keeps its state in pages, and which ledgers stay in memory (pure).
 
 A small state is written as one entry. A large one is tracked page by page (`CursorPages`) and
 stored in segments; then ledgers of it that are written may leave memory, and come back when they

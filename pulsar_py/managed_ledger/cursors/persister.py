@@ -1,4 +1,4 @@
-"""CursorPersister: gets a durable cursor's state written, when it is due or has to be (edge).
+"""CursorPersister: writes a durable cursor's state when it is due or asked for (edge).
 
 The common write is one append to the cursor ledger, without a task: the flusher calls when it is
 due, the ledger's news end it. Everything else (a first or a new cursor ledger, a reset, properties,

@@ -1,4 +1,4 @@
-"""CursorReading: how a cursor gets its entries, from memory or from storage (edge).
+"""CursorReading: reads a cursor's entries, from memory or from storage (edge).
 
 `CursorState` says which run of neighbours comes next; here it is taken from what was read ahead,
 from the caches, or fetched. Whole runs are handed on: entries are looked at one by one only in

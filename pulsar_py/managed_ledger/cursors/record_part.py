@@ -1,4 +1,4 @@
-"""What of a cursor's state its record takes where no cursor ledger can be had; pure.
+"""The part of a cursor's state that fits its metadata record, for want of a cursor ledger; pure.
 
 The metadata store takes so many ranges and so many batches. Whatever the record has stays in it:
 that was reported as written. The lowest of the rest are taken as long as there is room.

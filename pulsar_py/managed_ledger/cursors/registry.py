@@ -1,4 +1,4 @@
-"""CursorRegistry: the cursors of one managed ledger, and who of them waits or tails (edge).
+"""CursorRegistry: the cursors of one managed ledger; wakes those that wait for entries (edge).
 
 Durable cursors are made and deleted one at a time, with their records; non-durable ones only live
 here. Cursors that wait for entries are woken once a confirmed group, and then have to ask again.

@@ -1,4 +1,4 @@
-"""CursorStore: where one durable cursor's state is kept: its record, and its cursor ledger (edge).
+"""CursorStore: stores one durable cursor's state in its record and its cursor ledger (edge).
 
 The record in the metadata store is there from the cursor's creation to its deletion. States of a
 running cursor go to a cursor ledger, one entry each, of which the last whole one counts. It is made

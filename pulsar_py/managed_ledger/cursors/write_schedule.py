@@ -1,4 +1,4 @@
-"""WriteSchedule: decides when changed state is to be written (pure).
+"""WriteSchedule: decides when changed state is written (pure).
 
 Changes are counted; a write takes all that were made before it began. Writes begin at most once an
 interval, and that long after a change at the latest; after a quiet time a change waits a little

@@ -1,4 +1,4 @@
-"""AppendNews: tells the listener, and those few who wait for one entry, what became of appends.
+"""AppendNews: reports the outcome of appends to the listener, and to waiters for one entry.
 
 Contexts of `append` go to the listener a group at a time. `append_and_wait` puts a context of its
 own among them; while there are any, groups are split around them.

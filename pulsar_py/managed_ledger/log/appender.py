@@ -1,4 +1,4 @@
-"""Appender: from `append` to a durable entry, one ledger after the other (edge).
+"""Appender: appends entries to one ledger after the other, in order (edge).
 
 All that was appended and not answered yet stands in one queue, in order: first what was pushed to
 the current ledger, then what waits for the next one. News from the ledger takes a whole group off

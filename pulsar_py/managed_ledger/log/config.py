@@ -1,4 +1,4 @@
-"""ManagedLedgerConfig: what a managed ledger and its cursors need to know, units in the names.
+"""ManagedLedgerConfig: settings of a managed ledger and its cursors, with units in the names.
 
 One frozen value a managed ledger, replaced as a whole when a policy changes. The defaults are those
 of `broker.conf`; -1 means "no limit" for retention, 0 switches an interval off.

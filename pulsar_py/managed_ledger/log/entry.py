@@ -1,4 +1,4 @@
-"""Entry: one stored entry as cursors hand it out.
+"""Entry: one stored entry, as cursors return it.
 
 Entries that several cursors read from the cache are one shared object, so whatever is parsed from
 an entry is parsed once: the layer above keeps it in `summary`.

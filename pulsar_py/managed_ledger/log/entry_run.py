@@ -1,4 +1,4 @@
-"""EntryRun: neighbouring entries of one ledger of which nobody has asked for one alone yet.
+"""EntryRun: neighbouring entries of one ledger, kept packed until one is asked for alone.
 
 A catch-up read brings thousands of entries that go out as they came in. Their bytes are enough for
 that; the `Entry` objects are made when somebody looks at one, and then once for the whole run.

@@ -1,4 +1,4 @@
-"""LedgerReaders: the handles with which a managed ledger reads its closed ledgers (edge).
+"""LedgerReaders: the handles by which a managed ledger reads its closed ledgers (edge).
 
 A handle is opened at its first read and shared by all cursors; the least recently used one that
 nobody is reading from goes when there are too many. Ledgers are opened side by side: one that takes

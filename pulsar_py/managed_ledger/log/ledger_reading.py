@@ -1,4 +1,4 @@
-"""LedgerReading: reads runs of entries from wherever they are (edge).
+"""LedgerReading: reads runs of entries from cache, open writer or store (edge).
 
 The entry cache comes first, then what the ledger store has in memory, then the store itself; the
 ledger that is being written is read through its writer, closed ones through shared readers.

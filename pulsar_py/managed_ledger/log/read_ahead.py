@@ -1,4 +1,4 @@
-"""ReadAhead: what a cursor has read ahead of its consumers (edge).
+"""ReadAhead: entries that a cursor fetched ahead of its consumers (edge).
 
 A catch-up read fetches more than was asked for; the rest is kept here, in order, and counts in the
 budget of the entry caches. It is worth something only while the cursor reads straight on: whoever

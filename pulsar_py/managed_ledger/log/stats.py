@@ -1,4 +1,4 @@
-"""What statistics say about a managed ledger: frozen values, made when asked for."""
+"""Statistics of a managed ledger: frozen values, made on request."""
 
 from __future__ import annotations
 

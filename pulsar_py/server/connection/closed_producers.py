@@ -1,4 +1,4 @@
-"""ClosedProducers: ids of producers that the broker closed not long ago (pure).
+"""ClosedProducers: ids of producers that the broker closed recently (pure).
 
 A client that is told of it has SENDs under way: those are dropped in silence, while a SEND to an id
 that never was breaks the protocol. An id is known until the second keep-alive interval after ends.

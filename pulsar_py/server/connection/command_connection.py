@@ -1,4 +1,4 @@
-"""CommandConnection: what the handlers of commands need of their connection.
+"""CommandConnection: the members of a connection that command handlers use.
 
 `ServerCnx` implements it, and `Connections` the services behind it. Handlers know these protocols
 alone, so that each can be read, and tested, without the socket.

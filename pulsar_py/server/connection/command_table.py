@@ -1,4 +1,4 @@
-"""Which handler serves which command: the whole protocol at one glance.
+"""The table of commands: each with its handler and the right that it needs.
 
 A handler is called with the connection and the command's message, in order of arrival. It returns
 at once; what has to wait goes on as a task, and one with much to do returns a generator that gets a

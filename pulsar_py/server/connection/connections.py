@@ -1,4 +1,4 @@
-"""All connections of one broker: limits, one sweep for keep-alive, and what handlers work with.
+"""Connections: all connections of one broker, their limits, keep-alive and shared services.
 
 There is no timer a connection: a sweep looks at all of them a few times an interval, which costs
 about a millisecond for ten thousand. A socket that never finishes its handshake is closed by the

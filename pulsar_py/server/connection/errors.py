@@ -1,4 +1,4 @@
-"""What goes wrong while a command is served, as the error a client is answered with: pure.
+"""Translates errors met while serving a command into errors of the protocol: pure.
 
 Source: BrokerServiceException.getClientErrorCode in Pulsar's broker.
 """

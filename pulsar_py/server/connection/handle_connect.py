@@ -1,4 +1,4 @@
-"""CONNECT, credentials, PING and PONG.
+"""Handlers of CONNECT, AUTH_RESPONSE, PING and PONG.
 
 CONNECT is answered with CONNECTED at once while authentication is off. Else its data, and each
 AUTH_RESPONSE after it, goes to the method's state until that names a role. The same path refreshes

@@ -1,4 +1,4 @@
-"""SUBSCRIBE and what follows it: FLOW, ACK, REDELIVER, SEEK, UNSUBSCRIBE, CLOSE_CONSUMER, stats.
+"""Handlers of SUBSCRIBE, FLOW, ACK, REDELIVER, SEEK, UNSUBSCRIBE, CLOSE_CONSUMER and stats.
 
 A consumer id is unknown, pending while its SUBSCRIBE is served, then in `consumers` until either
 side closes it. FLOW for a pending one is kept; everything else for an id that is not in

@@ -1,4 +1,4 @@
-"""LOOKUP, partition metadata, topic lists and watches of them.
+"""Handlers of LOOKUP, partition metadata, topic lists and watches of them.
 
 All of them count against one limit of requests under way in the whole broker.
 

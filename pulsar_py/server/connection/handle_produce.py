@@ -1,4 +1,4 @@
-"""PRODUCER and CLOSE_PRODUCER; SEND goes from `ServerCnx` straight to its producer.
+"""Handlers of PRODUCER and CLOSE_PRODUCER; `ServerCnx` hands SEND to its producer itself.
 
     unknown --PRODUCER--> pending --PRODUCER_SUCCESS--> in `producers` --CLOSE_PRODUCER--> unknown
                              |  '--ERROR--> unknown

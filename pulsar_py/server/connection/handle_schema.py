@@ -1,4 +1,4 @@
-"""Schemas: GET_SCHEMA, GET_OR_CREATE_SCHEMA, and what PRODUCER and SUBSCRIBE bring along.
+"""Handlers of GET_SCHEMA and GET_OR_CREATE_SCHEMA; checks of schemas in PRODUCER and SUBSCRIBE.
 
 Source: ServerCnx.handleGetSchema, tryAddSchema, AbstractTopic.addSchemaIfIdleOrCheckCompatible.
 """

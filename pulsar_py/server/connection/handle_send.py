@@ -1,4 +1,4 @@
-"""SENDs that `ServerCnx` can't hand straight to their producer.
+"""Handler of SENDs that `ServerCnx` can't hand straight to their producer.
 
     as clients write it, to a producer  --> the producer, from `ServerCnx.data_received`
     its fields in another order         --> the producer, from here

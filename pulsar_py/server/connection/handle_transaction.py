@@ -1,4 +1,4 @@
-"""Transaction commands: refused, as by a broker whose coordinator is off.
+"""Handlers that refuse transaction commands, as a broker does whose coordinator is off.
 
 What a coordinator elsewhere sends to finish its transactions succeeds on topics and subscriptions
 that are not there, because nothing can be left to finish; where they are, it is refused. Also

@@ -1,4 +1,4 @@
-"""Commands that are too large to be served at once: served in parts, or refused.
+"""Serves commands that are too large for one turn of the loop in parts, or refuses them.
 
 A command of at most `MAX_UNITS` bytes holds at most as many things to look at (ids, words of ack
 sets, pairs, ranges, names), and is served in one go. A larger one is looked at before it is parsed:

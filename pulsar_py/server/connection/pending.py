@@ -1,4 +1,4 @@
-"""Producers and consumers that are being created: what comes for them meanwhile.
+"""Producers and consumers under creation, and the commands that arrive for them meanwhile.
 
 Creating one takes a task; the connection reads on. Here is what the task has to know when it is
 done: whether the client gave up, and what it granted before it heard of success.

@@ -1,4 +1,4 @@
-"""A client's watch on the topics of a namespace that match a pattern.
+"""TopicListWatcher: tells one client of topics that match its pattern and come or go.
 
 The client has the list as of WATCH_TOPIC_LIST_SUCCESS; every change after it goes out as one
 WATCH_TOPIC_UPDATE, with the hash of the whole list, so that the client notices what it missed. The

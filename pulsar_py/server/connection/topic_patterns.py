@@ -1,4 +1,4 @@
-"""Patterns and hashes of topic lists: pure.
+"""Matches topic names with patterns, and hashes topic lists: pure.
 
 A pattern is matched against the whole name without its domain and without `-partition-N`. It is
 matched by RE2, whose time is linear in the name whatever a client sends; what RE2 does not take is

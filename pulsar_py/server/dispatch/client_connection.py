@@ -1,4 +1,4 @@
-"""What topics and dispatchers need of a client's connection.
+"""ClientConnection: the members of a client's connection that topics and dispatchers use.
 
 `connection.ServerCnx` implements it; tests bring their own. Everything here but `check_liveness`
 is a plain call on the loop. `send` and `write` only queue: one `writelines` a connection and loop

@@ -1,4 +1,4 @@
-"""DelayedDeliveryTracker: entries that may not be delivered before a time (pure).
+"""DelayedDeliveryTracker: entries that must not be delivered before a time (pure).
 
 Times are grouped: they are rounded up to a multiple of the largest power of two that fits into one
 tick (512 ms for the tick of 1000 ms), and each group has one bitmap of entry ids a ledger. So a

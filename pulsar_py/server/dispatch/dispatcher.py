@@ -1,4 +1,4 @@
-"""Dispatcher: hands a subscription's entries to its consumers; and the read loop all kinds share.
+"""Dispatcher: sends a subscription's entries to its consumers; the read loop that all types share.
 
 A dispatcher is woken by FLOW, by consumers that come and go, by redelivery, by timers and by
 appends (through the cursor, once a group). `read_more` then reads what is in memory and sends it,

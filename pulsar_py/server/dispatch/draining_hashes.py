@@ -1,4 +1,4 @@
-"""DrainingHashes: sticky hashes that moved while their former owner still holds messages (pure).
+"""DrainingHashes: sticky hashes whose former owner still holds messages of them (pure).
 
 When a consumer joins or leaves, slots change hands. A slot whose former owner has unacknowledged
 entries *drains*: nobody else may get it until those are acknowledged, or gone with their consumer.

@@ -1,4 +1,4 @@
-"""EntrySource: what a dispatcher reads entries from, and asks what of them is acknowledged.
+"""EntrySource: where a dispatcher reads entries, and asks which of them are acknowledged.
 
 A `ManagedCursor` is one. Another may stand in front of it, such as one that reads a compacted
 ledger up to its horizon and the topic from there on. It answers in positions of the topic, and a

@@ -1,4 +1,4 @@
-"""EntryFilters: which of the entries that were read a consumer gets, and how much of each.
+"""EntryFilters: decide which of the entries read a consumer gets, and how much of each.
 
 A chain of filters judges every entry that is not plain; the first verdict other than ACCEPT stands.
 An entry is plain if it is one whole readable message of a user, without delay or transaction. After

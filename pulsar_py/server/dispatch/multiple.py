@@ -1,4 +1,4 @@
-"""MultipleConsumersDispatcher: Shared, entries spread over consumers in small batches.
+"""MultipleConsumersDispatcher: spreads entries over the consumers of Shared in small batches.
 
 What has to be sent again comes first, lowest position first, then new entries. A turn gives a
 consumer up to `max_round_robin_batch_entries` messages; who is next stands in `priorities`. Entries

@@ -1,4 +1,4 @@
-"""Dispatchers of non-persistent topics: what can't be sent at once is dropped and counted.
+"""Dispatchers of non-persistent topics: drop and count messages that can't be sent at once.
 
 A consumer is sent an entry if it has permits and its connection is writable. Nothing is pending,
 acknowledged or redelivered. The kinds choose as their persistent counterparts do.

@@ -1,4 +1,4 @@
-"""PendingAcks: what a Shared or Key_Shared consumer was sent and has not acknowledged (pure).
+"""PendingAcks: entries sent to a Shared or Key_Shared consumer, not yet acknowledged (pure).
 
 One dictionary entry a delivered entry: (ledger id, entry id) to one integer, which packs how many
 of its messages are unacknowledged (low 32 bits) and its sticky hash (above; 0 is "no hash"). For

@@ -1,4 +1,4 @@
-"""Permits: how many messages a consumer may still be sent, and how many it owes (pure).
+"""ConsumerPermits: counts how many messages a consumer may be sent, and how many it owes (pure).
 
 A permit is one message, counted inside batches. `available` may go negative, because an entry is
 never split. On Shared and Key_Shared a consumer with `max_unacked_messages` unacknowledged ones is

@@ -1,4 +1,4 @@
-"""Whose turn it is: Shared's round robin by priority, and Failover's active consumer (pure).
+"""Chooses the next consumer of Shared, by priority in turns, and the active one of Failover (pure).
 
 Shared, with `index` behind the last one served and `p` the priority of the consumer there: first
 anybody available of a better priority than `p`, then round robin inside `p`, then whoever follows

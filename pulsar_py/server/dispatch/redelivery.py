@@ -1,4 +1,4 @@
-"""RedeliveryController: what has to be sent again, lowest position first, and how often (pure).
+"""RedeliveryController: entries to send again, lowest position first, and how often (pure).
 
 Positions come in when a consumer asks for redelivery or leaves, when a delayed message is due, and
 on Key_Shared when an entry could not go to its consumer yet. Each may carry its sticky hash, so

@@ -1,4 +1,4 @@
-"""Key_Shared selectors: which consumer owns a slot of sticky keys (pure).
+"""Key_Shared selectors: map each slot of sticky keys to the consumer that owns it (pure).
 
 | selector | slots | a consumer gets |
 | --- | --- | --- |

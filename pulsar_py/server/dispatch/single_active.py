@@ -1,4 +1,4 @@
-"""SingleActiveConsumerDispatcher: Exclusive and Failover, one consumer gets everything in order.
+"""SingleActiveConsumerDispatcher: sends everything to one consumer (Exclusive, Failover).
 
 On Failover the active consumer is chosen anew whenever one joins or leaves. After a change the old
 one may still be acknowledging, so reading starts `failover_delay_millis` later, from the first

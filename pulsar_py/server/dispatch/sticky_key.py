@@ -1,4 +1,4 @@
-"""StickyKeyDispatcher: Key_Shared, entries of one key go to one consumer, in order.
+"""StickyKeyDispatcher: sends all entries of one key to one consumer, in order (Key_Shared).
 
 A selector maps the slot of an entry's sticky key to its consumer. An entry that can't go there now
 waits in the redelivery set with its hash, and so do all newer ones of that hash; meanwhile reading

@@ -1,4 +1,4 @@
-"""BrokerUnackedLimit: unacknowledged messages of all Shared subscriptions of a broker (pure).
+"""BrokerUnackedLimit: bounds unacknowledged messages of all Shared subscriptions (pure).
 
 At the limit, dispatchers that hold more than a share of it stop reading new entries; each goes on
 when it holds less than half of that share, and all when the broker's total is below half its limit.

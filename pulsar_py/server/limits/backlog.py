@@ -1,4 +1,4 @@
-"""Measuring a topic's backlog, as quotas see it (edge: it may have to read one entry).
+"""Measures a topic's backlog for its quotas (edge: it may have to read one entry).
 
 Source: PersistentTopic.isSizeBacklogExceeded, checkTimeBacklogExceeded in Pulsar's broker.
 """

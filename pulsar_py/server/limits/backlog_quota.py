@@ -1,4 +1,4 @@
-"""Backlog quotas: whether a topic's backlog is too large or too old, and what to evict.
+"""Decides whether a topic's backlog is too large or too old, and what to evict.
 
 Pure. A quota is soft: producers that are there go on publishing until the monitor's next tick. What
 is measured is the slowest durable cursor's backlog, in bytes or in the age of its oldest entry.

@@ -1,4 +1,4 @@
-"""Publishes that have no answer yet: counted for one connection and for the whole broker.
+"""Counts publishes without an answer, for each connection and for the whole broker.
 
 A connection owns one `InFlightPublishes`; all of a broker's share one `PublishBuffer`. Each counts
 entries or bytes and says when reading SENDs has to stop and when it may go on: at the limit, and at

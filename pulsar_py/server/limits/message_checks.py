@@ -1,4 +1,4 @@
-"""What topics look at in messages: what settings forbid, chunks, publish times.
+"""Reads what topics need of messages: violations of settings, chunks, publish times.
 
 Pure. Metadata is parsed only here, and only when a setting needs it: most topics store what comes
 in without looking.

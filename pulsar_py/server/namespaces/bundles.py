@@ -1,4 +1,4 @@
-"""Bundles: the parts of a namespace that are owned as a whole.
+"""Bundles: the parts of a namespace, each owned by one broker.
 
 Pure. A namespace's 32-bit hash space 0x00000000..0xffffffff is cut at boundaries; a bundle is
 `[lower, upper)`, the last one includes its upper end. A topic is in the bundle that holds the

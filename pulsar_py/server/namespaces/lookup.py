@@ -1,4 +1,4 @@
-"""What a lookup answers: addresses of brokers, and the listener a client asked for.
+"""Lookup results: addresses of brokers, and the listener that a client asked for.
 
 Values, and the reading of `advertisedListeners`; finding the owner is `NamespaceService`'s.
 

@@ -1,4 +1,4 @@
-"""Whether a topic that does not exist may come into being, and as what.
+"""Decides whether a topic that does not exist is created on use, and with how many partitions.
 
 Pure. What the metadata says about a name goes in; what to do, or why not, comes out.
 

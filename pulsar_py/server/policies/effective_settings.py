@@ -1,4 +1,4 @@
-"""Effective settings of a topic: its own policy, else the namespace's, else the broker's setting.
+"""Resolves a topic's settings: its own policy, else the namespace's, else the broker's setting.
 
 Pure. The broker's settings come as the `TopicSettings` of a topic without any policy; what
 namespace and topic say is laid over it. Nothing is inherited within one policy: a retention of the

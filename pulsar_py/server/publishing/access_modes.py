@@ -1,4 +1,4 @@
-"""Who may produce: exclusive producers, topic epochs and the queue of those that wait.
+"""AccessModes: decides who may produce: exclusive producers, topic epochs, the queue of waiters.
 
 Pure. `AccessModes` is told of each request and each departure and answers what has to happen; the
 topic carries it out: it persists the epoch, closes whom was fenced, promotes whom waited. Producers

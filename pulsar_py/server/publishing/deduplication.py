@@ -1,4 +1,4 @@
-"""Which published messages were stored before: sequence ids by producer name.
+"""Deduplication: recognises published messages as stored, by producer name and sequence id.
 
 Pure. For each producer name two numbers are kept: the highest sequence id handed to the ledger
 (pushed) and the highest that is stored (persisted). A message at or below the persisted one is a

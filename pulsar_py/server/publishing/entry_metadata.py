@@ -1,4 +1,4 @@
-"""What the broker puts in front of entries when it is told to: an index, the time it came in.
+"""BrokerEntryMetadata: the block with index and time that the broker can put before an entry.
 
 Pure. `EntryStamper` holds the number of the last message and makes a stamped entry of one that came
 in. The index of an entry is the number of its last message, counted from 0 over the topic's life.

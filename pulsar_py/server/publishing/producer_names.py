@@ -1,4 +1,4 @@
-"""ProducerNames: names for producers that bring none, `<cluster>-<n>-<m>` (edge).
+"""ProducerNames: generates names for producers that bring none, `<cluster>-<n>-<m>` (edge).
 
 `n` is the number of an ephemeral sequential child of `/counters/producer-name`, which this broker
 makes at the first use and keeps; `m` counts here. So a name costs no write, and none is given out

@@ -1,4 +1,4 @@
-"""TopicProducers: the producers of one topic: names, limits, access modes (edge).
+"""TopicProducers: admits the producers of one topic: names, limits, access modes (edge).
 
 Who may produce is decided by `AccessModes`; here is awaited what the decision needs (a probe of a
 connection that may be dead, the epoch's way to disk), and obeyed. A producer has its name from the

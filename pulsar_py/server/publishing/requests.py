@@ -1,4 +1,4 @@
-"""What a connection asks of a topic, and what it gets: plain values.
+"""ProducerRequest and ProducerGrant: the fields of PRODUCER, and of its answer, as values.
 
 A `ServerCnx` builds a `ProducerRequest` or `SubscribeRequest` from the command it read; the topic
 never sees commands. All are immutable and live no longer than the request.

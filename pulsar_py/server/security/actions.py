@@ -1,4 +1,4 @@
-"""What clients may ask to do, and which right each needs: a table (pure).
+"""The table of actions that clients ask for, and the right that each needs (pure).
 
 Every command of the binary protocol and every REST route names its `Action`, or says why it needs
 none. An action has a scope, the thing that the right is looked up for, and the right itself. Names

@@ -1,4 +1,4 @@
-"""Who a client is: the seam that authentication methods fill.
+"""Authentication of clients: the interface that authentication methods implement.
 
 A connection asks `Authenticators` for the state of the method its CONNECT names, feeds it what the
 client sends and obeys the answer: more rounds, or a role. With no provider configured everybody is

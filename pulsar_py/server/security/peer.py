@@ -1,4 +1,4 @@
-"""The other end of a socket: its address, and the certificate it showed.
+"""Peer: the other end of a socket, with its address and certificate.
 
 Source: AuthenticationDataCommand, AuthenticationDataHttps in Pulsar's broker.
 """

@@ -1,4 +1,4 @@
-"""Consumer: one client's seat at a subscription.
+"""Consumer: one consumer id of one connection, on one subscription.
 
 It counts permits and what is unacknowledged, builds MESSAGE frames, and turns the client's FLOW,
 ACK and REDELIVER into calls of its subscription, which decides. On Shared and Key_Shared

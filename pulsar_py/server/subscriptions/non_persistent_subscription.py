@@ -1,4 +1,4 @@
-"""NonPersistentSubscription: consumers of a topic without storage.
+"""NonPersistentSubscription: the consumers of a topic without storage.
 
 Acknowledgements and redeliveries mean nothing, SEEK succeeds and moves nothing, and nobody is
 disconnected by it. A non-durable subscription ends with its last consumer.

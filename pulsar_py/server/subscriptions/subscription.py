@@ -1,4 +1,4 @@
-"""Subscription: a named set of consumers of one topic, and what is common to both kinds.
+"""Subscription: a named set of consumers of one topic; what persistent and other ones share.
 
 A subscription has a dispatcher of the type its first consumer asked for; without consumers another
 type replaces it. Joining is where conflicts are settled: an Exclusive subscription that is taken,

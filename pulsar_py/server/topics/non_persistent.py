@@ -1,4 +1,4 @@
-"""NonPersistentTopic: publish and subscribe in memory, nothing is kept.
+"""NonPersistentTopic: publishes to subscriptions in memory, without storage.
 
 What came in during one turn of the loop is handed to every subscription as one group, then
 receipted with (0,0). More in flight on one connection than it may have is dropped and receipted

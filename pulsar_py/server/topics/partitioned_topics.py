@@ -1,4 +1,4 @@
-"""PartitionedTopics: partitioned topics as a whole: create, count, grow, delete, list (edge).
+"""PartitionedTopics: creates, counts, grows, deletes and lists partitioned topics (edge).
 
 A partitioned topic is a number in metadata, which `Partitions` keeps; its partitions are topics
 like others, loaded and deleted by the registry. Here both are kept in step: partitions exist once

@@ -1,4 +1,4 @@
-"""Partitions: the metadata of partitioned topics, and of the topics stored (edge).
+"""Partitions: metadata of partitioned topics and of stored topics (edge).
 
 A partitioned topic is a number in the metadata store; its partitions are topics like others. Here
 is what can be done without loading any of them.

@@ -1,4 +1,4 @@
-"""PersistentTopic: publish and subscribe on a managed ledger.
+"""PersistentTopic: publishes to and subscribes on a managed ledger.
 
 The ledger gives entries their positions and tells, a group at a time, that they are stored;
 receipts go out a run of one connection at a time. A failed write fences the topic: its producers

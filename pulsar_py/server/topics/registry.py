@@ -1,4 +1,4 @@
-"""TopicRegistry: all topics of a broker: load, create, list, unload, delete (edge).
+"""TopicRegistry: loads, creates, lists, unloads and deletes the topics of a broker (edge).
 
 A topic is in memory from its first use until it is unloaded or deleted; while it is being closed it
 is still here, so that nobody loads it twice, and is answered `ServiceNotReady`. What is decided

@@ -1,4 +1,4 @@
-"""Topic: what persistent and non-persistent topics share.
+"""Topic: the base of persistent and non-persistent topics.
 
 Subscribing with its limits, fencing and unloading, statistics; the producers are `TopicProducers`.
 

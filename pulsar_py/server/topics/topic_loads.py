@@ -1,4 +1,4 @@
-"""TopicLoads: each topic is loaded once, however many ask, and not too many at a time (edge).
+"""TopicLoads: loads each topic once, however many ask, a bounded number at a time (edge).
 
 A load runs as a task of its own: who gave up waiting does not stop it for the others.
 

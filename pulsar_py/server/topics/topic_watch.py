@@ -1,4 +1,4 @@
-"""TopicWatch: who wants to hear of topics that come and go, by namespace.
+"""TopicWatch: tells listeners which topics of a namespace were created or deleted.
 
 Persistent topics are watched in the metadata store, so that other brokers' are heard of too;
 non-persistent ones are told by the registry. System topics are left out. Where the store may have

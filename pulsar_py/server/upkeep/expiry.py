@@ -1,4 +1,4 @@
-"""When something is too old: messages, subscriptions, topics.
+"""Decides when messages, subscriptions and topics are too old.
 
 Pure: whoever asks hands in the clock, the counts and the ages, and carries out what is said.
 

@@ -1,4 +1,4 @@
-"""Maintenance: everything periodic of a broker's topics, in one task (edge).
+"""Maintenance: runs all periodic work on a broker's topics, in one task (edge).
 
 Each `Chore` has an interval; the task sleeps until the next one is due and runs it over all topics
 loaded then, a bounded number at a time, so that ten thousand topics whose chore waits for a network

@@ -1,4 +1,4 @@
-"""Upkeep: what a topic needs done from time to time, whoever asks for it (edge).
+"""Periodic work on one topic: expiry, quotas, inactive subscriptions, snapshots (edge).
 
 Expiry, backlog quotas, subscriptions and topics nobody uses, deduplication snapshots. Each is a
 function of one topic; `Maintenance` calls them for all topics, and administrators' requests call
