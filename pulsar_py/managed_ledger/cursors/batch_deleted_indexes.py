@@ -1,14 +1,14 @@
 """BatchDeletedIndexes: the unacknowledged messages of batches acknowledged in part.
 
-A bit set an entry, in which a set bit still has to be delivered; entries with all bits set or none
-never stand here for long: the cursor acknowledges the latter as a whole.
+Each entry has a bit set in which a set bit is a message still to be delivered. An entry without any
+set bit leaves at once: the cursor acknowledges it as a whole.
 
-They come by the million, so they are packed: the entries of a ledger are cut into pages of 4,096,
+There can be millions, so they are packed: the entries of a ledger are cut into pages of 4,096,
 and a page has a column for each width that its bit sets need (1, 2, 4, 8 ... bytes): sorted entry
 ids within the page, two bytes each, and beside them the bit sets one after the other. A batch of
 ten messages costs four bytes, and a change moves at most one column's bytes.
 
-A page is also what is stored as one segment: its columns as `encode_page` writes them, narrowest
+A page is stored as one segment: its columns as `encode_page` writes them, narrowest
 first, all numbers little endian:
 
     2 bytes   width of this column's bit sets in bytes
@@ -269,12 +269,12 @@ class BatchDeletedIndexes:
         return b"".join(parts)
 
     def merge_page(self, key: PageKey, data: bytes) -> list[Position]:
-        """Add what `encode_page` gave; of an entry that is here already, what waits in both stays.
+        """Add an encoded page; of an entry that is here already, the bits set in both stay.
 
-        Returns those of which no index waits any more; they are forgotten.
+        Returns the entries without any set bit left; they are removed.
 
         Raises:
-            CorruptDataError: It makes no sense.
+            CorruptDataError: The page is malformed.
         """
         columns = _decode_columns(key, data)
         if key not in self._pages:
@@ -334,7 +334,7 @@ def _decode_columns(key: PageKey, data: bytes) -> list[_Column]:
         ids_end = place + _HEADER.size + 2 * count
         end = ids_end + width * count
         if not width or width & (width - 1) or end > len(data):
-            raise CorruptDataError(f"batches of page {key}: column at byte {place} makes no sense")
+            raise CorruptDataError(f"batches of page {key}: column at byte {place} is malformed")
         column.ids.frombytes(data[place + _HEADER.size : ids_end])
         column.ids = _little_endian(column.ids)
         column.data += data[ids_end:end]

@@ -1,8 +1,9 @@
 """CursorFlusher: writes dirty cursors when they are due, all with one timer (edge).
 
-A cursor tells when its next write is due; that stays so until it begins, so a heap of times does.
-Cursors that are due together append their states in one go, which the journal syncs as one group;
-a store over a network is not flooded: beyond a number they follow in the next turns of the loop.
+A cursor says when its next write is due; the time stands until that write begins, so a heap of
+times is enough. Cursors that are due together append their states in one turn of the loop, which
+the journal syncs as one group; beyond `WRITES_A_TURN` they follow in the next turns, so that a
+store over a network is not flooded.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class CursorFlusher:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._due: list[tuple[float, int, Flushable]] = []  # heap; the number keeps ties apart
+        self._due: list[tuple[float, int, Flushable]] = []  # heap; the number breaks ties
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0  # when the timer runs, if there is one
@@ -52,7 +53,7 @@ class CursorFlusher:
 
     def _on_timer(self) -> None:
         self._timer = None
-        # Timers may run a clock tick early; what is due by then should go together.
+        # A timer may run a clock tick early; cursors due by then should be written together.
         now = max(self._clock.monotonic_seconds(), self._timer_at)
         due: list[Flushable] = []
         while self._due and self._due[0][0] <= now and len(due) < WRITES_A_TURN:

@@ -13,8 +13,8 @@ mark-delete position is what to fall back to when the ledger can't be read.
     -                   8                   texts, the cursor's own properties
 
 Reading takes ranges if there are any, else words; ranges over a border of ledgers are cut there.
-A writer may be told to stop after so many ranges or batches: then the highest positions are left
-out and `Encoded` says how many, so that nobody drops an acknowledgement unheard.
+A writer can be given a limit of ranges and batches: then the highest positions are left out, and
+`Encoded` says how many, so that no acknowledgement is dropped silently.
 
 Source: MLDataFormats.proto; buildIndividualDeletedMessageRanges in ManagedCursorImpl.
 """
@@ -52,7 +52,7 @@ _MAX_WORDS = 8_192  # about 90 KB; few ranges that lie far apart are shorter as 
 
 
 class CursorContent(Protocol):
-    """What of a cursor is stored; a CursorState and a CursorSnapshot are."""
+    """The stored part of a cursor; `CursorState` and `CursorSnapshot` have it."""
 
     mark_delete_position: Position
     individual_deleted_messages: PositionRangeSet
@@ -76,7 +76,7 @@ class CursorSnapshot:
 
 @dataclass(slots=True)
 class CursorRecord:
-    """What the metadata store has of a cursor."""
+    """A cursor's record in the metadata store."""
 
     cursor_ledger_id: int  # NO_LEDGER: `snapshot` is the whole state
     snapshot: CursorSnapshot
@@ -171,7 +171,7 @@ def decode_position_info(data: bytes) -> CursorSnapshot:
     """Read one entry of a cursor ledger.
 
     Raises:
-        CorruptDataError: It makes no sense.
+        CorruptDataError: It is malformed.
     """
     info = PositionInfo()
     try:
@@ -192,7 +192,7 @@ def decode_position_info(data: bytes) -> CursorSnapshot:
 def _take_ranges(deleted: PositionRangeSet, ranges: Sequence[MessageRange]) -> None:
     for stored in ranges:
         lower, upper = stored.lowerEndpoint, stored.upperEndpoint
-        # Old records may span ledgers; how far the lower one goes only the ledger knows, and what
+        # Old records may span ledgers. Only the ledger knows where the lower one ends, and what
         # is below the first whole range is behind the mark-delete position or comes again.
         first = lower.entryId + 1 if lower.ledgerId == upper.ledgerId else 0
         deleted.add_range(upper.ledgerId, max(first, 0), upper.entryId)
@@ -203,7 +203,7 @@ def _take_batches(
 ) -> None:
     for batch in stored:
         if len(batch.deleteSet) > ack_set.MAX_WORDS:
-            continue  # It can't be written again; the batch comes as a whole once more.
+            continue  # It can't be written again: the batch is delivered as a whole once more.
         if bits := ack_set.to_bits(batch.deleteSet):
             batches.put(Position(batch.position.ledgerId, batch.position.entryId), bits)
 
@@ -243,7 +243,7 @@ def decode_cursor_record(value: bytes) -> CursorRecord:
     """Read the metadata record.
 
     Raises:
-        CorruptDataError: It makes no sense.
+        CorruptDataError: It is malformed.
     """
     info, extension = ManagedCursorInfo(), CursorExtension()
     try:

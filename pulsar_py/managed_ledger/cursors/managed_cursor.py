@@ -42,7 +42,7 @@ class CursorOwner(ReadingOwner, PersisterOwner, Protocol):
 
 
 class CursorWatch(Protocol):
-    """Who keeps the cursors of a managed ledger, and knows which of them wait or tail."""
+    """The registry of a managed ledger's cursors, which knows those that wait or tail."""
 
     def wait(self, cursor: ManagedCursor, callback: Callable[[], None]) -> None:
         """Call back once at the next confirmed group or at the end."""
@@ -51,16 +51,16 @@ class CursorWatch(Protocol):
         """Forget the callback."""
 
     def is_waiting(self, cursor: ManagedCursor) -> bool:
-        """Whether it has one."""
+        """Whether a callback is registered."""
 
     def on_activity_changed(self, cursor: ManagedCursor) -> None:
-        """Its `is_active` changed."""
+        """The cursor's `is_active` changed."""
 
     def on_cursor_closed(self, cursor: ManagedCursor) -> None:
-        """It is not in use any more; its record stays."""
+        """The cursor is not in use any more; its record stays."""
 
     def on_cursor_abandoned(self, cursor: ManagedCursor) -> None:
-        """It is being deleted, or belongs to another owner now."""
+        """The cursor is being deleted, or belongs to another owner now."""
 
 
 class ManagedCursor:
@@ -84,7 +84,7 @@ class ManagedCursor:
         self.is_durable = store is not None
         # Called after the position moved, once a call.
         self.on_mark_delete_moved: Callable[[], None] | None = None
-        # Called with batches whose last index was acknowledged while their ledger was not in
+        # Called with batches that turned out to be acknowledged as a whole: their ledger was not in
         # memory, when it is known that it was the last.
         self.on_acknowledged_late: Callable[[list[Position]], None] | None = None
         self._watch = watch
@@ -320,7 +320,7 @@ class ManagedCursor:
             raise CursorBusyError(f"{self.name}: a reset is under way")
         self._is_resetting = True
         try:
-            # Trimming that was decided before ends first: it must not take what is asked for.
+            # A trim decided before ends first: it must not delete the entries that are asked for.
             async with self._ledgers_kept():
                 await self._reset(position, ack_set)
         finally:
@@ -340,7 +340,7 @@ class ManagedCursor:
         """Acknowledge the next `count` entries of the backlog.
 
         Raises:
-            StorageError: What is acknowledged is not in memory, and can't be read now.
+            StorageError: Acknowledgements are not in memory, and can't be read now.
         """
         if self._persister is not None and not counts_acknowledged:
             await self._persister.load_all()
@@ -349,13 +349,13 @@ class ManagedCursor:
         )
 
     async def clear_backlog(self) -> None:
-        """Acknowledge everything there is."""
+        """Acknowledge all entries up to the last one."""
         last = self._state.ledgers.last_confirmed_entry
         if last > self._state.mark_delete_position:
             self.acknowledge_cumulative(last)
 
     def on_trimmed(self) -> None:
-        """Ledgers were deleted: step over them."""
+        """Ledgers were deleted: the positions step over them."""
         self._state.settle()
 
     def set_persist_interval(self, seconds: float) -> None:
@@ -397,7 +397,7 @@ class ManagedCursor:
         return self._state.ranges_count()
 
     def stats(self) -> CursorStats:
-        """Everything about it."""
+        """A snapshot of all its numbers."""
         state, persister = self._state, self._persister
         store = None if persister is None else persister.store
         shown = islice(state.individual_deleted_messages.ranges(), _MAX_RANGES_SHOWN)

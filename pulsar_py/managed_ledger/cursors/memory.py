@@ -1,7 +1,7 @@
 """CursorMemory: bounds how much acknowledgement state all cursors keep in memory (pure).
 
-Large cursors tell after each save what their ledgers take. Over the limit, those touched longest
-ago leave: their cursor forgets what is stored, and loads it again when it is wanted.
+After each save a large cursor reports the memory that its ledgers take. Over the limit, the ledgers
+touched longest ago are evicted: their cursor drops what is stored, and loads it again on demand.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class CursorMemory:
     def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._sizes: OrderedDict[tuple[Evictable, int], int] = OrderedDict()  # oldest touch first
-        self.used_bytes = 0  # of all ledgers told of
+        self.used_bytes = 0  # of all ledgers reported
 
     @property
     def room_bytes(self) -> int:
-        """What may still be loaded."""
+        """Bytes that may still be loaded."""
         return max(self._limit_bytes - self.used_bytes, 0)
 
     def touch(self, holder: Evictable, ledger_id: int, size_bytes: int) -> None:
@@ -46,7 +46,7 @@ class CursorMemory:
             self.used_bytes -= self._sizes.pop(key, 0)
 
     def make_room(self) -> None:
-        """Let the ledgers go that were not touched for longest."""
+        """Evict ledgers, least recently touched first, until the limit is kept."""
         if self.used_bytes <= self._limit_bytes:
             return
         for key in list(self._sizes):

@@ -1,11 +1,11 @@
 """CursorPages: tracks the parts of a large cursor not written yet, or not in memory (pure).
 
 A cursor whose state is stored in segments keeps note of the pages that changed, so that a save
-writes only those. Data ledgers that nobody has touched for long may leave memory once they are
-stored; of such a cold ledger only the counts stay, which keep the backlog exact.
+writes only those. Data ledgers not touched for long may leave memory once they are stored; of such
+a cold ledger only the counts stay, which keep the backlog exact.
 
-An acknowledgement in a cold ledger is taken at once, beside what is stored, and the ledger is then
-wanted: it has to be loaded before the next save, and before anything of it is read.
+An acknowledgement in a cold ledger is kept in memory beside the stored ones, and the ledger is then
+wanted: it has to be loaded before the next save, and before any entry of it is read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class ColdLedger(NamedTuple):
-    """What stays of a ledger's acknowledgements that are only stored."""
+    """Counts of a ledger's acknowledgements that are stored and not in memory."""
 
     entries_count: int  # acknowledged as a whole, above the mark-delete position
     ranges_count: int
@@ -54,11 +54,11 @@ class CursorPages:
             self.dirty.update(keys)
 
     def is_clean(self, ledger_id: int) -> bool:
-        """Whether all of a ledger has been handed to a write."""
+        """Whether every change of a ledger was handed to a write."""
         return self.dirty is not None and all(key[1] != ledger_id for key in self.dirty)
 
     def touch(self, ledger_id: int) -> None:
-        """Something of the ledger is asked for: if it is cold, it has to be loaded."""
+        """An entry of the ledger is asked for: a cold ledger becomes wanted."""
         if ledger_id in self.cold:
             self.wanted.add(ledger_id)
 

@@ -1,12 +1,12 @@
 """Decides when a cursor keeps its state in pages, and which ledgers stay in memory (pure).
 
 A small state is written as one entry. A large one is tracked page by page (`CursorPages`) and
-stored in segments; then ledgers of it that are written may leave memory, and come back when they
-are wanted. Here is decided when, and done to the state; writing and reading segments is the
-`CursorSegmentSaver`'s.
+stored in segments; then written ledgers may leave memory, and are loaded again when they are
+wanted. These functions decide when, and change the state; `CursorSegmentSaver` writes and reads
+segments.
 
-What always holds: what leaves memory is durable. What comes back is joined with what was
-acknowledged since; nothing of either is lost.
+What always holds: acknowledgements that leave memory are durable. Those loaded again are joined
+with newer ones; neither are lost.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def leave_memory(state: CursorState, ledger_id: int) -> None:
 def load(
     state: CursorState, ledger_id: int, segments: Sequence[StoredSegment], now: float
 ) -> list[Position]:
-    """A cold ledger's segments are here: join them with what came since.
+    """Join a cold ledger's segments with the acknowledgements that came since.
 
-    Returns the batches of which no index waits any more, now that both are known.
+    Returns the batches that are acknowledged as a whole, now that both are known.
 
     Raises:
-        CorruptDataError: One makes no sense; those before it are taken.
+        CorruptDataError: A segment is malformed; those before it are taken.
     """
     finished: list[Position] = []
     if not state.pages.forget(ledger_id):

@@ -1,13 +1,13 @@
 """CursorPersister: writes a durable cursor's state when it is due or asked for (edge).
 
-The common write is one append to the cursor ledger, without a task: the flusher calls when it is
-due, the ledger's news end it. Everything else (a first or a new cursor ledger, a reset, properties,
-closing) changes the record too and happens one at a time, under a lock; while that is held, a due
-write waits for it. Where a cursor ledger can't be had, the record takes the state.
+The common write is one append to the cursor ledger, without a task: the flusher begins it when it
+is due, the ledger's confirmation ends it. Everything else (a first or a new cursor ledger, a reset,
+properties, closing) changes the record too and happens one at a time, under a lock; a due write
+waits for that lock. If no cursor ledger can be created, the record takes the state.
 
-A state too large for one entry is written in segments by a CursorSegmentSaver, a small change of
-it without a task, too. Limits of the settings never drop an acknowledgement: what exceeds them is
-counted, and what could not be written anywhere stays dirty.
+A state too large for one entry is written in segments by a `CursorSegmentSaver`; a small change of
+it needs no task either. Limits of the settings never drop an acknowledgement: those beyond them are
+counted, and those that could not be written anywhere stay dirty.
 
 What always holds: `CursorState.persisted` is called only for a state that recovery will find.
 
@@ -73,7 +73,7 @@ class PersisterOwner(Protocol):
         """Whether another owner was seen."""
 
     def fence(self, error: Exception) -> None:
-        """Another owner was seen."""
+        """Stop everything: another owner was seen."""
 
 
 class CursorPersister:
@@ -116,7 +116,7 @@ class CursorPersister:
             self._owner.flusher.schedule(self, due_at)
 
     def reschedule(self) -> None:
-        """What is due is so at another time; a call that comes at the old one finds nothing due."""
+        """The due time changed; a call that comes at the old one finds nothing due."""
         self._is_scheduled = False
         self.schedule()
 
@@ -152,7 +152,7 @@ class CursorPersister:
             self._saver.close()
 
     async def _write_slowly(self, changes: CursorChanges) -> None:
-        """Write to a new cursor ledger, or whatever takes the state."""
+        """Write to a new cursor ledger, or else to the record."""
         error: Exception | None = None
         try:
             async with self._lock:
@@ -200,7 +200,7 @@ class CursorPersister:
             await store.switch_ledger(content, config, write_state)
 
     async def _write_record(self, content: CursorState, error: Exception) -> None:
-        """There is no cursor ledger: have the record take what it can.
+        """Without a cursor ledger, store as much as fits in the record.
 
         Raises:
             StorageError, MetadataError: Not all is durable.
@@ -217,7 +217,7 @@ class CursorPersister:
             if store.ledger_id == NO_LEDGER:
                 left_out_count = await store.write_part(content, limit)
             else:
-                # The old ledger has what is clean: only the rest has to find room.
+                # The old ledger has the clean part: only the rest needs room in the record.
                 keys = segment_keys(content) if pages.dirty is None else pages.dirty
                 changed = changed_content(content, sorted(SegmentKey(*key) for key in keys))
                 left_out_count = await store.write_part(changed, limit)
@@ -273,7 +273,7 @@ class CursorPersister:
         self.ranges_over_limit_count = over
 
     async def load(self, ledger_id: int | None = None) -> None:
-        """Bring back what is not in memory: one ledger, or whatever is wanted.
+        """Load cold ledgers: one, or all that are wanted.
 
         Raises:
             StorageError: It can't be read now.
@@ -284,7 +284,7 @@ class CursorPersister:
             await self._saver.load_wanted(self._owner.config)
 
     async def load_all(self) -> None:
-        """Bring back everything.
+        """Load all cold ledgers.
 
         Raises:
             StorageError: It can't be read now.
@@ -293,7 +293,7 @@ class CursorPersister:
             await self._saver.load_all(self._owner.config)
 
     def load_soon(self) -> None:
-        """Bring back in the background what is wanted."""
+        """Load wanted ledgers in the background."""
         if self._state.pages.wanted and not self._is_loading and not self._is_closed:
             self._is_loading = True
             self._owner.tasks.spawn(self._load_wanted(), f"load cursor {self._name}")
@@ -332,7 +332,7 @@ class CursorPersister:
             self._on_written(changes, None)
 
     async def write_reset(self, target: CursorState) -> None:
-        """Make a state durable that the cursor is about to take.
+        """Make a state durable before the cursor takes it.
 
         Raises:
             StorageError, MetadataError, ManagedLedgerFencedError: It may not be.
@@ -429,7 +429,7 @@ class CursorPersister:
         """Remove the record and the cursor ledger for good.
 
         Raises:
-            MetadataError: It could not be removed, or nobody knows; the cursor goes on.
+            MetadataError: It could not be removed, or the outcome is unknown; the cursor goes on.
             ManagedLedgerFencedError: Someone else changed it.
         """
         self._is_closed = True
@@ -443,7 +443,7 @@ class CursorPersister:
             raise
 
     def _raise_if_fenced(self) -> None:
-        """Whoever has the topic now reads these keys: nothing of ours may reach them."""
+        """The new owner reads these keys: this process may not write them any more."""
         if self._owner.is_fenced:
             raise ManagedLedgerFencedError(f"{self._name}: another owner has the managed ledger")
 

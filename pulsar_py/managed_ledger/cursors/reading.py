@@ -1,11 +1,11 @@
 """CursorReading: reads a cursor's entries, from memory or from storage (edge).
 
-`CursorState` says which run of neighbours comes next; here it is taken from what was read ahead,
-from the caches, or fetched. Whole runs are handed on: entries are looked at one by one only in
-ledgers in which some are acknowledged individually.
+`CursorState` says which run of neighbours comes next; this takes it from the read-ahead or the
+caches, or fetches it. Runs are returned whole: only in ledgers with individual acknowledgements are
+entries looked at one by one.
 
-What always holds: the read position moves only past entries that are handed out or acknowledged. A
-read that was overtaken by a move of the cursor has no effect.
+What always holds: the read position moves only past entries that were returned or are acknowledged.
+A read that was overtaken by a move of the cursor has no effect.
 
 Source: asyncReadEntries, asyncReplayEntries in ManagedCursorImpl.
 """
@@ -59,7 +59,7 @@ class CursorReading:
     ) -> None:
         """`on_lost` acknowledges entries that can't be read any more.
 
-        `load` brings back what is acknowledged of one ledger, if that is not in memory.
+        `load` reads one ledger's acknowledgements back into memory, if it is cold.
         """
         self._name = name
         self._owner = owner
@@ -160,7 +160,7 @@ class CursorReading:
         return True
 
     def _skip_lost(self, run: ReadRun, error: StorageError) -> None:
-        """Acknowledge what can't be read any more: one entry, or the rest of a lost ledger."""
+        """Acknowledge entries that are lost: one, or the rest of a lost ledger."""
         last = run.first
         if isinstance(error, LedgerNotFoundError):
             last = self._state.ledgers.ledgers[run.ledger_id].entries_count - 1
@@ -248,7 +248,7 @@ class CursorReading:
         return runs
 
     def forget_ahead(self) -> None:
-        """The cursor was moved: what was read ahead is worth nothing."""
+        """Drop the read-ahead: the cursor was moved."""
         self._ahead.clear()
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The part of a cursor's state that fits its metadata record, for want of a cursor ledger; pure.
 
-The metadata store takes so many ranges and so many batches. Whatever the record has stays in it:
-that was reported as written. The lowest of the rest are taken as long as there is room.
+A record has a limit of ranges and of batches. What it has already stays in it, for that was
+reported as written; of the rest, the lowest positions are taken as long as there is room.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def part_that_fits(
 ) -> tuple[CursorSnapshot, int]:
     """A part of `content` with at most `limit` ranges and as many batches, and what is left out.
 
-    What `recorded` has of it is there in any case; where batches of that have become whole entries
+    The part in `recorded` is always kept; where its batches have become whole entries
     there may be more ranges than the limit, but then fewer batches.
     """
     part = CursorSnapshot(content.mark_delete_position, properties=dict(content.properties))

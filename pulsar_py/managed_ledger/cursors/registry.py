@@ -45,14 +45,14 @@ class RegistryOwner(CursorOwner, Protocol):
         """Whether no more entries will come."""
 
     def raise_if_unusable(self) -> None:
-        """Raise what stands against making cursors, if anything does."""
+        """Raise if no cursors can be made: closed, fenced or deleted."""
 
     async def prove_ownership(self) -> None:
         """Return if the managed ledger is still ours, whatever happened to a ledger.
 
         Raises:
-            ManagedLedgerFencedError: Another owner has it, and that was told.
-            MetadataError: It can't be found out now.
+            ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
+            MetadataError: The store doesn't answer.
         """
 
 
@@ -147,7 +147,7 @@ class CursorRegistry:
         return self._ledgers.previous_position(self._ledgers.first_position)
 
     async def recover(self, name: str) -> None:
-        """Bring back a cursor that metadata has; called while opening.
+        """Recover a stored cursor; called while the managed ledger is opened.
 
         Raises:
             MetadataError, StorageError: It can't be read now.
@@ -230,7 +230,7 @@ class CursorRegistry:
             del self.cursors[cursor.name]
 
     def on_activity_changed(self, cursor: ManagedCursor) -> None:
-        """Cache for it, or no longer."""
+        """Begin or stop caching for the cursor."""
         if cursor.is_active:
             self._active[cursor] = None
             return
@@ -284,18 +284,18 @@ class CursorRegistry:
         )
 
     def on_ledgers_changed(self) -> None:
-        """Ledgers came or went: let all cursors step over what is gone."""
+        """Ledgers were added or deleted: all cursors step over those that are gone."""
         for cursor in self.cursors.values():
             cursor.on_trimmed()
 
     # The end
 
     def durable(self) -> list[ManagedCursor]:
-        """The durable ones."""
+        """The durable cursors."""
         return [cursor for cursor in self.cursors.values() if cursor.is_durable]
 
     async def flush(self) -> None:
-        """Write all that are dirty.
+        """Write all dirty cursors.
 
         Raises:
             StorageError, MetadataError: One could not be written.
@@ -303,7 +303,7 @@ class CursorRegistry:
         await each_result(ManagedCursor.flush, self.durable(), at_once=FLUSHES_AT_ONCE)
 
     async def close(self) -> list[Exception]:
-        """Persist and close all; returns what went wrong."""
+        """Persist and close all cursors; returns their errors."""
         results = await asyncio.gather(
             *(cursor.close() for cursor in list(self.cursors.values())), return_exceptions=True
         )

@@ -1,8 +1,8 @@
 """CursorSegmentSaver: writes and loads the segments of one large cursor (edge).
 
 A save appends the pages that changed, a slice at a time so that the loop goes on meanwhile, and
-then the marker. A new cursor ledger gets everything: what is in memory is encoded, what is cold is
-copied as it is. The caller holds the cursor's lock for all that waits.
+then the marker. A new cursor ledger gets all pages: those in memory are encoded, cold ones copied
+as they are. The caller holds the cursor's lock during every call that awaits.
 
 What always holds: a page is taken off the list of changed ones only by a write, and stands on it
 again if that fails. After a failed write the next one begins a new cursor ledger, so that `refs`
@@ -37,7 +37,7 @@ from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 logger = logging.getLogger(__name__)
 
 OnLoaded = Callable[[Position, list[Position]], None]
-"""Told after a cold ledger came back: where the mark-delete position was before, and which batches
+"""Called after a cold ledger was loaded, with the mark-delete position before, and the batches that
 turned out to be acknowledged as a whole."""
 
 
@@ -68,7 +68,7 @@ class CursorSegmentSaver:
         self._clock = clock
         self._on_loaded = on_loaded
         self._writes_count = 0  # under way: nothing may leave memory
-        self._used: set[int] = set()  # ledgers written or loaded since memory was told
+        self._used: set[int] = set()  # ledgers to report to CursorMemory
 
     # Saving
 
@@ -169,7 +169,7 @@ class CursorSegmentSaver:
         return False
 
     def _take_all(self) -> list[SegmentKey]:
-        """What is not written as yet: a new ledger gets it all."""
+        """All pages: a new ledger has none of them."""
         dirty = self._state.pages.dirty
         assert dirty is not None
         keys = [SegmentKey(*key) for key in dirty]
@@ -215,7 +215,7 @@ class CursorSegmentSaver:
     # Memory
 
     async def load_wanted(self, config: ManagedLedgerConfig) -> None:
-        """Bring back the cold ledgers that are wanted.
+        """Load the cold ledgers that are wanted.
 
         Raises:
             StorageError: They can't be read now.
@@ -225,7 +225,7 @@ class CursorSegmentSaver:
             await self.load(min(pages.wanted), config)
 
     async def load(self, ledger_id: int, config: ManagedLedgerConfig) -> None:
-        """Bring back one cold ledger. What is corrupt is lost: reported, and delivered again.
+        """Load one cold ledger. Corrupt acknowledgements are lost: logged, and delivered again.
 
         Raises:
             StorageError: It can't be read now.
@@ -249,7 +249,7 @@ class CursorSegmentSaver:
         self.tell_memory()
 
     async def load_all(self, config: ManagedLedgerConfig) -> None:
-        """Bring back all of them, and let none go meanwhile.
+        """Load all cold ledgers, and evict none meanwhile.
 
         Raises:
             StorageError: They can't be read now.
@@ -262,7 +262,7 @@ class CursorSegmentSaver:
             self._writes_count -= 1
 
     def tell_memory(self) -> None:
-        """Say what is in memory, and let go of what is too much."""
+        """Report the memory in use, and evict what exceeds the limit."""
         used, self._used = self._used, set()
         if not used:
             return

@@ -11,13 +11,13 @@ their entries' ids in the same cursor ledger. A state counts only from its marke
 the last marker belong to a save that was cut off, and readers step back over them.
 
 Both kinds of entries are a `PositionInfo` with an extra field, `CursorExtension` in
-PulsarPyCursor.proto, that Apache Pulsar skips: there a segment says only the mark-delete position,
-and a marker that and the lowest ranges. So the worst that it does is to deliver again. Readers here
-take nothing but position, properties and the list from a marker.
+PulsarPyCursor.proto, that Apache Pulsar skips: it reads the mark-delete position of a segment, and
+that and the lowest ranges of a marker, so at worst it delivers messages again. Readers here take
+nothing but position, properties and the list from a marker.
 
-What always holds: a segment may be older than what a later marker says about the mark-delete
-position, and may hold entries at or below it; who loads it leaves those out. It may also hold a
-batch that is acknowledged as a whole by the segment of its entries.
+What always holds: a segment may be older than the mark-delete position of a later marker, and hold
+entries at or below it; readers leave those out. It may also hold a batch that the HOLES segment of
+the same entries acknowledges as a whole.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MARKER_RANGES = 500
 
 
 class SegmentKind(IntEnum):
-    """What a segment holds."""
+    """The kind of data in a segment."""
 
     HOLES = 0
     BATCHES = 1
@@ -58,7 +58,7 @@ PAGE_SHIFTS = (16, batch_deleted_indexes.PAGE_SHIFT)
 
 
 class SegmentKey(NamedTuple):
-    """Which part of a cursor's state."""
+    """Names one page of a cursor's state."""
 
     kind: int
     ledger_id: int  # of the data
@@ -71,7 +71,7 @@ class SegmentKey(NamedTuple):
 
 
 class SegmentRef(NamedTuple):
-    """Where the newest segment of a page is, and what it has."""
+    """The place of a page's newest segment, and the counts of its data."""
 
     entry_id: int  # in the cursor ledger
     entries_count: int
@@ -180,10 +180,10 @@ def encode_marker(content: CursorContent, refs: Mapping[SegmentKey, SegmentRef])
 
 
 def decode_entry(data: bytes) -> CursorSnapshot | Marker | StoredSegment:
-    """Read one entry of a cursor ledger, whatever it is.
+    """Read one entry of a cursor ledger: a state, a segment or a marker.
 
     Raises:
-        CorruptDataError: It makes no sense.
+        CorruptDataError: It is malformed.
         FormatVersionError: It is of another version.
     """
     extension = CursorExtension()
@@ -203,7 +203,7 @@ def decode_entry(data: bytes) -> CursorSnapshot | Marker | StoredSegment:
     listed = extension.segments
     columns = (listed.entryId, listed.entriesCount, listed.rangesCount, listed.sizeBytes)
     if len({len(each) for each in (listed.kind, listed.ledgerId, listed.page, *columns)}) != 1:
-        raise CorruptDataError("cursor state can't be read: its segments make no sense")
+        raise CorruptDataError("cursor state can't be read: its list of segments is malformed")
     keys = map(_key, listed.kind, listed.ledgerId, listed.page)
     refs = dict(zip(keys, map(SegmentRef, *columns), strict=True))
     bare = CursorSnapshot(snapshot.mark_delete_position, properties=snapshot.properties)
@@ -222,10 +222,10 @@ def _key(kind: int, ledger_id: int, page: int) -> SegmentKey:
 
 
 def add_segment(content: CursorContent, segment: StoredSegment) -> list[Position]:
-    """Add what a segment holds; returns the batches of which no index waits any more.
+    """Add a segment's data to a state; returns the batches that are then acknowledged as a whole.
 
     Raises:
-        CorruptDataError: It makes no sense.
+        CorruptDataError: It is malformed.
     """
     key, data = segment
     if key.kind == SegmentKind.BATCHES:
@@ -240,7 +240,7 @@ def add_segment(content: CursorContent, segment: StoredSegment) -> list[Position
 def live_refs(
     refs: Mapping[SegmentKey, SegmentRef], mark_delete: Position
 ) -> dict[SegmentKey, SegmentRef]:
-    """Those of which anything is above the mark-delete position."""
+    """The segments that hold anything above the mark-delete position."""
     return {key: ref for key, ref in refs.items() if key.last_position > mark_delete}
 
 

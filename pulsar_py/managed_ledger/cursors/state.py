@@ -10,10 +10,10 @@ says when to write: at most once a persist interval, and that long after an ackn
 latest. Only one write is under way at a time; what changes meanwhile is due afterwards.
 
 A large state is stored in segments, and ledgers of it that nobody touches may be cold: not in
-memory (`pages`). The state can't load them. It says which it wants, takes acknowledgements of them
-beside what is stored, and goes on once `paging.load` brings it. Whether one was there before
-is only known then: until then the backlog counts the ledger as it was before them, and nothing of
-it is read.
+memory (`pages`). The state can't load them. It says which it wants, keeps new acknowledgements in
+them beside the stored ones, and goes on once `paging.load` joins both. Only then is it known which
+of the new ones repeat stored ones: until then the backlog counts the ledger as it was stored, and
+none of its entries is read.
 
 What always holds (`check`): read_position is after mark_delete_position; both sets hold nothing at
 or below it and only entries that exist; an entry is not in both. An acknowledgement is never taken
@@ -67,7 +67,7 @@ class CursorChanges:
 
 
 class _Outcome(Enum):
-    """What a partial acknowledgement did."""
+    """The effect of a partial acknowledgement."""
 
     NOTHING = "nothing"
     PARTIAL = "some indexes still wait"
@@ -160,7 +160,7 @@ class CursorState:
         return taken_count
 
     def _keep_waiting(self, position: Position, bits: int) -> _Outcome:
-        """Let only `bits` of a batch wait, of those that still do."""
+        """Keep only those waiting messages of a batch that are in `bits`."""
         if not bits:
             return _Outcome.WHOLE
         if not self.is_batch_index_ack_enabled:
@@ -185,14 +185,14 @@ class CursorState:
         self._schedule.changed(now)
 
     def advance(self, now: float, *, is_changed: bool) -> None:
-        """Step over what turns out to be acknowledged; dirty if that, or what led here, is new."""
+        """Move past acknowledged entries; dirty if that, or the change before, is new."""
         before = self.mark_delete_position
         self._move_mark_delete(self._absorbed(before))
         if is_changed or before != self.mark_delete_position:
             self._schedule.changed(now)
 
     def _absorbed(self, mark_delete: Position) -> Position:
-        """How far everything is acknowledged, given that it is up to `mark_delete`."""
+        """The last position with no waiting entry up to it, from `mark_delete` on."""
         deleted, cold = self.individual_deleted_messages, self.pages.cold
         while deleted or cold:
             following = self.ledgers.next_valid_position(mark_delete)
@@ -276,7 +276,7 @@ class CursorState:
     # Reading
 
     def next_run(self, max_entries: int, max_position: Position) -> ReadRun | None:
-        """What to read next, at most `max_entries` of one ledger; None if nothing is there.
+        """The next run to read, at most `max_entries` of one ledger; None at the end.
 
         Steps over acknowledged entries and to the next ledger; `read_through` moves on.
         """
@@ -344,7 +344,7 @@ class CursorState:
         return max(above - self.acknowledged_above_count() + self._not_counted_yet(), 0)
 
     def _not_counted_yet(self) -> int:
-        """Entries of cold ledgers that were acknowledged since, maybe not for the first time."""
+        """New acknowledgements in cold ledgers; some may repeat stored ones."""
         cold, mark_delete = self.pages.cold, self.mark_delete_position
         if not cold:
             return 0
@@ -410,7 +410,7 @@ class CursorState:
         return state
 
     def become(self, other: CursorState, now: float) -> None:
-        """Take over another state's acknowledgements, and read from there: it is durable."""
+        """Take over the acknowledgements of a state that is durable by now, and read from there."""
         self.mark_delete_position = other.mark_delete_position
         self.persistent_mark_delete_position = other.mark_delete_position
         self.read_position = other.read_position
@@ -424,7 +424,7 @@ class CursorState:
         self.settle()
 
     def settle(self) -> None:
-        """Make what was recovered, or outlived trimming, fit the ledgers there are."""
+        """Drop acknowledgements of missing ledgers; after recovery and after trimming."""
         ledgers = self.ledgers
         mark_delete = min(self.mark_delete_position, ledgers.last_confirmed_or_gap)
         if mark_delete.ledger_id not in ledgers.ledgers:
@@ -451,7 +451,7 @@ class CursorState:
     # Memory
 
     def restore(self, snapshot: CursorSnapshot) -> None:
-        """Take what was read back, and make it fit the ledgers there are."""
+        """Take over a recovered snapshot, then `settle`."""
         self.individual_deleted_messages = snapshot.individual_deleted_messages
         if self.is_batch_index_ack_enabled:
             self.batch_deleted_indexes = snapshot.batch_deleted_indexes
@@ -493,7 +493,7 @@ class CursorState:
             self._schedule.changed(now)
 
     def doubt_stored(self, now: float) -> None:
-        """What is stored may be another state than this one: it has to be written again."""
+        """The stored state may differ from this one: it has to be written again."""
         self._schedule.changed(now)
 
     def due_at(self) -> float | None:
@@ -505,7 +505,7 @@ class CursorState:
         self._schedule.set_interval(seconds)
 
     def changes_due(self, now: float, *, is_forced: bool = False) -> CursorChanges | None:
-        """What has to be written now; None while clean, too early, or while one is under way.
+        """The write that is due; None while clean, too early, or while one is under way.
 
         The caller writes the state as it is now, then calls `persisted` or `failed`.
         """

@@ -6,15 +6,15 @@ at the first write, and a new one when it is full, old or failed; the record nam
 holds a state, and the old one is deleted after that. On a clean close a small state goes into the
 record and the cursor ledger goes too.
 
-A large state is many entries: segments, and a marker that lists them (cursor_segments). Of what
-recovery finds, the last state counts that is whole; segments behind it were cut off.
+A large state is many entries: segments, and a marker that lists them (`segments`). Recovery takes
+the last whole state; segments behind it belong to a write that was cut off.
 
-Where a cursor ledger can't be had, the record takes the whole state if it is small enough; if not,
-it goes on naming the old ledger and adds what it can take: recovery joins the two.
+If no cursor ledger can be created, the record takes the whole state if it is small enough; if not,
+it goes on naming the old ledger and adds as much as fits: recovery joins the two.
 
-A cursor ledger that was fenced has failed like any other, if the managed ledger is still ours:
-repair of a lost replica fences, too. The record is never written on top of a version that somebody
-else wrote: finding one ends the ownership.
+A fenced cursor ledger counts as failed if the managed ledger is still ours: repair of a lost
+replica fences ledgers, too. The record is never written on top of a version that somebody else
+wrote: finding one ends the ownership.
 
 What always holds: whatever moment the process stops, the record leads to the last state of which a
 write was reported done, or to a newer one.
@@ -76,7 +76,7 @@ from pulsar_py.metadata.store import MetadataStore
 logger = logging.getLogger(__name__)
 
 OnWritten = Callable[[Exception | None], None]
-"""Told once whether a state is durable."""
+"""Called once with whether a state is durable."""
 
 _ALL = 1 << 62
 _READ_BACK_ENTRIES = 100  # unreadable ones to step over on the way back to a whole state
@@ -105,7 +105,7 @@ class CursorStore:
         self._was_fenced = False  # the last cursor ledger; ownership has to be proven
         self._record = OwnedRecord(metadata, path)
         self._writer: LedgerWriter | None = None  # the cursor ledger, if this process made it
-        self._writes: deque[tuple[int, OnWritten]] = deque()  # under way: entry id, whom to tell
+        self._writes: deque[tuple[int, OnWritten]] = deque()  # under way: entry id, callback
         self._ledger_since_seconds = 0.0  # when the writer was made
         self.ledger_id = NO_LEDGER  # which the record names
         self.last_switch_millis = 0  # when it last named another one; 0 never
@@ -159,7 +159,7 @@ class CursorStore:
         self._addition = addition
 
     async def write_part(self, content: CursorContent, limit: int) -> int:
-        """Have the record take what fits of a state, and never less than it has.
+        """Store as much of a state in the record as fits, and never less than it has.
 
         Where it names a ledger, it adds that to the ledger's state. Returns how many ranges and
         batches are left out.
@@ -167,7 +167,7 @@ class CursorStore:
         Raises:
             ManagedLedgerFencedError: Someone else changed it.
             MetadataError: It could not be stored.
-            CorruptDataError: What it has can't be read.
+            CorruptDataError: The record can't be read.
         """
         part, left_out_count = part_that_fits(content, await self._recorded(), limit)
         before, self._addition = self._addition, part
@@ -179,7 +179,7 @@ class CursorStore:
         return left_out_count
 
     async def _recorded(self) -> CursorSnapshot | None:
-        """What the record has, not the ledger that it names."""
+        """The state in the record itself, without the ledger that it names."""
         if self.ledger_id != NO_LEDGER:
             return self._addition
         stored = await self._metadata.get(self._path)
@@ -266,8 +266,8 @@ class CursorStore:
     ) -> bool:
         """Append entries to the cursor ledger; False if there is none that takes them.
 
-        Then nothing that counts was written, and `switch_ledger` has to be awaited. `on_written` is
-        told of them all.
+        After False, no complete state was written, and `switch_ledger` has to be awaited.
+        `on_written` is called once, for all of them.
         """
         writer = self._writer
         if writer is None or writer.ledger_id != self.ledger_id or self._is_full(writer, config):
@@ -374,7 +374,7 @@ class CursorStore:
             refs = await write_state()
             await self.write_record(content, ledger_id=writer.ledger_id)
         except MetadataError:
-            self._writer = None  # the record may name the ledger all the same: it has to stay
+            self._writer = None  # the record may name the ledger all the same
             raise
         except (StorageError, ManagedLedgerFencedError):
             self._writer = None
@@ -390,7 +390,7 @@ class CursorStore:
             await reader.close()
 
     async def _delete_ledger(self, writer: LedgerWriter | None, ledger_id: int) -> None:
-        """Let a ledger go that the record does not name any more; what fails is left over."""
+        """Delete a ledger that the record no longer names; failures are left to the collector."""
         try:
             if writer is not None:
                 await writer.close()
@@ -467,7 +467,7 @@ async def _last_whole_state(
 
 
 async def _read_tail(reader: LedgerReader, entry_id: int) -> dict[int, EntryBytes]:
-    """An entry, and if they can be had with it some before it.
+    """An entry, and those before it that can be read with it.
 
     Raises:
         CorruptDataError, EntryNotFoundError: The entry itself can't be read.
@@ -505,7 +505,7 @@ async def _load(
 
 
 def cold_ledger(parts: Iterable[tuple[SegmentKey, SegmentRef]]) -> ColdLedger:
-    """What the list of segments says about one ledger."""
+    """One ledger's counts, from the list of segments."""
     entries_count = ranges_count = batches_count = 0
     for key, ref in parts:
         if key.kind == SegmentKind.HOLES:
@@ -540,7 +540,7 @@ async def _read_segments(
 
 
 def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
-    """Add what the record has to what its ledger has: both are acknowledged."""
+    """Add the acknowledgements of the record to those of its ledger."""
     snapshot.added_pages.update(segment_keys(addition))
     snapshot.mark_delete_position = max(
         snapshot.mark_delete_position, addition.mark_delete_position

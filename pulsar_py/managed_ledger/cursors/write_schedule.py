@@ -1,15 +1,15 @@
 """WriteSchedule: decides when changed state is written (pure).
 
 Changes are counted; a write takes all that were made before it began. Writes begin at most once an
-interval, and that long after a change at the latest; after a quiet time a change waits a little
-for company. One write is under way at a time; what changes meanwhile is due afterwards.
+interval, and that long after a change at the latest; after a quiet time a change waits a little, so
+that others can join it. One write is under way at a time; what changes meanwhile is due afterwards.
 
 Source: the mark-delete rate limit and flush of dirty cursors in ManagedCursorImpl.
 """
 
 from __future__ import annotations
 
-# What was quiet waits this part of the interval for more changes to come.
+# After a quiet time, a change waits this part of the interval for others to join it.
 _GROUPING_PART = 0.1
 
 
@@ -30,11 +30,11 @@ class WriteSchedule:
         self._version = 0  # grows with every change
         self._written = 0  # the version of the last finished write
         self._in_flight: int | None = None  # the version being written
-        self._dirty_since = 0.0  # time of the first change that no write has, begun ones included
+        self._dirty_since = 0.0  # time of the first change not covered by any write begun so far
         self._began_at = float("-inf")  # when the last write began
 
     def set_interval(self, seconds: float) -> None:
-        """Go on with another interval; what is due is decided by it from now on."""
+        """Use another interval from now on, for pending changes too."""
         self._interval_seconds = seconds
 
     @property

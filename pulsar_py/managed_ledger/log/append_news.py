@@ -17,7 +17,7 @@ C_contra = TypeVar("C_contra", contravariant=True)
 
 
 class AppendListener(Protocol[C_contra]):
-    """Who hears what became of appended entries; the topic.
+    """Learns the outcome of appended entries; implemented by the topic.
 
     Called on the loop, never from inside `append`.
     """
@@ -31,7 +31,7 @@ class AppendListener(Protocol[C_contra]):
         """These entries are not stored and never will be; others may still come."""
 
     def on_fenced(self, error: Exception) -> None:
-        """Another owner has the managed ledger; what was pending has failed before this. Once."""
+        """Another owner has the managed ledger; called once, after pending entries failed."""
 
 
 class Waiter:
@@ -55,7 +55,7 @@ class AppendNews(Generic[C]):
         if self.waiters_count:
             self._answer_waiters(ledger_id, first_entry_id, contexts)
         else:
-            # Without waiters all contexts are the listener's.
+            # Without waiters, all contexts belong to the listener.
             self._tell(ledger_id, first_entry_id, cast("list[C]", contexts))
 
     def _answer_waiters(

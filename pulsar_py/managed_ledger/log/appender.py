@@ -1,19 +1,18 @@
 """Appender: appends entries to one ledger after the other, in order (edge).
 
-All that was appended and not answered yet stands in one queue, in order: first what was pushed to
-the current ledger, then what waits for the next one. News from the ledger takes a whole group off
-the front. When a ledger is full, its pushed entries are awaited, it is closed, the next one is
-created, named in metadata, and only then gets the rest of the queue. When one fails, it is
-recovered, and everything behind the end that is found is pushed again to the next one: the ids of
-the failed attempt are never seen. When none can be created, all that waits fails, and so does, for
-a while, what comes next.
+One queue has all appends without an answer, in order: first those pushed to the current ledger,
+then those that wait for the next one. A confirmation by the ledger takes a whole group off the
+front. When a ledger is full, its pushed entries are awaited, it is closed, and the next one is
+created and named in metadata; only then the rest of the queue goes there. When a ledger fails, it
+is recovered, and all entries behind its recovered end are pushed again to the next one: the ids of
+the failed attempt are never seen. When no ledger can be created, all waiting appends fail, and so
+do new ones for a while.
 
-A ledger that was fenced has failed like any other, with one step more: repair of a lost replica
-fences the writers of living topics, so that it says nothing about who owns the topic. Ownership and
-the version of the list do; they are asked before anything is done with the ledger.
+A fenced ledger counts as failed, with one step more: repair of a lost replica fences the writers of
+living topics, so a fence does not tell who owns the topic. The bundle's ownership and the version
+of the list do; both are checked before anything is done with the ledger.
 
-A store that takes nothing now (it is busy, its disk is full) refuses single appends; the ledger
-goes on.
+A store that is busy, or has a full disk, refuses single appends; the ledger stays open.
 
 What always holds: listener calls come in the order of the appends that succeed; no entry is both
 answered and kept in the queue; nothing calls the listener from inside `append`.
@@ -53,7 +52,7 @@ logger = logging.getLogger(__name__)
 C = TypeVar("C")
 
 _NEVER = sys.maxsize
-_ANSWER_GRACE = 1.5  # of the time in which the store has to answer; then nobody waits any longer
+_ANSWER_GRACE = 1.5  # of the store's own time limit; after that an answer is not waited for
 
 
 class AppenderOwner(Protocol[C]):
@@ -74,12 +73,12 @@ class AppenderOwner(Protocol[C]):
         """Return if the managed ledger is still its owner's, whatever happened to a ledger.
 
         Raises:
-            ManagedLedgerFencedError: Another owner has it, and that was told.
-            MetadataError: It can't be found out now.
+            ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
+            MetadataError: The store doesn't answer.
         """
 
     def on_ledger_created(self, placeholders: list[int]) -> None:
-        """The next ledger is there; these empty ones are not named any more."""
+        """The next ledger is in the list; these empty ones are not any more."""
 
 
 class Appender(Generic[C]):
@@ -172,7 +171,7 @@ class Appender(Generic[C]):
         self._go_on()
 
     def raise_if_ended(self) -> None:
-        """Raise what stands against appending, if anything does."""
+        """Raise if no append can succeed: fenced, terminated or closed."""
         state = self._ledgers.state
         if state is State.FENCED:
             raise ManagedLedgerFencedError(f"{self._owner.name}: another owner has it")
@@ -182,7 +181,7 @@ class Appender(Generic[C]):
             raise ManagedLedgerClosedError(f"{self._owner.name}: closed")
 
     def _on_append_error(self, data: bytes, context: C, error: StorageError) -> None:
-        """The ledger took nothing."""
+        """The ledger refused an append."""
         if isinstance(error, (StoreUnavailableError, EntryTooBigError)):
             self._refuse(context, error)
             return
@@ -234,7 +233,7 @@ class Appender(Generic[C]):
         self._owner.on_confirmed_group(self._ledger_id, first, contexts, datas)
 
     def _take(self, count: int) -> tuple[list[C], list[bytes]]:
-        """The front of the queue."""
+        """Take the first contexts off the queue."""
         contexts, datas = self._contexts, self._datas
         if count == len(contexts):
             self._contexts, self._datas = [], []
@@ -290,7 +289,7 @@ class Appender(Generic[C]):
         finally:
             self._is_going_on = False
         if self._ledgers.state is State.CLOSING:
-            self._go_on()  # what waited filled the new ledger already
+            self._go_on()  # the waiting entries filled the new ledger already
 
     async def roll(self) -> None:
         """Go on in a new ledger if the current one has entries. Under the change lock."""
@@ -310,7 +309,7 @@ class Appender(Generic[C]):
     async def open_next_ledger(self) -> None:
         """End the current ledger and create the next one. Under the change lock.
 
-        What waits fails if that can't be done.
+        Waiting appends fail if that can't be done.
         """
         try:
             await self.end_ledger()
@@ -320,7 +319,7 @@ class Appender(Generic[C]):
             self._on_creation_failed(error)
 
     async def end_ledger(self) -> None:
-        """Wait for what was pushed, and close the ledger at its last confirmed entry.
+        """Wait for pushed entries, and close the ledger at its last confirmed entry.
 
         Fine if there is none. The caller holds the change lock and writes the list.
 
@@ -340,7 +339,7 @@ class Appender(Generic[C]):
         self._confirm_through(last)
         count = self._next_entry_id
         if count <= last:
-            # Stored after all, but told to have failed: nobody may ever see them.
+            # They are stored, but were reported as failed: no reader may ever see them.
             length = self._ledgers.last_ledger.size_bytes
         self._ending = None
         self._ledger_id = -1
@@ -353,7 +352,7 @@ class Appender(Generic[C]):
         )
 
     async def _wait_drained(self) -> None:
-        """Wait until what was pushed is answered; a ledger that does not answer has failed."""
+        """Wait until pushed entries are answered; a ledger that does not answer has failed."""
         limit_seconds = self._store.limits.answer_timeout_seconds
         try:
             async with asyncio.timeout(_ANSWER_GRACE * limit_seconds):
@@ -384,13 +383,13 @@ class Appender(Generic[C]):
                 return writer.last_add_confirmed, writer.length_bytes
         if self._was_fenced:
             await self._owner.prove_ownership()
-        # What is found beyond our count was stored after all, and counts as confirmed.
+        # Entries found beyond our count were stored, and count as confirmed.
         return await self._recover_own(writer.ledger_id)
 
     async def _recover_own(self, ledger_id: int) -> tuple[int, int]:
         """Let the store end our own ledger; returns its last entry and length.
 
-        Recovery fences the writer, which is us: that news is not another owner's.
+        Recovery fences our own writer: that does not mean another owner.
         """
         self._ledger_id = -1
         try:
@@ -428,7 +427,7 @@ class Appender(Generic[C]):
             logger.warning("ledger left over", extra={"ledger_id": writer.ledger_id})
 
     def adopt(self, writer: LedgerWriter) -> None:
-        """Take a ledger that metadata names as the current one, and push what waits."""
+        """Make a ledger that metadata names the current one, and push the waiting entries."""
         placeholders = self._ledgers.ledger_created(
             writer.ledger_id, self._clock.wall_time_millis()
         )
@@ -444,7 +443,7 @@ class Appender(Generic[C]):
             self._full_entry_id = config.max_entries_per_ledger - 1
         self._owner.on_ledger_created(placeholders)
         if self._ledgers.state is not State.CREATING:
-            # It was closed, terminated or fenced meanwhile: whoever did that ends the ledger.
+            # It was closed, terminated or fenced meanwhile: that call ends the ledger.
             self._ending = writer
             self._drained.set()
             return
@@ -464,7 +463,7 @@ class Appender(Generic[C]):
 
     def _on_creation_failed(self, error: Exception) -> None:
         if self._ledgers.state in (State.TERMINATED, State.FENCED, State.CLOSED):
-            return  # whoever ended it answers what is pending
+            return  # the call that ended it answers pending appends
         config = self._owner.config
         backoff = config.creation_failure_backoff_seconds
         if isinstance(error, (StoreUnavailableError, MetadataUnavailableError)):
@@ -496,7 +495,7 @@ class Appender(Generic[C]):
         self._drained.set()
 
     def fail_waiting(self, error: Exception) -> None:
-        """Answer what waits for a ledger with an error; what was pushed is still decided."""
+        """Fail appends that wait for a ledger; the ledger still decides about pushed ones."""
         pushed = len(self._contexts) if self._writer is not None else self._pushed_count
         contexts = self._contexts[pushed:]
         del self._contexts[pushed:], self._datas[pushed:]

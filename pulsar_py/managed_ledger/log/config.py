@@ -33,7 +33,7 @@ class ManagedLedgerConfig:
     retention_size_bytes: int = 0
     # After a ledger could not be created, appends fail at once for this long.
     creation_failure_backoff_seconds: float = 10.0
-    # The same while a store takes nothing (full disk, too few bookies): it may again any moment.
+    # The same where the store refused (full disk, too few bookies), which can end any moment.
     unavailable_backoff_seconds: float = 1.0
     ledger_creation_timeout_seconds: float = 60.0
     # Appends that may wait for a ledger to be created, in bytes; beyond it they fail.
@@ -48,25 +48,25 @@ class ManagedLedgerConfig:
     # More than these raise a warning and a number in the statistics, and are stored all the same.
     max_unacked_ranges_to_persist: int = 200_000
     max_batch_deleted_indexes_to_persist: int = 200_000
-    # What the metadata store takes where there is no cursor ledger; the rest waits.
+    # Most ranges and batches in the record if no cursor ledger can be created; the rest waits.
     max_unacked_ranges_to_persist_in_metadata: int = 1_000
     persists_ranges_as_long_arrays: bool = True
     # A cursor further behind than this is not tailing: nothing is cached for it.
     cursor_backlogged_threshold_entries: int = 1_000
-    # What one catch-up read may fetch beyond what was asked for.
+    # Bytes that one catch-up read may fetch beyond those asked for.
     read_ahead_bytes: int = 1 * MEBIBYTE
     # Lost ledgers and entries are skipped as if acknowledged, instead of failing every read.
     skips_non_recoverable_data: bool = False
     ledger_options: LedgerOptions = field(default_factory=LedgerOptions)
-    # Whose metadata names the ledgers; a label of each.
+    # The cluster whose metadata names the ledgers; a label of each ledger.
     cluster: str = ""
 
     def data_ledger_options(self, name: str) -> LedgerOptions:
-        """What a ledger of the managed ledger `name` is created with."""
+        """Options of new ledgers of the managed ledger `name`."""
         return self._labelled(labels.managed_ledger(self.cluster, name))
 
     def cursor_ledger_options(self, cursor_path: str) -> LedgerOptions:
-        """What a ledger of the cursor at that path of the metadata is created with."""
+        """Options of new cursor ledgers of the cursor at that path of the metadata."""
         name, _, cursor_name = cursor_path.removeprefix("/managed-ledgers/").rpartition("/")
         return self._labelled(labels.cursor(self.cluster, name, cursor_name))
 

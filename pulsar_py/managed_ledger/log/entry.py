@@ -13,7 +13,7 @@ from pulsar_py.common.position import Position
 
 
 class Entry:
-    """One entry: where it stands, its bytes, and a place for what the layer above made of them."""
+    """One entry: its position, its bytes, and what the layer above parsed from them."""
 
     __slots__ = ("data", "entry_id", "ledger_id", "summary")
 
@@ -21,7 +21,7 @@ class Entry:
         self.ledger_id = ledger_id
         self.entry_id = entry_id
         self.data = data  # exactly as appended
-        self.summary: object | None = None  # the layer above's; the managed ledger never looks
+        self.summary: object | None = None  # belongs to the layer above; never read here
 
     @property
     def position(self) -> Position:

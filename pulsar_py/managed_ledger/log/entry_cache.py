@@ -2,12 +2,12 @@
 
 A group of entries that became durable together is one object here, with the bytes as they were
 appended; only when the first cursor reads from it, its `Entry` objects are made, and all cursors
-share them. Nothing is done for a single entry otherwise: groups come, are found by binary search,
-and go as a whole: below the slowest active cursor, after an age, or when the budget of all managed
-ledgers together is used up (the oldest first).
+share them. No other work is done for a single entry: groups are inserted, found by binary search
+and evicted as a whole: below the slowest active cursor, after an age, or when the budget of all
+managed ledgers together is used up (the oldest first).
 
-What always holds: `used_bytes` is the sum over all groups, of what they hold allocated and not only
-of the payload; it never exceeds the budget after an insertion.
+What always holds: `used_bytes` is the memory allocated for all groups, not only their payloads;
+after an insertion it does not exceed the budget.
 
 Source: RangeEntryCacheManagerImpl in Pulsar's managed-ledger.
 """
@@ -92,7 +92,7 @@ class EntryCacheManager:
         self._timer: asyncio.TimerHandle | None = None  # set while there are groups
 
     def resize(self, *, budget_bytes: int, watermark: float, max_age_seconds: float) -> None:
-        """Go on with other bounds; what exceeds them goes now, or when it is that old."""
+        """Use other bounds; groups beyond them are evicted now, or when old enough."""
         self.budget_bytes = budget_bytes
         self.watermark = watermark
         self.max_age_seconds = max_age_seconds
@@ -115,7 +115,7 @@ class EntryCacheManager:
             self._set_timer()
 
     def reserve(self, size_bytes: int) -> bool:
-        """Take room in the budget for what is kept elsewhere; False if there is none."""
+        """Take room in the budget for entries kept elsewhere; False if there is none."""
         if self.used_bytes + size_bytes > self.budget_bytes * self.watermark:
             return False
         self.used_bytes += size_bytes
@@ -127,7 +127,7 @@ class EntryCacheManager:
         assert self.used_bytes >= 0, "released more than was reserved"
 
     def drop(self, group: _Group) -> None:
-        """Take in that a cache has let a group go."""
+        """Subtract a group that a cache has evicted."""
         self.used_bytes -= group.size_bytes
         self.evicted_entries_count += group.stop - group.first
         group.cache = None
@@ -158,7 +158,7 @@ class EntryCacheManager:
             self._set_timer()
 
     def close(self) -> None:
-        """Let everything go."""
+        """Evict everything."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -175,7 +175,7 @@ class EntryCache:
         self.groups: list[_Group] = []  # ascending, without overlaps, maybe with gaps
 
     def insert(self, ledger_id: int, first_entry_id: int, datas: Sequence[EntryBytes]) -> None:
-        """Keep entries that follow all that are here."""
+        """Add a group that follows all others."""
         self._manager.insert(self, ledger_id, first_entry_id, datas)
 
     def read(self, ledger_id: int, first: int, last: int, max_bytes: int) -> list[Entry] | None:
@@ -214,7 +214,7 @@ class EntryCache:
         return group.ledger_id == ledger_id and group.first <= entry_id < group.stop
 
     def evict_below(self, position: Position) -> None:
-        """Let the groups go that end before `position`."""
+        """Evict the groups that end before `position`."""
         groups = self.groups
         count = 0
         while count < len(groups) and (
@@ -225,7 +225,7 @@ class EntryCache:
         del groups[:count]
 
     def clear(self) -> None:
-        """Let everything go."""
+        """Evict everything."""
         for group in self.groups:
             self._manager.drop(group)
         self.groups.clear()

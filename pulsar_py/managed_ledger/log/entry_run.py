@@ -1,7 +1,7 @@
 """EntryRun: neighbouring entries of one ledger, kept packed until one is asked for alone.
 
-A catch-up read brings thousands of entries that go out as they came in. Their bytes are enough for
-that; the `Entry` objects are made when somebody looks at one, and then once for the whole run.
+A catch-up read returns thousands of entries that are sent as they are stored. Their bytes are
+enough for that; `Entry` objects are made when one is looked at, then once for the whole run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class EntryRun(Sequence[Entry]):
         self.ledger_id = ledger_id
         self.first_entry_id = first_entry_id
         self.datas = datas
-        # What the layer above made of every one of them alike; as in Entry.
+        # The summary that the layer above gave to all of them; as in Entry.
         self.summary: object | None = None
         self._entries: Sequence[Entry] | None = None
 
@@ -38,7 +38,7 @@ class EntryRun(Sequence[Entry]):
 
     @property
     def is_made(self) -> bool:
-        """Whether there are Entry objects that somebody may have seen."""
+        """Whether `Entry` objects were made, to which callers may refer."""
         return self._entries is not None
 
     def part(self, start: int, stop: int) -> EntryRun:

@@ -7,8 +7,8 @@
 
 The value may be compressed, as Apache Pulsar can be told to: 0x47 0x78, the size of a metadata
 message in four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
-the compressed message. We write plain ones and read plain and ZLIB ones. What is known of offloaded
-ledgers is kept as it was.
+the compressed message. We write plain ones and read plain and ZLIB ones. Fields of offloaded
+ledgers are kept as they were.
 
 Source: MLDataFormats.proto, MetaStoreImpl in Pulsar's managed-ledger.
 """
@@ -75,20 +75,20 @@ class LedgerRecord:
 
 @dataclass(slots=True)
 class LedgerList:
-    """What is stored about a managed ledger."""
+    """The record of a managed ledger."""
 
     ledgers: list[LedgerRecord] = field(default_factory=list)
     terminated_position: Position | None = None
     properties: dict[str, str] = field(default_factory=dict)
-    is_being_deleted: bool = False  # nothing of it counts any more
+    is_being_deleted: bool = False  # the rest of the record counts no more
 
 
 def decode_ledger_list(value: bytes) -> LedgerList:
     """Read the stored form.
 
     Raises:
-        CorruptDataError: It makes no sense, or ids do not ascend: then one of them is not what was
-            written, and a ledger of the topic is not named.
+        CorruptDataError: It is malformed, or ids do not ascend: then one of them is damaged, and
+            a ledger of the topic is not named.
     """
     stored = decode_unchecked(value)
     for ledger_id, following in misplaced_ids(stored):
@@ -106,10 +106,10 @@ def misplaced_ids(stored: LedgerList) -> Iterator[tuple[int, int]]:
 
 
 def decode_unchecked(value: bytes) -> LedgerList:
-    """Read the stored form, whatever ids it has in what order.
+    """Read the stored form, without a check of ids and their order.
 
     Raises:
-        CorruptDataError: It makes no sense.
+        CorruptDataError: It is malformed.
     """
     info = ManagedLedgerInfo()
     try:
@@ -126,9 +126,9 @@ def decode_unchecked(value: bytes) -> LedgerList:
 
 
 def is_deletion_begun(value: bytes) -> bool:
-    """Whether nothing of a stored list counts any more, though it is still there.
+    """Whether the stored list is of a managed ledger whose deletion has begun.
 
-    False for what makes no sense: who opens it is told what is wrong.
+    False for a malformed list: opening it raises the error.
     """
     try:
         return decode_unchecked(value).is_being_deleted

@@ -1,14 +1,14 @@
 """LedgerListStore: a managed ledger's list of ledgers in the metadata store (edge).
 
-The list is written by compare-and-set: finding a version that this owner has not written means
-another owner; that is told, and no later write can succeed. Whoever changes the list holds `lock`
-from its decision until the decision is stored.
+The list is written by compare-and-set: a version that this owner has not written means another
+owner; then `on_lost` is called, and no later write can succeed. Every change holds `lock` from its
+decision until the decision is stored.
 
-A write that fails may have been stored all the same. The next write finds out; who wants to rely on
-what the list had before asks `settled`, which writes the list as it is in memory once more.
+A write that fails may have been stored. The next write finds out; a caller that relies on the
+stored list awaits `settled`, which writes the list in memory once more.
 
-A list that is about to be deleted says so first: a deletion cut short, which leaves the list and
-some of its cursors, is taken up by whoever opens it next.
+A list that is about to be deleted is marked first: a deletion cut short, which leaves the list and
+some of its cursors, is finished by the next opening.
 
 Source: MetaStoreImpl.asyncUpdateLedgerIds in Pulsar's managed-ledger.
 """
@@ -51,8 +51,8 @@ class LedgerListStore:
         """Compare and set the list. Under the lock.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it; `on_lost` was told.
-            MetadataError: It could not be stored, or that is not known.
+            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
+            MetadataError: It could not be stored, or the outcome is unknown.
         """
         try:
             await self._record.write(encode_ledger_list(stored))
@@ -65,8 +65,8 @@ class LedgerListStore:
         """The lock, once it is known that the list in memory is the one that is stored.
 
         Raises:
-            ManagedLedgerFencedError: Another list is stored; `on_lost` was told.
-            MetadataError: It can't be found out now.
+            ManagedLedgerFencedError: Another list is stored; `on_lost` was called.
+            MetadataError: The store doesn't answer.
         """
         async with self.lock:
             if self._record.is_in_doubt:
@@ -77,8 +77,8 @@ class LedgerListStore:
         """Return if nobody else has changed the list; needs no lock.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it; `on_lost` was told.
-            MetadataError: It can't be found out now.
+            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
+            MetadataError: The store doesn't answer.
         """
         try:
             await self._record.confirm()
@@ -90,7 +90,7 @@ class LedgerListStore:
         """Remove the list and all cursors' records. Under the lock.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it; `on_lost` was told.
+            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
             MetadataError: Some of it may still be there; opening it removes the rest.
         """
         # A last compare-and-set proves that it is still ours to delete.

@@ -1,8 +1,8 @@
 """LedgerReaders: the handles by which a managed ledger reads its closed ledgers (edge).
 
 A handle is opened at its first read and shared by all cursors; the least recently used one that
-nobody is reading from goes when there are too many. Ledgers are opened side by side: one that takes
-long to open holds up nobody who reads another.
+nobody is reading from goes when there are too many. Ledgers are opened side by side: a slow
+opening delays no read of another ledger.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class LedgerReaders:
                 try:
                     reader = await self._open_new(ledger_id)
                 finally:
-                    # Whoever waits for the lock has it; who comes later makes another one.
+                    # Those waiting hold this lock; later callers make another one.
                     self._opening.pop(ledger_id, None)
             return reader
 
@@ -95,6 +95,6 @@ class LedgerReaders:
                 await reader.close()
 
     async def close(self) -> None:
-        """Close all handles; nothing is opened any more."""
+        """Close all handles; later reads fail."""
         self._is_closed = True
         await self.forget(list(self._open))

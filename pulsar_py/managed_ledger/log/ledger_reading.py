@@ -73,7 +73,7 @@ class LedgerReading:
 
         Raises:
             EntryNotFoundError, LedgerNotFoundError: There is none.
-            CorruptDataError: What is stored fails its checksum.
+            CorruptDataError: The stored entry fails its checksum.
         """
         ledger_id, entry_id = position
         if not self._ledgers.contains(position):
@@ -90,7 +90,7 @@ class LedgerReading:
     ) -> Position | None:
         """The newest entry (after `after`) for which `predicate` holds; None if there is none.
 
-        A binary search: the predicate has to hold up to some entry and for none behind it.
+        A binary search: the predicate must hold for all entries up to one, and for none after it.
         """
         ledgers = self._ledgers
         start = after or ledgers.previous_position(ledgers.first_position)

@@ -1,7 +1,7 @@
 """LedgerState: decides about a managed ledger's ledgers and positions (pure).
 
-A managed ledger is an ordered list of ledgers of which only the last may be open. Everything about
-positions (what comes next, how many entries stand between) is answered from entry counts alone:
+A managed ledger is an ordered list of ledgers of which only the last may be open. Questions about
+positions (the next one, how many entries lie between two) are answered from entry counts alone:
 each ledger knows how many entries came before it, so that an entry has an absolute index, and both
 directions cost one binary search.
 
@@ -34,7 +34,7 @@ from pulsar_py.managed_ledger.log.ledger_format import LedgerList, LedgerRecord
 
 
 class State(Enum):
-    """What a managed ledger can do now; the values are what statistics show."""
+    """The state of a managed ledger; statistics show the values."""
 
     NO_LEDGER = "ClosedLedger"
     CREATING = "CreatingLedger"
@@ -84,7 +84,7 @@ class LedgerState:
         self.ledgers: dict[int, LedgerRecord] = {}  # by id, ascending
         self._ids: list[int] = []  # keys of `ledgers`
         self._first_index = 0  # absolute index before the first ledger's first entry
-        self._idle_mark = (-1, 0)  # entries added as of when, for periodic questions
+        self._idle_mark = (-1, 0)  # entries added at the last periodic check
         self.size_bytes = 0  # of all ledgers' confirmed entries
         self.entries_added_count = 0  # confirmed since it was opened
         self.properties = dict(stored.properties)
@@ -131,11 +131,11 @@ class LedgerState:
         self.state = state
 
     def stored(self) -> LedgerList:
-        """What to write to the metadata store."""
+        """The list to write to the metadata store."""
         return LedgerList(list(self.ledgers.values()), self.terminated_position, self.properties)
 
     def with_next_ledger(self, ledger_id: int) -> LedgerList:
-        """What to write so that `ledger_id` becomes the last; a placeholder goes."""
+        """The list to write in which `ledger_id` is the last; a placeholder is left out."""
         ledgers = [record for record in self.ledgers.values() if record.entries_count]
         ledgers.append(LedgerRecord(ledger_id))
         return LedgerList(ledgers, self.terminated_position, self.properties)
@@ -197,9 +197,9 @@ class LedgerState:
         )
 
     def is_rollover_due_by_time(self, config: ManagedLedgerConfig, now_millis: int) -> bool:
-        """Whether the open ledger is too old, or has been idle for too long; to be asked at times.
+        """Whether the open ledger is too old, or idle for too long; to be asked periodically.
 
-        What is idle shows between two calls: from the first that finds nothing new.
+        A ledger is idle from the first call that finds no new entries.
         """
         if self.state is not State.OPENED:
             return False
@@ -247,7 +247,7 @@ class LedgerState:
         return self.next_valid_position(mark_delete).ledger_id
 
     def without(self, ledger_ids: list[int]) -> LedgerList:
-        """What to write so that `ledger_ids` are no longer named."""
+        """The list to write without `ledger_ids`."""
         gone = set(ledger_ids)
         kept = [record for record in self.ledgers.values() if record.ledger_id not in gone]
         return LedgerList(kept, self.terminated_position, self.properties)

@@ -2,15 +2,15 @@
 
 Each write is a compare-and-set on top of what the owner wrote before, so that a version that is not
 expected means another owner. The store's answer can be missing, though: then the write was made, or
-not, or it may yet be made. Such a value is remembered by its digest; where a later compare-and-set
-finds another version, the key is read back, and a remembered value at just the next version is this
-owner's own write. Whether it was made is so found out by the next write, at the latest.
+not, or it may yet be made. The digest of such a value is kept; if a later compare-and-set finds
+another version, the key is read back, and a value with a kept digest at the very next version is
+this owner's own write. So the next write, at the latest, finds out whether it was made.
 
 What always holds: the version that a write is made on top of is one that this owner has written, or
 found when it became the owner. It never takes over a version that somebody else wrote.
 
 Source: asyncUpdateLedgerIds and asyncUpdateCursorInfo of MetaStoreImpl in Pulsar's managed-ledger,
-which take every answer for the whole truth.
+which rely on every answer.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class OwnedRecord:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a write has begun of which nobody knows whether it was made."""
+        """Whether the outcome of a write is unknown."""
         return bool(self._doubtful)
 
     def found(self, versioned: Versioned) -> None:
-        """Its owner has read it, and goes on from there."""
+        """Continue from a version that the owner has read."""
         self.version = versioned.version
         self._doubtful.clear()
 
@@ -62,7 +62,7 @@ class OwnedRecord:
 
         Raises:
             ManagedLedgerFencedError: Somebody else changed it.
-            MetadataError: It is not stored, or that is not known.
+            MetadataError: It is not stored, or the outcome is unknown.
         """
         digest = sha256(value).digest()
         before = set(self._doubtful)
@@ -70,7 +70,7 @@ class OwnedRecord:
         try:
             version = await self._metadata.put(self.path, value, expected_version=self.version)
         except _ANOTHER_VERSION as error:
-            self._doubtful = before  # this one was not made: that is sure
+            self._doubtful = before  # this write was certainly not made
             if await self._adopt(error) != digest:
                 await self.write(value)
         except _CERTAINLY_NOT_MADE:
@@ -123,7 +123,7 @@ class OwnedRecord:
 
         Raises:
             ManagedLedgerFencedError: Somebody else changed it.
-            MetadataError: It can't be found out now.
+            MetadataError: The store doesn't answer.
         """
         version = self.version
         stored = await self._read()

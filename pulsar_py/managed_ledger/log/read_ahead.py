@@ -1,8 +1,8 @@
 """ReadAhead: entries that a cursor fetched ahead of its consumers (edge).
 
 A catch-up read fetches more than was asked for; the rest is kept here, in order, and counts in the
-budget of the entry caches. It is worth something only while the cursor reads straight on: whoever
-moves it lets the rest go.
+budget of the entry caches. It is useful only while the cursor reads on in order: moving the cursor
+drops it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ReadAhead:
         return taken
 
     def clear(self) -> None:
-        """Let everything go."""
+        """Drop everything."""
         self._cache.release(self._reserved_bytes)
         self._reserved_bytes = 0
         self._run = _NOTHING
@@ -77,7 +77,7 @@ class ReadAhead:
 
 
 def _kept_bytes(datas: Sequence[EntryBytes]) -> int:
-    """What entries keep in memory: of those that are lent, all that they are views of."""
+    """Bytes that entries keep in memory: of views, the whole buffer behind them."""
     views = [data for data in datas if isinstance(data, memoryview)]
     lent = {id(view.obj): memoryview(view.obj).nbytes for view in views}
     return sum(lent.values()) + sum(map(len, datas)) - sum(map(len, views))

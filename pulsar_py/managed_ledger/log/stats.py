@@ -41,7 +41,7 @@ class CursorStats:
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerStats:
-    """Everything about ledgers and cursors."""
+    """A snapshot of all ledgers and cursors."""
 
     entries_added_count: int
     entries_count: int
