@@ -1,9 +1,9 @@
 """BrokerService: the broker without its sockets and HTTP (edge).
 
-Topics, namespaces, schemas, connections and their timers, put together from plain collaborators and
-a `BrokerConfig`, of which this module and `standalone.py` are the only readers: everything below
-gets values with units in their names. It starts and stops what stands above the storage; whoever
-made the stores closes them afterwards.
+Builds topics, namespaces, schemas, connections and their timers from the two stores and a
+`BrokerConfig`, which only this module and `standalone.py` read: everything below gets values with
+units in their names. It starts and stops everything above the storage; the owner of the stores
+closes them afterwards.
 
 Order of stopping: lookups are refused, every topic is unloaded with all its cursors written, its
 bundles are given up, connections closed.
@@ -65,7 +65,7 @@ from pulsar_py.wire.commands import SendReceiptEncoder
 logger = logging.getLogger(__name__)
 
 RATES_INTERVAL_SECONDS = 60.0
-"""statsUpdateFrequencyInSecs of Pulsar: over how long rates are measured."""
+"""Length of the window that rates are measured over; Pulsar's statsUpdateFrequencyInSecs."""
 
 HEALTH_PATH = "/pulsar_py/health"
 """Below it each broker has a key, named by where it listens."""
@@ -155,7 +155,7 @@ class BrokerService:
 
     @property
     def addresses(self) -> LocalAddresses:
-        """Where this broker answers."""
+        """The addresses of this broker."""
         return self.namespaces.addresses
 
     def set_addresses(self, addresses: LocalAddresses) -> None:
@@ -200,7 +200,7 @@ class BrokerService:
 
         Raises:
             MetadataError: It does not work.
-            ServiceMetadataError: It gave back something else.
+            ServiceMetadataError: It returned another value.
         """
         value = str(self.clock.wall_time_millis()).encode()
         url = self.addresses.default.broker_url or ""
@@ -227,7 +227,7 @@ class BrokerService:
         await self.resources.close()
 
     def _chores(self, config: BrokerConfig) -> list[Chore]:
-        """Everything periodic, with its interval."""
+        """All periodic work, with its intervals."""
         return [
             Chore(
                 "expire messages",
@@ -298,7 +298,7 @@ async def _roll_rates(topic: Topic) -> None:
 
 
 def connection_settings(config: BrokerConfig) -> ConnectionSettings:
-    """What connections need to know."""
+    """Settings of connections."""
     return ConnectionSettings(
         max_message_bytes=config.maxMessageSize,
         keep_alive_interval_seconds=float(config.keepAliveIntervalSeconds),
@@ -321,7 +321,7 @@ def connection_settings(config: BrokerConfig) -> ConnectionSettings:
 
 
 def registry_settings(config: BrokerConfig) -> RegistrySettings:
-    """What the registry needs to know, topics' settings without any policy included."""
+    """Settings of the registry, with those of a topic without any policy."""
     return RegistrySettings(
         topic=topic_settings(config),
         auto_creation=AutoTopicCreation(
@@ -340,7 +340,7 @@ def registry_settings(config: BrokerConfig) -> RegistrySettings:
 
 
 def topic_settings(config: BrokerConfig) -> TopicSettings:
-    """A topic's settings where no policy says otherwise."""
+    """Settings of a topic without any policy."""
     max_inactive = config.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds
     inactive = InactiveTopicPolicy(
         delete_mode=config.brokerDeleteInactiveTopicsMode,
@@ -396,7 +396,7 @@ def _backlog_quotas(config: BrokerConfig) -> dict[BacklogQuotaType, BacklogQuota
 
 
 def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
-    """What subscriptions are tuned with where no policy says otherwise."""
+    """Dispatch settings of a topic without any policy."""
     types = {SUBSCRIPTION_TYPES[name] for name in config.subscriptionTypesEnabled}
     if not config.subscriptionKeySharedEnable:
         types.discard(SubscriptionType.KEY_SHARED)
@@ -429,7 +429,7 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
 
 
 def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
-    """How topics are stored where no policy says otherwise."""
+    """Storage settings of a topic without any policy."""
     retention = RetentionPolicy(
         config.defaultRetentionTimeInMinutes, config.defaultRetentionSizeInMB
     )

@@ -1,7 +1,7 @@
 """Handlers of CONNECT, AUTH_RESPONSE, PING and PONG.
 
-CONNECT is answered with CONNECTED at once while authentication is off. Else its data, and each
-AUTH_RESPONSE after it, goes to the method's state until that names a role. The same path refreshes
+CONNECT is answered with CONNECTED at once while authentication is off. Otherwise its data, and that
+of each AUTH_RESPONSE, goes to the method's state until that names a role. The same path refreshes
 credentials later: a changed role closes the connection.
 
 Source: ServerCnx.handleConnect, handleAuthResponse in Pulsar's broker; PIP-55.
@@ -37,7 +37,7 @@ def handle_ping(cnx: CommandConnection, command: CommandPing) -> None:
 
 
 def handle_pong(cnx: CommandConnection, command: CommandPong) -> None:
-    """Nothing to do: that bytes came is what counts."""
+    """Do nothing: any received byte counts as a sign of life."""
     del cnx, command
 
 

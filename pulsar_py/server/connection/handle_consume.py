@@ -1,8 +1,8 @@
 """Handlers of SUBSCRIBE, FLOW, ACK, REDELIVER, SEEK, UNSUBSCRIBE, CLOSE_CONSUMER and stats.
 
 A consumer id is unknown, pending while its SUBSCRIBE is served, then in `consumers` until either
-side closes it. FLOW for a pending one is kept; everything else for an id that is not in
-`consumers` is dropped where there is no answer, and refused where there is one.
+side closes it. FLOW for a pending one is kept. Other commands for an id that is not in `consumers`
+get an error if they have an answer, and are dropped if not.
 
 Source: ServerCnx.handleSubscribe and the handlers after it in Pulsar's broker.
 """
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
 _UNSIGNED = 1 << 64
 
 _MAX_MARKERS_PASSED = 10_000
-"""Markers at a topic's end that are passed over to find its last message."""
+"""Most markers at a topic's end that are skipped to find its last message."""
 
 
 def handle_subscribe(cnx: CommandConnection, command: CommandSubscribe) -> None:
-    """Begin to create a consumer; a repeated command for one that is there succeeds."""
+    """Begin to create a consumer; a repeated command for a connected one succeeds."""
     consumer_id, request_id = command.consumer_id, command.request_id
     name = TopicName.parse(command.topic)
     limit = cnx.connections.settings.max_consumer_metadata_bytes
@@ -117,7 +117,7 @@ async def _subscribe(
 
 
 def handle_flow(cnx: CommandConnection, command: CommandFlow) -> None:
-    """Let a consumer have more messages; there is no answer."""
+    """Give a consumer more permits; there is no answer."""
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is not None:
         consumer.flow(command.messagePermits)
@@ -156,7 +156,7 @@ def handle_ack(cnx: CommandConnection, command: CommandAck) -> Generator[None] |
 def acknowledge_in_parts(cnx: CommandConnection, parts: Iterator[CommandAck]) -> Generator[None]:
     """The same for an ACK of many ids, cut into several: one answer, as soon as one fails.
 
-    A cumulative one has one id, or is none: more of them are ignored, as in `handle_ack`.
+    A cumulative ACK has exactly one id; others are ignored, as in `handle_ack`.
     """
     part = command = next(parts)
     while True:
@@ -231,7 +231,7 @@ def _refuse_transactional_ack(cnx: CommandConnection, command: CommandAck) -> No
 def handle_redeliver(
     cnx: CommandConnection, command: CommandRedeliverUnacknowledgedMessages
 ) -> Generator[None] | None:
-    """Send what is unacknowledged again; there is no answer."""
+    """Redeliver unacknowledged entries; there is no answer."""
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
         return None
@@ -245,7 +245,7 @@ def handle_redeliver(
 def _redeliver_all(
     consumer: Consumer, command: CommandRedeliverUnacknowledgedMessages
 ) -> Generator[None]:
-    """Send all that a consumer holds again, some entries a turn; what comes meanwhile stays."""
+    """Redeliver all that a consumer holds, some entries a turn; entries sent meanwhile stay."""
     held = [Position(*key) for key in consumer.pending_acks]
     for start in range(0, len(held), MAX_IDS_A_TURN):
         yield
@@ -318,7 +318,7 @@ async def _seek(cnx: CommandConnection, command: CommandSeek, consumer: Consumer
 
 
 def handle_get_last_message_id(cnx: CommandConnection, command: CommandGetLastMessageId) -> None:
-    """Answer with the topic's last message and how far the consumer's subscription is."""
+    """Answer with the topic's last message and the subscription's mark-delete position."""
     consumer = _consumer_of(cnx, command.consumer_id)
     topic = cnx.consumer_topics[command.consumer_id]
     cnx.spawn(_get_last_message_id(cnx, command, consumer, topic), "last message id")
@@ -348,10 +348,10 @@ async def _get_last_message_id(
 
 
 async def _last_message(topic: Topic) -> tuple[Position, int]:
-    """Where the last entry for consumers stands, and its last message in it, -1 if it is no batch.
+    """Position of the last entry for consumers, and batch index of its last message or -1.
 
-    Markers are for brokers: who waited for one would wait for ever. They are passed over, one by
-    one, up to a limit. What may not be dispatched yet is not told.
+    Markers are for brokers: a client that waited for one would wait for ever. They are skipped,
+    one by one, up to a limit. Entries that may not be dispatched yet don't count.
     """
     if not isinstance(topic, PersistentTopic):
         return topic.last_message_position(), -1
@@ -406,11 +406,11 @@ def _stats_of(request_id: int, consumer: Consumer) -> CommandConsumerStatsRespon
 
 
 def handle_close_consumer(cnx: CommandConnection, command: CommandCloseConsumer) -> None:
-    """Close a consumer; unknown ids are fine, and so is one that is still being created."""
+    """Close a consumer; unknown ids succeed, and so do those still being created."""
     pending = cnx.pending_consumers.pop(command.consumer_id, None)
     if pending is not None:
         pending.abandon()
     consumer = cnx.forget_consumer(command.consumer_id)
     cnx.send(commands.success(command.request_id))
     if consumer is not None:
-        consumer.close()  # after the answer: what it held may go to others on this connection
+        consumer.close()  # after the answer: its entries may go to others on this connection

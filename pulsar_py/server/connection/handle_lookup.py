@@ -185,7 +185,7 @@ def _usable_pattern(cnx: CommandConnection, text: str) -> TopicPattern | None:
 
 
 def _parse_namespace(text: str) -> NamespaceName:
-    """Read a namespace's name; a bad one must not close the connection, as Pulsar does."""
+    """Read a namespace's name; an invalid one gets an error (Pulsar closes the connection)."""
     return NamespaceName.parse(text)
 
 
@@ -193,7 +193,7 @@ def _parse_namespace(text: str) -> NamespaceName:
 
 
 def handle_watch_topic_list(cnx: CommandConnection, command: CommandWatchTopicList) -> None:
-    """Answer with the list, and tell of every change from then on."""
+    """Answer with the list, and send every change from then on."""
     settings = cnx.connections.settings
     if _is_full(cnx):
         cnx.send_error(command.request_id, _too_many())
@@ -246,7 +246,7 @@ async def _start_watcher(
 def handle_watch_topic_list_close(
     cnx: CommandConnection, command: CommandWatchTopicListClose
 ) -> None:
-    """End a watch; unknown ids are fine."""
+    """End a watch; unknown ids succeed."""
     watcher = cnx.watchers.pop(command.watcher_id, None)
     if watcher is not None:
         watcher.close()

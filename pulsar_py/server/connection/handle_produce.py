@@ -106,7 +106,8 @@ async def _create(
         _on_failed(cnx, request_id, request.producer_id, pending, error)
         return
     finally:
-        pending.on_answered()  # who waits for it goes on after this task's next step, the answer
+        # A waiting CLOSE_PRODUCER goes on only after this task's next step, which is the answer.
+        pending.on_answered()
     if pending.is_abandoned:
         grant.producer.on_connection_lost()
         return
@@ -133,7 +134,7 @@ def _on_ready(
     pending: PendingProducer,
     answer: ProducerGrant | ServiceError,
 ) -> None:
-    """A producer that waited for exclusive access has it, or never will."""
+    """A producer that waited for exclusive access got it, or failed."""
     if pending.is_abandoned:
         if isinstance(answer, ProducerGrant):
             answer.producer.on_connection_lost()
@@ -172,7 +173,7 @@ def _send_success(cnx: CommandConnection, request_id: int, grant: ProducerGrant)
 
 
 def handle_close_producer(cnx: CommandConnection, command: CommandCloseProducer) -> None:
-    """Close a producer after its publishes are answered; unknown ids are fine."""
+    """Close a producer after its publishes are answered; unknown ids succeed."""
     pending = cnx.pending_producers.get(command.producer_id)
     if pending is not None and not pending.is_answered:
         work = _close_once_created(cnx, command, pending)
@@ -189,7 +190,7 @@ async def _close_once_created(
 
 
 def _close_known(cnx: CommandConnection, command: CommandCloseProducer) -> None:
-    """Close a producer that is there or waits for exclusive access."""
+    """Close a producer that is connected or waits for exclusive access."""
     producer_id = command.producer_id
     pending = cnx.pending_producers.pop(producer_id, None)
     if pending is not None:

@@ -117,7 +117,7 @@ async def schema_version_for_producer(
 async def check_schema_of_consumer(
     schemas: SchemaRegistry, topic: Topic, schema: Schema | None, role: str | None
 ) -> None:
-    """Return if a consumer with that schema may read; gives it to a topic nobody has used yet.
+    """Check a consumer's schema; a topic that was never used takes it over.
 
     Raises:
         IncompatibleSchemaError: It may not.

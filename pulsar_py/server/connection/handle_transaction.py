@@ -1,8 +1,8 @@
 """Handlers that refuse transaction commands, as a broker does whose coordinator is off.
 
-What a coordinator elsewhere sends to finish its transactions succeeds on topics and subscriptions
-that are not there, because nothing can be left to finish; where they are, it is refused. Also
-here: commands of the 5.0 line, whose feature flags this broker does not set.
+END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION of another broker's coordinator succeed on missing
+topics and subscriptions, because nothing can be left to finish; on others they are refused.
+Commands of the 5.0 line, whose feature flags this broker does not set, are refused here, too.
 
 Source: ServerCnx.checkTransactionEnableAndSendError in Pulsar's broker; recordings of 4.2.4.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def handle_not_enabled(
     cnx: CommandConnection, command: Any
 ) -> None:  # Any: one of several commands
-    """Refuse, and tell those who switched transactions on why that did not help."""
+    """Refuse; the text differs if the setting asks for transactions."""
     is_wanted = cnx.connections.settings.is_transaction_coordinator_enabled
     text = "not supported by this version" if is_wanted else "not enabled"
     cnx.send_error(command.request_id, NotAllowedError(f"Transactions are {text}."))
@@ -41,7 +41,7 @@ def handle_not_supported(
 
 
 def handle_end_txn_on_partition(cnx: CommandConnection, command: CommandEndTxnOnPartition) -> None:
-    """Done if there is no such topic, which can have nothing of the transaction."""
+    """Succeed if there is no such topic, which can have nothing of the transaction."""
     cnx.spawn(_end_on_partition(cnx, command), "end transaction on partition")
 
 
@@ -62,7 +62,7 @@ async def _end_on_partition(cnx: CommandConnection, command: CommandEndTxnOnPart
 def handle_end_txn_on_subscription(
     cnx: CommandConnection, command: CommandEndTxnOnSubscription
 ) -> None:
-    """Done if there is no such subscription, which can have nothing of the transaction."""
+    """Succeed if there is no such subscription, which can have nothing of the transaction."""
     cnx.spawn(_end_on_subscription(cnx, command), "end transaction on subscription")
 
 

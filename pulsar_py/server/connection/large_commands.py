@@ -1,16 +1,16 @@
 """Serves commands that are too large for one turn of the loop in parts, or refuses them.
 
-A command of at most `MAX_UNITS` bytes holds at most as many things to look at (ids, words of ack
-sets, pairs, ranges, names), and is served in one go. A larger one is looked at before it is parsed:
+A command of at most `MAX_UNITS` bytes holds at most as many units (ids, words of ack sets, pairs,
+ranges, names), and is served in one go. A larger one is examined before it is parsed:
 
     ACK, REDELIVER      served as many small ones of the same kind, one a turn of the loop, in
                         order; the one answer comes after the last
     anything else       served in one go if it holds at most `MAX_UNITS` fields; else refused, with
                         ERROR where it has a request id
 
-`ServerCnx` drives these generators: between two steps everybody else has a turn, and what the same
-connection sent after the command waits until it has ended. What always holds, and is asserted
-where it is done: between two yields at most `MAX_UNITS` are looked at.
+`ServerCnx` drives these generators: between two steps the loop serves others, and later commands of
+the same connection wait until the end. What always holds, and is asserted where it is done: between
+two yields at most `MAX_UNITS` units are handled.
 
 This bound is ours. Apache Pulsar serves whatever fits a frame, each connection by a thread.
 """

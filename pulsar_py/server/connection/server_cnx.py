@@ -4,15 +4,15 @@
                            -> else: ConnectionState -> command table -> handler
     handlers, producers, dispatchers -> send/write -> one writelines a loop tick -> socket
 
-It works on asyncio's and uvloop's transports. A handler is a plain function; what has to wait runs
-as a task of `Connections`. One with much to do gives back a generator: it gets one step a turn of
-the loop, and what came behind the command waits. Nothing here knows what a command means.
+It works on asyncio's and uvloop's transports. A handler is a plain function; work that has to wait
+runs as a task of `Connections`. Long work is returned as a generator: it gets one step a turn of
+the loop, and later commands wait. This module does not know the meaning of commands.
 
 Back-pressure. Reading stops for any of four reasons, and starts again when none is left: too many
 publishes without an answer, too much output that the client does not take, too many requests under
 way, a long command that is served in parts (`work`). It stops for good when the broker closes.
-Output that is queued stays below the high mark as long as dispatchers ask `is_writable`.
-While reading is paused a silent client is not taken for dead: its answer may be in the socket.
+Queued output stays below the high mark as long as dispatchers check `is_writable`. While reading is
+paused, a silent client does not count as dead: its answer may be in the socket.
 
 Memory. An idle connection is this object, its decoder, state and keep-alive: no task, no timer, no
 buffer; dictionaries appear with the first producer or consumer.
@@ -82,7 +82,7 @@ _UNKNOWN_HANDSHAKE: Final = Handshake(
 
 
 def _next_turn() -> Iterator[None]:
-    """Work that is none: what came behind it is served in a later turn."""
+    """An empty piece of work: later commands are served in a later turn."""
     yield
 
 
@@ -174,10 +174,10 @@ class ServerCnx(asyncio.Protocol):
         self._writable_waiters: list[Callable[[], None]] = []
         self._pause_reasons = 0
         self._requests_count = 0  # tasks of this connection under way
-        self._probe: asyncio.Future[bool] | None = None  # somebody asked whether the client lives
+        self._probe: asyncio.Future[bool] | None = None  # pending result of `check_liveness`
         self._is_closed = False
         self._work: Iterator[None] | None = None  # the rest of a long command under way
-        self._held: list[Frame] = []  # what came behind it
+        self._held: list[Frame] = []  # frames received behind it
 
     def __repr__(self) -> str:
         return f"ServerCnx({self.remote_address})"
@@ -313,7 +313,7 @@ class ServerCnx(asyncio.Protocol):
                 self._begin(work)
 
     def _begin(self, work: Iterator[None]) -> None:
-        """Serve the rest of a command a step a turn; what comes behind it waits."""
+        """Serve the rest of a command a step a turn; later frames wait."""
         if self._work is not None:  # begun while the first part of the same command was served
             self._work = chain(work, self._work)
             return
@@ -425,7 +425,7 @@ class ServerCnx(asyncio.Protocol):
 
     @property
     def in_flight(self) -> InFlightPublishes:
-        """Where publishes without an answer are counted."""
+        """The count of publishes without an answer."""
         if self._in_flight is None:
             self._in_flight = InFlightPublishes(
                 self.connections.publish_buffer,
@@ -477,7 +477,7 @@ class ServerCnx(asyncio.Protocol):
 
     @property
     def _output_limit_bytes(self) -> int:
-        """Where answers to requests, which nobody holds back, stop the reading of requests."""
+        """Queued bytes beyond which requests are not read: their answers are not held back."""
         return 2 * self.connections.settings.output_high_water_bytes
 
     def when_writable(self, callback: Callable[[], None]) -> None:
@@ -522,7 +522,7 @@ class ServerCnx(asyncio.Protocol):
         self.close()
 
     def close(self) -> None:
-        """Close the connection, what is queued goes out first; its clients are removed at once."""
+        """Close the connection after queued output; its producers and consumers leave at once."""
         if self._is_closed:
             return
         self._flush()
@@ -531,7 +531,7 @@ class ServerCnx(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close without waiting for the client to take what is queued."""
+        """Close without waiting for queued output to be sent."""
         self.close()
         if self._transport is not None:
             self._transport.abort()
@@ -597,7 +597,7 @@ class ServerCnx(asyncio.Protocol):
             watcher.close()
 
     def stop_reading(self) -> None:
-        """The broker is closing: what the client still sends stays in its socket."""
+        """The broker is closing: leave the client's bytes in its socket."""
         self._pause_reading(PAUSED_BY_SHUTDOWN)
 
     def send_refresh_challenge(self) -> None:

@@ -1,8 +1,8 @@
 """TopicListWatcher: tells one client of topics that match its pattern and come or go.
 
 The client has the list as of WATCH_TOPIC_LIST_SUCCESS; every change after it goes out as one
-WATCH_TOPIC_UPDATE, with the hash of the whole list, so that the client notices what it missed. The
-watch starts before the list is read: what changes in between is applied to it.
+WATCH_TOPIC_UPDATE, with the hash of the whole list, so that the client notices a missed one. The
+watch starts before the list is read: changes in between are applied to it.
 
 Source: TopicListWatcher, TopicListService in Pulsar's broker; PIP-145.
 """
@@ -21,7 +21,7 @@ from pulsar_py.wire import commands
 class TopicListWatcher:
     """One watcher id of one connection.
 
-    Invariant: `_topics` is what the client has been told, once `start` has returned.
+    Invariant: `_topics` is the list as sent to the client, once `start` has returned.
     """
 
     def __init__(

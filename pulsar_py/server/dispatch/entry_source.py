@@ -26,7 +26,7 @@ class EntrySource(Protocol):
 
     @property
     def is_durable(self) -> bool:
-        """Limits of unacknowledged messages hold for durable ones only."""
+        """Whether limits of unacknowledged messages apply; they do for durable ones only."""
 
     def read_cached(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
@@ -68,7 +68,7 @@ class EntrySource(Protocol):
         """Read again from the first entry that is not acknowledged."""
 
     def seek(self, position: Position) -> None:
-        """Read on from `position`; not before what is acknowledged as a whole."""
+        """Read on from `position`, or from the first unacknowledged entry if that is later."""
 
     def is_acknowledged(self, position: Position) -> bool:
         """Whether the whole entry is acknowledged."""

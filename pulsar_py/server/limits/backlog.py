@@ -19,7 +19,7 @@ Ledger = ManagedLedger[Any]  # Any: appending is not done here
 
 
 async def measure_backlog(ledger: Ledger, settings: TopicSettings, now_millis: int) -> Backlog:
-    """How far the slowest durable cursor is behind; its age only if a quota asks for it."""
+    """The backlog of the slowest durable cursor; its age only if a quota needs it."""
     slowest = ledger.slowest_durable_cursor()
     if slowest is None or not slowest.backlog_count():
         return Backlog(0, None)

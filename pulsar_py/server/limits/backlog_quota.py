@@ -1,7 +1,7 @@
 """Decides whether a topic's backlog is too large or too old, and what to evict.
 
-Pure. A quota is soft: producers that are there go on publishing until the monitor's next tick. What
-is measured is the slowest durable cursor's backlog, in bytes or in the age of its oldest entry.
+Pure. A quota is soft: connected producers go on publishing until the monitor's next tick. It limits
+the slowest durable cursor's backlog, in bytes or by the age of its oldest entry.
 
 Source: BacklogQuotaManager in Pulsar's broker.
 """
@@ -29,7 +29,7 @@ _REFUSALS: Mapping[BacklogQuotaAction, type[ServiceError]] = {
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a topic's slowest durable cursor has before it; 0 and None without one."""
+    """Backlog of a topic's slowest durable cursor; 0 and None without one."""
 
     size_bytes: int
     oldest_age_seconds: float | None
@@ -37,7 +37,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class ExceededQuota:
-    """A quota that does not hold."""
+    """A quota that is exceeded."""
 
     type: BacklogQuotaType
     quota: BacklogQuota
@@ -46,7 +46,7 @@ class ExceededQuota:
 def exceeded_quotas(
     quotas: Mapping[BacklogQuotaType, BacklogQuota], backlog: Backlog
 ) -> list[ExceededQuota]:
-    """Which quotas do not hold, size before age."""
+    """The exceeded quotas, size before age."""
     found = []
     size = quotas.get(BacklogQuotaType.DESTINATION_STORAGE)
     if size is not None and 0 < size.limit_bytes <= backlog.size_bytes:
@@ -59,7 +59,7 @@ def exceeded_quotas(
 
 
 def refusal(exceeded: ExceededQuota, topic: str) -> ServiceError | None:
-    """What PRODUCER is answered, None where the policy evicts instead."""
+    """The error for PRODUCER, None where the policy evicts instead."""
     error = _REFUSALS.get(exceeded.quota.action)
     if error is None:
         return None

@@ -2,10 +2,10 @@
 
 A connection owns one `InFlightPublishes`; all of a broker's share one `PublishBuffer`. Each counts
 entries or bytes and says when reading SENDs has to stop and when it may go on: at the limit, and at
-half of it. Nothing here waits or reads sockets; the connection does, when told. Publish rates will
-be one more reason to pause, in `update`.
+half of it. Nothing here waits or reads sockets; the connection does, on a callback.
 
-Invariant: every `started` is matched by exactly one `finished`, whatever became of the publish.
+Invariant: every `started` is matched by exactly one `finished`, whether the publish succeeded or
+not.
 
 Source: maxPendingPublishRequestsPerConnection, maxMessagePublishBufferSizeInMB in broker.conf.
 """
@@ -26,7 +26,7 @@ class PublishBuffer:
         self.resume_bytes = self.limit // 2
         self.bytes_count = 0
         self.is_full = False
-        self._connections: dict[InFlightPublishes, None] = {}  # in order of their coming
+        self._connections: dict[InFlightPublishes, None] = {}  # in order of connecting
 
     def add(self, connection: InFlightPublishes) -> None:
         """A connection opened."""
@@ -132,6 +132,6 @@ class InFlightPublishes:
             self._on_resume()
 
     def close(self) -> None:
-        """The connection is gone; it will not be told anything any more."""
+        """The connection is gone; its callbacks are not called any more."""
         self._is_closed = True
         self.buffer.remove(self)

@@ -1,7 +1,7 @@
 """Reads what topics need of messages: violations of settings, chunks, publish times.
 
-Pure. Metadata is parsed only here, and only when a setting needs it: most topics store what comes
-in without looking.
+Pure. Metadata is parsed only here, and only when a setting needs it: most topics store messages
+without parsing them.
 
 Source: ServerCnx.handleSend, Producer, PersistentTopic in Pulsar's broker.
 """
@@ -28,7 +28,7 @@ def looks_at_messages(settings: TopicSettings) -> bool:
 def check_message(data: bytes, settings: TopicSettings) -> None:
     """Refuse a published message that the topic's settings forbid.
 
-    The size is that of everything behind the command: metadata and framing count.
+    The size is that of everything after the command: metadata and framing count.
 
     Raises:
         ServiceMetadataError: It is not encrypted, and has to be.
@@ -60,7 +60,7 @@ def is_chunk_part(data: bytes) -> bool:
 def published_millis(entry: Entry) -> int:
     """When an entry was published: the broker's time if it was stamped, else the client's.
 
-    0 when nobody can tell.
+    0 if it is unknown.
     """
     try:
         stamp = parse_broker_entry_metadata(entry.data)
@@ -76,4 +76,4 @@ def _metadata_or_none(data: EntryBytes) -> MessageMetadata | None:
     try:
         return parse_metadata(data)
     except RemoteProtocolError:
-        return None  # stored all the same, where nothing has to be known of it
+        return None  # unreadable metadata is stored all the same, unless a setting needs it

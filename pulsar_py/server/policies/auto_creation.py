@@ -1,6 +1,6 @@
 """Decides whether a topic that does not exist is created on use, and with how many partitions.
 
-Pure. What the metadata says about a name goes in; what to do, or why not, comes out.
+Pure: facts about a name go in; the decision, or an error with the reason, comes out.
 
 Source: BrokerService.isAllowAutoTopicCreation, ServerCnx.handlePartitionMetadataRequest in Pulsar.
 """
@@ -16,7 +16,7 @@ from pulsar_py.common.policies import AutoTopicCreation, TopicType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameFacts:
-    """What is known of a topic's name.
+    """Facts about a topic's name.
 
     Attributes:
         exists: The topic itself is stored, or loaded.
@@ -33,8 +33,8 @@ def may_create(facts: NameFacts, policy: AutoTopicCreation, *, is_wanted: bool) 
     """Whether PRODUCER or SUBSCRIBE may create the topic if it is missing.
 
     Raises:
-        NotAllowedError: The name is a partitioned topic's own, or a partition's of nothing.
-        TopicNotFoundError: A partition beyond the last one.
+        NotAllowedError: The name is a partitioned topic's own, or of a partition without such a
+        topic. TopicNotFoundError: A partition beyond the last one.
     """
     name = facts.name
     if facts.exists:
@@ -54,7 +54,7 @@ def may_create(facts: NameFacts, policy: AutoTopicCreation, *, is_wanted: bool) 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAnswer:
-    """What PARTITIONED_METADATA is answered; `creates` tells to store that count first."""
+    """The answer to PARTITIONED_METADATA; with `creates`, that count is stored first."""
 
     partitions_count: int
     creates: bool = False
@@ -63,7 +63,7 @@ class PartitionsAnswer:
 def answer_partitions(
     facts: NameFacts, policy: AutoTopicCreation, *, auto_create: bool
 ) -> PartitionsAnswer:
-    """How many partitions to tell, and whether to create them.
+    """The count of partitions to answer, and whether to create them.
 
     Raises:
         TopicNotFoundError: The topic is missing and may not be created.

@@ -1,7 +1,7 @@
 """Resolves a topic's settings: its own policy, else the namespace's, else the broker's setting.
 
-Pure. The broker's settings come as the `TopicSettings` of a topic without any policy; what
-namespace and topic say is laid over it. Nothing is inherited within one policy: a retention of the
+Pure. The broker's settings come as the `TopicSettings` of a topic without any policy; policies of
+namespace and topic replace its fields. Nothing is inherited within one policy: a retention of the
 topic replaces the namespace's whole.
 
 Source: HierarchyTopicPolicies in Pulsar's broker.
@@ -34,7 +34,7 @@ _NO_TOPIC = TopicPolicies()
 
 DEFAULT_PERSIST_INTERVAL_SECONDS: Final = 1.0
 MAX_PERSIST_INTERVAL_SECONDS: Final = 3600.0
-"""Of acknowledgements, the most that a crash brings back, whatever a policy's rate says."""
+"""Longest time of acknowledgements that a crash may lose, whatever a policy's rate."""
 
 SUBSCRIPTION_TYPES = {each.wire_name: each for each in SubscriptionType}
 """Subscription types by the names that policies and settings use."""
@@ -45,7 +45,7 @@ def effective_settings(
     namespace: NamespacePolicies | None,
     topic: TopicPolicies | None,
 ) -> TopicSettings:
-    """What holds for a topic.
+    """The effective settings of a topic.
 
     Raises:
         MetadataError: A policy can't be read.

@@ -1,4 +1,4 @@
-"""Producers of a topic: who may publish, which messages are duplicates, what is answered.
+"""Producers of a topic: admission, deduplication and receipts.
 
 In: producer requests and SENDs, as method calls of a connection. Out: entries, by the append
 function that the topic gives each producer, and receipts in the order of the SENDs. What producers

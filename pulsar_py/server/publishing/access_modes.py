@@ -1,14 +1,14 @@
 """AccessModes: decides who may produce: exclusive producers, topic epochs, the queue of waiters.
 
-Pure. `AccessModes` is told of each request and each departure and answers what has to happen; the
-topic carries it out: it persists the epoch, closes whom was fenced, promotes whom waited. Producers
-are opaque tokens here. A topic's epoch is None until it had its first exclusive producer.
+Pure. Each request and each departure is a call, which returns the decision; the topic carries it
+out: it persists the epoch, closes fenced producers, promotes waiting ones. Producers are opaque
+tokens here. A topic's epoch is None until it had its first exclusive producer.
 
 A producer that left while it waited keeps its turn, as in Apache Pulsar: when the turn comes, the
-epoch moves as if it had become exclusive and had left at once. What such turns do is added up in
-two numbers, so that clients that come and go while somebody produces cost no memory.
+epoch moves as if it had become exclusive and had left at once. The effect of such turns is summed
+up in two numbers, so that clients that come and go while another produces cost no memory.
 
-Invariants: an exclusive producer is alone; nobody waits while nobody produces, nor is a turn left.
+Invariants: an exclusive producer is alone; none waits while none produces, nor is a turn left.
 
 Source: ProducerAccessMode in PulsarApi.proto; PIP-68.
 """
@@ -47,7 +47,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Not taken in."""
+    """Not admitted."""
 
     error: ServiceError
 
@@ -62,7 +62,7 @@ class Decision(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _TurnsGone:
-    """What the turns of producers that have left do to the topic's epoch, one after the other.
+    """The effect of the turns of departed producers on the topic's epoch, in order.
 
     A turn without an epoch adds one, a turn with one raises the epoch to it. Any sequence of these
     is `max(epoch + added, least)`, where a topic without an epoch counts as -1.
@@ -102,7 +102,7 @@ class AccessModes(Generic[T]):
     def __init__(self, topic_epoch: int | None) -> None:
         self.topic_epoch = topic_epoch
         self.exclusive: T | None = None
-        self.shared: dict[T, None] = {}  # in order of their coming
+        self.shared: dict[T, None] = {}  # in order of admission
         self._queue: deque[_Waiter[T]] = deque()  # those that wait for exclusive access
         self._gone_last = _TurnsGone()  # behind the last of the queue
 
@@ -173,7 +173,7 @@ class AccessModes(Generic[T]):
         return None
 
     def _leave_queue(self, index: int) -> None:
-        """Leave the turn of a waiting producer to nobody."""
+        """Keep the turn of a waiting producer that has left."""
         waiter = self._queue[index]
         del self._queue[index]
         gone = waiter.gone_ahead.then(_TurnsGone.one(waiter.topic_epoch))
@@ -202,7 +202,7 @@ class AccessModes(Generic[T]):
         return Exclusive(self.topic_epoch)
 
     def _throw_out_all(self) -> tuple[T, ...]:
-        """Everybody leaves, and no turn is left."""
+        """Remove all producers and all turns."""
         fenced = (*self.shared, *self.waiting)
         if self.exclusive is not None:
             fenced = (self.exclusive, *fenced)

@@ -1,12 +1,12 @@
 """Deduplication: recognises published messages as stored, by producer name and sequence id.
 
-Pure. For each producer name two numbers are kept: the highest sequence id handed to the ledger
-(pushed) and the highest that is stored (persisted). A message at or below the persisted one is a
+Pure. Two numbers are kept for each producer name: the highest sequence id handed to the ledger
+(pushed) and the highest one stored (persisted). A message at or below the persisted one is a
 duplicate; one between both can't be decided yet, because its first write may still fail. All chunks
 of a message share one id, so only the last chunk counts.
 
 The state is bounded: `snapshot` keeps the newest `max_producers`, `forget_inactive` drops producers
-that left long ago. What a snapshot holds plus a replay of the entries after it is the whole state.
+that left long ago. A snapshot and a replay of the entries after it give the whole state.
 
 Invariant: persisted <= pushed for every name that has both.
 
@@ -21,7 +21,7 @@ CURSOR_NAME = "pulsar.dedup"
 
 
 class DuplicateStatus(Enum):
-    """What is known of a message before it is stored."""
+    """The decision about a message before it is stored."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
@@ -32,7 +32,7 @@ class Deduplication:
     """Sequence ids of one topic's producers."""
 
     def __init__(self, *, max_producers: int) -> None:
-        """`max_producers` bounds what a snapshot holds."""
+        """`max_producers` bounds the producers in a snapshot."""
         self.max_producers = max_producers
         self.pushed: dict[str, int] = {}
         self.persisted: dict[str, int] = {}
@@ -70,15 +70,15 @@ class Deduplication:
         self.pushed[producer_name] = self.persisted[producer_name]
 
     def on_append_failed(self) -> None:
-        """All writes under way are decided: what was pushed and is not stored never will be."""
+        """All writes under way have ended: pushed ids that are not stored never will be."""
         self.pushed = dict(self.persisted)
 
     def last_sequence_id(self, producer_name: str) -> int:
-        """What PRODUCER_SUCCESS tells, -1 for a name never seen."""
+        """The id for PRODUCER_SUCCESS, -1 for a name never seen."""
         return self.pushed.get(producer_name, -1)
 
     def on_producer_added(self, producer_name: str) -> None:
-        """The producer is there: it must not be forgotten."""
+        """The producer is connected: it must not be forgotten."""
         self.inactive_since.pop(producer_name, None)
 
     def on_producer_removed(self, producer_name: str, now: float) -> None:
@@ -104,7 +104,7 @@ class Deduplication:
             self.inactive_since[name] = now
 
     def snapshot(self) -> dict[str, int]:
-        """What to write down: at most `max_producers`, those that left longest ago cut first."""
+        """The ids to store: at most `max_producers`, those that left longest ago cut first."""
         self.entries_since_snapshot = 0
         if len(self.persisted) <= self.max_producers:
             return dict(self.persisted)

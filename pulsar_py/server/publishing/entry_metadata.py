@@ -1,7 +1,7 @@
-"""BrokerEntryMetadata: the block with index and time that the broker can put before an entry.
+"""EntryStamper: puts the block with index and broker time before an entry.
 
-Pure. `EntryStamper` holds the number of the last message and makes a stamped entry of one that came
-in. The index of an entry is the number of its last message, counted from 0 over the topic's life.
+Pure. It holds the number of the last message and returns a stamped copy of each entry. The index of
+an entry is the number of its last message, counted from 0 over the topic's life.
 
 Source: PIP-70; AppendIndexMetadataInterceptor and AppendBrokerTimestampMetadataInterceptor.
 """
@@ -33,7 +33,7 @@ class EntryStamper:
         return self.adds_index or self.adds_timestamp
 
     def stamp(self, data: bytes, messages_count: int, now_millis: int) -> bytes:
-        """The entry as it is to be stored."""
+        """The entry with its block, as it is stored."""
         metadata = BrokerEntryMetadata()
         if self.adds_timestamp:
             metadata.broker_timestamp = now_millis

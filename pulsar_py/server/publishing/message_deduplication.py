@@ -1,8 +1,8 @@
 """MessageDeduplication: the sequence ids of one topic, kept in the cursor `pulsar.dedup` (edge).
 
-The cursor's mark-delete position and properties are a snapshot; opening loads them and replays what
-was published since. New snapshots are taken every so many entries and at times, by the topic's
-upkeep, and when the topic closes. `Deduplication` decides.
+The cursor's mark-delete position and properties are a snapshot; opening loads them and replays
+newer entries. New snapshots are taken every so many entries, periodically by the topic's upkeep,
+and when the topic closes. `Deduplication` decides.
 
 Source: MessageDeduplication in Pulsar's broker.
 """
@@ -47,7 +47,7 @@ class MessageDeduplication:
         self._clock = clock
         self._snapshot_seconds = clock.monotonic_seconds()  # when the last one was taken
         self._snapshot_entries = 0
-        self._last_position: Position | None = None  # of the newest entry counted in
+        self._last_position: Position | None = None  # of the newest counted entry
 
     @classmethod
     async def open(
@@ -84,7 +84,7 @@ class MessageDeduplication:
         try:
             metadata = parse_metadata(entry.data)
         except RemoteProtocolError:
-            return  # what nobody can parse was stored without being looked at
+            return  # unreadable metadata was stored without a check
         is_part = metadata.num_chunks_from_msg > metadata.chunk_id + 1
         if is_part or metadata.HasField("marker_type"):
             return
@@ -104,13 +104,13 @@ class MessageDeduplication:
         self.state.on_persisted(name, max(sequence_id, highest_id or sequence_id))
 
     def on_group_persisted(self, last_position: Position) -> None:
-        """Entries up to this one are counted in; maybe it is time for a snapshot."""
+        """Entries up to this one are counted; take a snapshot if one is due."""
         self._last_position = last_position
         if self.state.entries_since_snapshot >= self._snapshot_entries:
             self.take_snapshot()
 
     def take_snapshot(self) -> None:
-        """Move the cursor to the newest entry counted in, with what is known by then."""
+        """Move the cursor to the newest counted entry, with the sequence ids as of then."""
         if self._last_position is None or not self.state.entries_since_snapshot:
             return
         self._snapshot_seconds = self._clock.monotonic_seconds()

@@ -1,7 +1,7 @@
 """Producer: one producer id of one connection, on one topic.
 
-It takes in SENDs, checks what depends on the producer alone, hands the entry to the topic's
-`append` and is told, a run at a time, what became of them. Receipts keep the order of the SENDs.
+It takes SENDs, checks what depends on the producer alone, and hands each entry to the topic's
+`append`; the outcome comes back a run at a time. Receipts keep the order of the SENDs.
 
     WAITING ──ready──> READY ──leave──> CLOSED        the client closed it
        │                 ├───────────> DISCONNECTED   the broker said CLOSE_PRODUCER: SENDs dropped
@@ -40,7 +40,7 @@ from pulsar_py.wire import commands
 from pulsar_py.wire.commands import SendReceiptEncoder
 from pulsar_py.wire.payload import ChecksumStatus, verify_checksum
 
-# What a SEND is, beside a message: the last item of its context.
+# Kinds of SENDs: the last item of the context.
 MESSAGE: Final = 0
 CHUNK: Final = 1
 MARKER: Final = 2
@@ -61,7 +61,7 @@ class ProducerContext:
     """What the producers of one broker share.
 
     Attributes:
-        tasks: Owns what topics and their producers do by themselves; closed by the broker.
+        tasks: Owns background work of topics and their producers; closed by the broker.
         new_producer_name: A name no producer of the cluster ever had.
         receipts: Builds SEND_RECEIPT frames in one reused message.
     """
@@ -88,7 +88,7 @@ class ProducerTopic(Protocol):
 
 
 class ProducerState(Enum):
-    """Where a producer is in its life."""
+    """The state of a producer."""
 
     WAITING = auto()
     READY = auto()
@@ -146,7 +146,7 @@ class Producer:
         self.pending_count = 0  # entries handed to the topic without an answer
         self._append = append
         self._refuses = True  # whether `publish` takes the slow way out
-        self._closed: asyncio.Future[None] | None = None  # who waits for the last answer
+        self._closed: asyncio.Future[None] | None = None  # `close` waits for the last answer by it
         self._rates = (0.0, 0.0, 0.0, 0, 0, 0)  # last rates, and the counts they started from
 
     @property
@@ -233,7 +233,7 @@ class Producer:
     def send_publish_error(
         self, sequence_id: int, highest_sequence_id: int | None, error: PulsarError
     ) -> None:
-        """Answer a SEND that could not be stored; silent when the client was told to go."""
+        """Answer a SEND that could not be stored; nothing is sent after CLOSE_PRODUCER."""
         if self.state is ProducerState.DISCONNECTED or isinstance(error, ManagedLedgerClosedError):
             return
         self.send_error(sequence_id, highest_sequence_id, _as_send_error(error))
@@ -261,12 +261,12 @@ class Producer:
         self._refuses = False
 
     def tell_ready(self, answer: ProducerGrant | ServiceError) -> None:
-        """Tell the connection of a producer that waited how it ended."""
+        """Report the outcome of waiting for exclusive access to the connection."""
         if self.request.on_ready is not None:
             self.request.on_ready(answer)
 
     async def close(self) -> None:
-        """Leave the topic after what was published is answered (CLOSE_PRODUCER by the client)."""
+        """Leave the topic after all publishes are answered (CLOSE_PRODUCER by the client)."""
         self._leave(ProducerState.CLOSED)
         if self.pending_count and self._closed is None:
             self._closed = asyncio.get_running_loop().create_future()
@@ -288,7 +288,7 @@ class Producer:
         self.topic.remove_producer(self)
 
     def replace(self) -> None:
-        """The same client came back with a higher epoch: leave without a word."""
+        """The same client came back with a higher epoch: leave without a CLOSE_PRODUCER."""
         self._leave(ProducerState.DISCONNECTED)
         self.topic.remove_producer(self)
 

@@ -17,7 +17,7 @@ from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore
 
 MAX_ATTEMPTS: Final = 3
-"""How often a number is asked for where it is unknown whether one was taken."""
+"""Attempts to take a number while the outcome of each is unknown."""
 
 
 class ProducerNames:
@@ -28,17 +28,17 @@ class ProducerNames:
         self._cluster = cluster
         self._instance: int | None = None  # this start's number
         self._next = 0
-        self._lock = asyncio.Lock()  # held while the number is had
+        self._lock = asyncio.Lock()  # held while the number is taken
 
     async def new_name(self) -> str:
         """A name no producer of the cluster ever had.
 
         Raises:
-            MetadataError: No number can be had.
+            MetadataError: No number could be taken.
         """
         if self._instance is None:
             async with self._lock:
-                if self._instance is None:  # nobody else took one meanwhile
+                if self._instance is None:  # no other call took one meanwhile
                     self._instance = await self._take_number()
         name = f"{self._cluster}-{self._instance}-{self._next}"
         self._next += 1

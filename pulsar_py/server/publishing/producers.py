@@ -1,8 +1,8 @@
 """TopicProducers: admits the producers of one topic: names, limits, access modes (edge).
 
-Who may produce is decided by `AccessModes`; here is awaited what the decision needs (a probe of a
-connection that may be dead, the epoch's way to disk), and obeyed. A producer has its name from the
-moment it is let in, before anything is awaited, so that no two get the same.
+`AccessModes` decides who may produce; this awaits the I/O around the decision (a probe of a
+connection that may be dead, storing the epoch), and carries it out. A producer has its name from
+the moment it is admitted, before anything is awaited, so that no two get the same.
 
 Source: AbstractTopic.addProducer, incrementTopicEpochIfNeeded in Pulsar's broker.
 """
@@ -34,7 +34,7 @@ NO_SEQUENCE_ID = -1
 
 
 class ProducersOwner(ProducerTopic, Protocol):
-    """What is needed of the topic."""
+    """What producers need of their topic as a whole."""
 
     @property
     def settings(self) -> TopicSettings:
@@ -52,13 +52,13 @@ class ProducersOwner(ProducerTopic, Protocol):
         """Whether the topic is open."""
 
     def check_takes_producers(self) -> None:
-        """Raise the reason if it is not."""
+        """Raise if the topic is not open."""
 
     def append_function(self) -> Append:
-        """Where producers hand entries to now."""
+        """The function that producers hand entries to."""
 
     def last_sequence_id(self, producer_name: str) -> int:
-        """What PRODUCER_SUCCESS tells."""
+        """The sequence id for PRODUCER_SUCCESS."""
 
     def on_producer_added(self, producer: Producer) -> None:
         """A producer may publish."""
@@ -85,7 +85,7 @@ class TopicProducers:
 
     @property
     def by_name(self) -> Mapping[str, Producer]:
-        """Those let in; those that wait for exclusive access are not among them."""
+        """Admitted producers; those that wait for exclusive access are not among them."""
         return self._by_name
 
     @property
@@ -99,7 +99,7 @@ class TopicProducers:
         return len(self._access.waiting)
 
     async def add(self, request: ProducerRequest) -> ProducerGrant:
-        """Take in a producer.
+        """Admit a producer.
 
         Raises:
             ProducerBusyError: The name is taken, an exclusive producer is there, or too many are.
@@ -213,7 +213,7 @@ class TopicProducers:
             self._owner.context.tasks.spawn(self._store_epoch(), "topic epoch")
 
     async def _store_epoch(self) -> None:
-        """Write down an epoch that moved by turns nobody took, or where it is by now."""
+        """Store the epoch, which moved by turns of departed producers."""
         topic_epoch = self.topic_epoch
         assert topic_epoch is not None, "an epoch only grows"
         try:
@@ -232,7 +232,7 @@ class TopicProducers:
         self._owner.on_producer_removed(producer)
 
     def _promote(self, producer: Producer) -> None:
-        """Make the one that waited longest exclusive, at once: nobody may come in between."""
+        """Make the producer that waited longest exclusive, without an await in between."""
         outcome = self._access.promote(producer, producer.request.topic_epoch)
         if isinstance(outcome, Refused):
             producer.fence()

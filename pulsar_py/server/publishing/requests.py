@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class ProducerRequest:
     """PRODUCER, as a topic sees it.
 
-    `name` None makes the broker generate one; an empty name is a name. `on_ready` is told once
-    when a producer that had to wait becomes exclusive, or what it failed with; never for others.
-    `in_flight` is where the connection counts publishes without an answer.
+    `name` None makes the broker generate one; an empty name is a name. `on_ready` is called once
+    for a producer that had to wait, when it becomes exclusive or fails; never for others.
+    `in_flight` is the connection's count of publishes without an answer.
     """
 
     connection: ClientConnection
@@ -49,7 +49,7 @@ class ProducerRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProducerGrant:
-    """What PRODUCER_SUCCESS says. `topic_epoch` None: the topic has none."""
+    """The fields of PRODUCER_SUCCESS. `topic_epoch` None: the topic has none."""
 
     producer: Producer
     producer_name: str

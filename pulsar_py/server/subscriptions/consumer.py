@@ -1,8 +1,8 @@
 """Consumer: one consumer id of one connection, on one subscription.
 
-It counts permits and what is unacknowledged, builds MESSAGE frames, and turns the client's FLOW,
-ACK and REDELIVER into calls of its subscription, which decides. On Shared and Key_Shared
-subscriptions of persistent topics it remembers what it was sent until that is acknowledged.
+It counts permits and unacknowledged messages, builds MESSAGE frames, and turns the client's FLOW,
+ACK and REDELIVER into calls of its subscription. On Shared and Key_Shared subscriptions of
+persistent topics it keeps each entry that it was sent as pending until that is acknowledged.
 
 Source: Consumer in Pulsar's broker.
 """
@@ -48,11 +48,11 @@ MAX_FLOW_PERMITS: Final = 2**31 - 1
 _AVERAGE_WEIGHT: Final = 0.9
 
 MAX_ACK_PROPERTIES: Final = 1_000
-"""Of a cumulative ACK; they are written with the position each time."""
+"""Most properties of a cumulative ACK; each write of the position includes them."""
 
 
 def check_ack_set(words: Sequence[int]) -> None:
-    """Return if an ack set of a client is one that a batch can have.
+    """Check the length of a client's ack set.
 
     Raises:
         NotAllowedError: It is too long.
@@ -99,7 +99,7 @@ class Consumer:
         self._strips_checksum = not allows(version, Feature.CHECKSUM_IN_MESSAGE)
         self._takes_batches = allows(version, Feature.BATCHES)
         self._was_told_of_end = False  # Since its last FLOW.
-        self._has_warned = False  # Of acknowledgements that make no sense; once is enough.
+        self._has_warned = False  # Of invalid acknowledgements; once is enough.
         self._connected_since_millis = self._clock.wall_time_millis()
         self._last_flow_millis = 0
         self._last_acked_millis = 0
@@ -226,14 +226,14 @@ class Consumer:
     def close(self) -> None:
         """Leave the subscription: CLOSE_CONSUMER by the client, or the end of its connection.
 
-        What was not acknowledged is redelivered to others. May be called again.
+        Its unacknowledged entries are redelivered to others. May be called again.
         """
         if not self.is_closed:
             self.is_closed = True
             self.subscription.remove_consumer(self)
 
     def disconnect(self) -> None:
-        """Leave the subscription because the broker wants it; the client gets CLOSE_CONSUMER."""
+        """Leave the subscription on the broker's side; the client gets CLOSE_CONSUMER."""
         if not self.is_closed:
             self.is_closed = True
             self.connection.consumer_closed_by_broker(self.consumer_id)
@@ -334,7 +334,7 @@ class Consumer:
         return buffers, messages_count, bytes_count
 
     def _outgoing(self, data: EntryBytes) -> EntryBytes:
-        """What the client understands of an entry."""
+        """An entry in the form that the client understands."""
         if self._strips_checksum:
             return strip_checksum(data)
         if self.connection.supports_broker_entry_metadata:
@@ -342,7 +342,7 @@ class Consumer:
         return strip_broker_entry_metadata(data)
 
     def _refuse_batches(self, entries: Sequence[Entry], sticky_hashes: Sequence[int] | None) -> int:
-        """The client knows no batches (version below 4): its connection closes, others get them."""
+        """The client knows no batches (version below 4): close it, other consumers get them."""
         if self._tracks_pending:
             hashes = sticky_hashes or [0] * len(entries)
             for entry, sticky_hash in zip(entries, hashes, strict=True):
@@ -429,7 +429,7 @@ class Consumer:
 
 
 def _messages_of(entry: Entry, ack_sets: Mapping[PositionKey, Sequence[int]] | None) -> int:
-    """What an entry costs in permits."""
+    """Permits that an entry costs."""
     if ack_sets is not None:
         words = ack_sets.get((entry.ledger_id, entry.entry_id))
         if words is not None:

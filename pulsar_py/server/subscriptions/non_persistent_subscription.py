@@ -1,7 +1,7 @@
 """NonPersistentSubscription: the consumers of a topic without storage.
 
-Acknowledgements and redeliveries mean nothing, SEEK succeeds and moves nothing, and nobody is
-disconnected by it. A non-durable subscription ends with its last consumer.
+Acknowledgements and redeliveries have no effect; SEEK succeeds without moving or disconnecting
+anything. A non-durable subscription ends with its last consumer.
 
 Source: NonPersistentSubscription in Pulsar's broker.
 """
@@ -51,7 +51,7 @@ class NonPersistentSubscription(Subscription):
     ) -> None:
         super().__init__(owner, name, clock=clock, is_durable=is_durable)
         self._properties = properties or {}
-        self._dropped_count = 0  # Of dispatchers replaced since.
+        self._dropped_count = 0  # Of former dispatchers.
         self._dropped_rolled_count = 0
         self._dropped_rate = 0.0
 
@@ -95,7 +95,7 @@ class NonPersistentSubscription(Subscription):
         """Nothing is pending."""
 
     def _check_may_delete(self) -> None:
-        """Nothing takes time here."""
+        """It always may: no reset or deletion takes time here."""
 
     async def reset_to_position(self, position: Position, ack_set: Sequence[int] | None) -> None:
         """There is nothing to move."""
@@ -104,12 +104,12 @@ class NonPersistentSubscription(Subscription):
         """There is nothing to move."""
 
     async def close(self) -> None:
-        """Disconnect everybody."""
+        """Disconnect all consumers."""
         self.state = SubscriptionState.CLOSED
         self.disconnect()
 
     async def delete(self) -> None:
-        """Disconnect everybody; the topic forgets it."""
+        """Disconnect all consumers; the topic forgets it."""
         if self.state is not SubscriptionState.CLOSED:
             await self.close()
             self.owner.forget_subscription(self)

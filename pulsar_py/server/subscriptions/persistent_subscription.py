@@ -1,9 +1,9 @@
 """PersistentSubscription: a subscription with a cursor on a managed ledger.
 
 It owns the cursor and the tasks that read for its dispatcher. Acknowledgements go to the cursor
-first, then to the dispatcher, which settles who held the entries. SEEK closes the consumers that
-must go, moves the cursor durably, and lets consumers in again. What is common with non-persistent
-subscriptions stands in `base_subscription`.
+first, then to the dispatcher, which settles them with their holders. SEEK closes the consumers that
+must go, moves the cursor durably, and lets consumers in again. The part shared with non-persistent
+subscriptions is `Subscription`.
 
 Source: PersistentSubscription in Pulsar's broker.
 """
@@ -77,7 +77,7 @@ class PersistentSubscription(Subscription):
         self,
         owner: SubscriptionOwner,
         name: str,
-        ledger: ManagedLedger[Any],  # Any: what producers attach to appends is theirs
+        ledger: ManagedLedger[Any],  # Any: the context of appends belongs to producers
         cursor: ManagedCursor,
         *,
         clock: Clock,
@@ -106,11 +106,11 @@ class PersistentSubscription(Subscription):
 
     @property
     def entry_source(self) -> EntrySource:
-        """What the dispatcher reads: the cursor itself."""
+        """The source of the dispatcher: the cursor itself."""
         return self.cursor
 
     def entry_filters(self) -> Sequence[EntryFilter]:
-        """What judges entries before consumers get them: brokers' own are never delivered."""
+        """The filters of its entries: markers are never delivered."""
         return (MarkerFilter(),)
 
     def last_confirmed_entry(self) -> Position:
@@ -139,7 +139,7 @@ class PersistentSubscription(Subscription):
         self._check_end_of_topic()
 
     def on_read_finished(self) -> None:
-        """The read of a dispatcher that was replaced is back."""
+        """The read of a dispatcher that was replaced has ended."""
         if isinstance(self._dispatcher, PersistentDispatcher):
             self._dispatcher.read_more()
 
@@ -178,7 +178,7 @@ class PersistentSubscription(Subscription):
         self._cancel_grace()
         if self._dispatcher is not None:
             self._dispatcher.close()
-        self.cursor.abandon()  # There is nothing to write, and the name is free at once.
+        self.cursor.abandon()  # Nothing has to be written, and the name is free at once.
         self.owner.forget_subscription(self)
         self.tasks.spawn(self.tasks.close(), "close")
 
@@ -195,7 +195,7 @@ class PersistentSubscription(Subscription):
         positions: list[Position],
         ack_sets: list[Sequence[int] | None] | None,
     ) -> bool:
-        """Take a client's acknowledgements; from one beyond the last entry on they are ignored."""
+        """Acknowledge entries; a position past the last entry, and all after it, are ignored."""
         # Hot path: acknowledge.
         try:
             taken_count = self.cursor.acknowledge(positions, ack_sets)
@@ -214,7 +214,7 @@ class PersistentSubscription(Subscription):
     def acknowledge_cumulative(
         self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]
     ) -> None:
-        """Acknowledge everything up to a position; what can't be is logged, not answered."""
+        """Acknowledge everything up to a position; a refusal is logged, not answered."""
         stored: dict[str, int] | None = None
         if properties:
             stored = dict(properties)
@@ -242,7 +242,7 @@ class PersistentSubscription(Subscription):
         self._check_end_of_topic()
 
     def _on_acknowledged_late(self, positions: list[Position]) -> None:
-        """Batches turned out to be acknowledged as a whole: nobody owes them any more."""
+        """Batches turned out to be acknowledged as a whole: no consumer owes them any more."""
         if self._dispatcher is not None:
             self._dispatcher.on_acknowledged(None, positions, None)
 
@@ -274,7 +274,7 @@ class PersistentSubscription(Subscription):
                         self._dispatcher.on_cursor_reset()
 
     def _disconnect_for_reset(self) -> None:
-        """Nothing is sent from here on; who has to go is told."""
+        """Stop sending, and close the consumers that must go."""
         dispatcher = self._dispatcher
         if not isinstance(dispatcher, SingleActiveConsumerDispatcher):
             self.disconnect()
@@ -286,9 +286,9 @@ class PersistentSubscription(Subscription):
     def _readable_target(
         self, position: Position, ack_set: Sequence[int] | None
     ) -> tuple[Position, Sequence[int] | None]:
-        """Where a reset goes: at most to the first entry that may not be dispatched yet.
+        """The target of a reset: at most the first entry that may not be dispatched yet.
 
-        What lies behind the max read position was not seen by anybody, so no seek passes it over.
+        No consumer has seen an entry past the max read position, so no seek skips one.
         """
         limit = self.max_read_position()
         if limit >= self.ledger.last_confirmed_entry:
@@ -347,7 +347,7 @@ class PersistentSubscription(Subscription):
         self._on_cursor_advanced()
 
     async def expire_up_to(self, position: Position) -> bool:
-        """Acknowledge all up to and with a position; False if that moved nothing.
+        """Acknowledge entries up to and with a position; False if none was left.
 
         Entries that may not be dispatched yet do not expire.
         """
@@ -366,7 +366,7 @@ class PersistentSubscription(Subscription):
         return True
 
     async def expire_older_than(self, seconds: int) -> bool:
-        """Acknowledge all published longer ago than that; False if that moved nothing."""
+        """Acknowledge entries published longer ago than that; False if there were none."""
         limit_millis = self.clock.wall_time_millis() - seconds * 1000
         position = await self._newest_older_than(
             limit_millis, after=self.cursor.mark_delete_position
@@ -402,7 +402,7 @@ class PersistentSubscription(Subscription):
             raise SubscriptionBusyError(f"Subscription {self.name} is being reset or deleted")
 
     async def delete(self) -> None:
-        """Disconnect everybody and delete the cursor."""
+        """Disconnect all consumers and delete the cursor."""
         if self.state is SubscriptionState.CLOSED:
             return
         if self.state is SubscriptionState.RESETTING:
@@ -430,7 +430,7 @@ class PersistentSubscription(Subscription):
             logger.info("cursor was deleted already", extra={"subscription": self.name})
 
     async def close(self) -> None:
-        """Disconnect everybody, stop reading, write the cursor. May be called again."""
+        """Disconnect all consumers, stop reading, write the cursor. May be called again."""
         if self.state is SubscriptionState.CLOSED:
             return
         self.state = SubscriptionState.CLOSED
@@ -443,7 +443,7 @@ class PersistentSubscription(Subscription):
     # Statistics.
 
     def hash_stats_of(self, consumer: Consumer) -> HashStats:
-        """What a Key_Shared consumer owns, and what drains from it."""
+        """The hash ranges of a Key_Shared consumer, and the hashes that drain from it."""
         dispatcher = self._dispatcher
         if not isinstance(dispatcher, StickyKeyDispatcher):
             return HashStats(ranges=consumer.requested_ranges)

@@ -1,12 +1,12 @@
 """Subscription: a named set of consumers of one topic; what persistent and other ones share.
 
 A subscription has a dispatcher of the type its first consumer asked for; without consumers another
-type replaces it. Joining is where conflicts are settled: an Exclusive subscription that is taken,
-or hash ranges that overlap, may belong to a client that is gone, so its connection is probed first.
-While the cursor is being moved newcomers wait.
+type replaces it. Conflicts are settled on joining: an Exclusive subscription that is taken, or hash
+ranges that overlap, may belong to a client that is gone, so its connection is probed first. While
+the cursor is being moved, newcomers wait.
 
 What always holds: the dispatcher's consumers are the subscription's; a fenced subscription takes
-none. Whoever closes all consumers closes the dispatcher first, so that nothing is sent between.
+none. The dispatcher is closed before all consumers are, so that nothing is sent in between.
 
 Source: Subscription, AbstractSubscription in Pulsar's broker.
 """
@@ -87,7 +87,7 @@ _STATES_TO_WAIT_IN = (SubscriptionState.OPEN, SubscriptionState.RESETTING)
 
 @dataclass(frozen=True, slots=True)
 class HashStats:
-    """What a Key_Shared consumer owns, and what drains from it."""
+    """The hash ranges of a Key_Shared consumer, and the hashes that drain from it."""
 
     ranges: Sequence[HashRange] = ()
     draining_count: int = 0
@@ -96,7 +96,7 @@ class HashStats:
 
 
 class Subscription(ABC):
-    """A named set of consumers of one topic, and what they have seen of it."""
+    """A named set of consumers of one topic."""
 
     is_persistent: bool
 
@@ -122,12 +122,12 @@ class Subscription(ABC):
 
     @property
     def settings(self) -> DispatchSettings:
-        """Those of the topic in force now."""
+        """The topic's settings in force now."""
         return self.owner.dispatch_settings
 
     @property
     def subscription_type(self) -> SubscriptionType | None:
-        """As the last first consumer wanted it; None before the first one."""
+        """The type that the current dispatcher has; None before the first consumer."""
         return None if self._dispatcher is None else self._dispatcher.subscription_type
 
     @property
@@ -137,7 +137,7 @@ class Subscription(ABC):
 
     @property
     def consumers(self) -> Sequence[Consumer]:
-        """Those connected now."""
+        """The connected consumers."""
         if self._dispatcher is None:
             return ()
         # Only Consumers are ever added, by add_consumer.
@@ -150,7 +150,7 @@ class Subscription(ABC):
 
         Raises:
             ConsumerBusyError: Another type is in use, Exclusive is taken, or a limit is reached.
-            ConsumerAssignError: Its hash ranges can't be had.
+            ConsumerAssignError: Its hash ranges are taken, or none is left to split.
             NotAllowedError: The type is disabled.
             SubscriptionFencedError: It is being deleted, or reset for more than
                 `RESET_WAIT_SECONDS`.
@@ -178,7 +178,7 @@ class Subscription(ABC):
                 raise conflict
 
     def _check_may_join(self, consumer: Consumer) -> Dispatcher:
-        """The dispatcher to join; raises if it can't be had."""
+        """The dispatcher to join; raises if the consumer may not."""
         request = consumer.request
         if self.state is not SubscriptionState.OPEN:
             raise SubscriptionFencedError(f"Subscription {self.name} is fenced")
@@ -228,7 +228,7 @@ class Subscription(ABC):
     def _replace_dispatcher(
         self, wanted: SubscriptionType, meta: KeySharedMeta | None
     ) -> Dispatcher:
-        """The dispatcher in use if it is of the right kind, else a new one."""
+        """The dispatcher in use if it is of the right type, else a new one."""
         current = self._dispatcher
         if current is not None and not current.is_closed:
             if current.subscription_type is wanted and current.mismatch(meta) is None:
@@ -245,7 +245,7 @@ class Subscription(ABC):
         """A consumer has been taken in."""
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """Forget a consumer and redeliver what it held; called by `Consumer.close`."""
+        """Remove a consumer and redeliver its entries; called by `Consumer.close`."""
         if self._dispatcher is None or consumer not in self.consumers:
             return
         self._count_gone(consumer)
@@ -260,7 +260,7 @@ class Subscription(ABC):
         self._bytes_out_gone += consumer.bytes_out_count
 
     def _on_last_consumer_left(self) -> None:  # noqa: B027 - not all care
-        """Nobody is connected any more."""
+        """The last consumer has left."""
 
     @abstractmethod
     def _end_reader(self) -> None:
@@ -269,7 +269,7 @@ class Subscription(ABC):
     def disconnect(self) -> None:
         """Stop dispatching, then remove all consumers and send each CLOSE_CONSUMER.
 
-        Nothing is sent to anybody between. The next consumer gets a new dispatcher.
+        Nothing is sent in between. The next consumer gets a new dispatcher.
         """
         if self._dispatcher is None:
             return
@@ -295,13 +295,13 @@ class Subscription(ABC):
                 self._wake_newcomers()
 
     def _wake_newcomers(self) -> None:
-        """Have those who wait look again: the reset has ended, or the subscription."""
+        """Wake waiting newcomers: the reset has ended, or the subscription."""
         if self._reset_ended is not None:
             self._reset_ended.set()
             self._reset_ended = None
 
     async def _until_reset_ends(self) -> None:
-        """Return once no reset is under way, or there is no use in waiting for it."""
+        """Return once no reset is under way, or the subscription is closed or deleted."""
         if not self._resets_count:
             return
         try:
@@ -400,7 +400,7 @@ class Subscription(ABC):
         """A snapshot for REST and metrics."""
 
     def hash_stats_of(self, consumer: Consumer) -> HashStats:  # noqa: ARG002 - Key_Shared's only
-        """What a Key_Shared consumer owns."""
+        """The hash ranges of a Key_Shared consumer."""
         return HashStats()
 
     def roll_rates(self, elapsed_seconds: float) -> None:

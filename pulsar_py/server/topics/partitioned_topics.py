@@ -1,8 +1,8 @@
 """PartitionedTopics: creates, counts, grows, deletes and lists partitioned topics (edge).
 
 A partitioned topic is a number in metadata, which `Partitions` keeps; its partitions are topics
-like others, loaded and deleted by the registry. Here both are kept in step: partitions exist once
-the number is stored, new ones get the subscriptions of those there are, and the number goes last.
+like others, loaded and deleted by the registry. This keeps both in step: partitions exist once the
+number is stored, new ones get the subscriptions of existing ones, and the number is deleted last.
 
 Source: PersistentTopicsBase, fetchPartitionedTopicMetadataCheckAllowAutoCreationAsync of
 BrokerService in Pulsar's broker.
@@ -26,7 +26,7 @@ from pulsar_py.server.topics.topic import Topic
 
 
 class SingleTopics(Protocol):
-    """What is asked of the registry, which knows topics one by one."""
+    """What partitioned topics need of the registry of single topics."""
 
     settings: RegistrySettings
 
@@ -43,10 +43,10 @@ class SingleTopics(Protocol):
         """Delete one topic."""
 
     async def forget(self, name: TopicName) -> None:
-        """Remove what belongs to a whole topic."""
+        """Remove policies and schemas of a whole topic."""
 
     async def facts(self, name: TopicName) -> NameFacts:
-        """What is known of a name."""
+        """The facts about a name."""
 
     async def check_topics_limit(
         self, namespace: NamespaceName, policies: NamespacePolicies | None, added_count: int
@@ -95,7 +95,7 @@ class PartitionedTopics:
         try:
             await self._partitions.put_count(name, answer.partitions_count)
         except TopicExistsError:
-            return await self._partitions.count(name)  # somebody else was quicker
+            return await self._partitions.count(name)  # another request was quicker
         return answer.partitions_count
 
     async def create(

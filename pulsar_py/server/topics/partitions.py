@@ -1,7 +1,7 @@
 """Partitions: metadata of partitioned topics and of stored topics (edge).
 
-A partitioned topic is a number in the metadata store; its partitions are topics like others. Here
-is what can be done without loading any of them.
+A partitioned topic is a number in the metadata store; its partitions are topics like others.
+Nothing here loads any of them.
 
 Source: PartitionedTopicResources, TopicResources in Pulsar's broker.
 """
@@ -40,7 +40,7 @@ class Partitions:
         self._resources = resources
 
     async def count(self, name: TopicName) -> int:
-        """Number of partitions, 0 for what is not partitioned."""
+        """Number of partitions, 0 for other topics."""
         metadata = await self._resources.partitioned_topics.get(name)
         return (metadata.partitions_count or 0) if metadata is not None else 0
 
@@ -104,9 +104,9 @@ class Partitions:
         await self._resources.partitioned_topics.delete(name)
 
     async def create_stored(self, names: Iterable[TopicName]) -> None:
-        """Make persistent topics exist, without ledgers so far; fine where they do.
+        """Store persistent topics without ledgers so far; existing ones stay.
 
-        However many there are, others have their turns meanwhile.
+        However many there are, the loop serves others meanwhile.
         """
         await each_result(self._create_stored, names, at_once=TOPICS_AT_ONCE)
 
@@ -117,7 +117,7 @@ class Partitions:
         except MetadataExistsError:
             if await self.is_stored(name):
                 return
-            # A deletion was cut short: what is left of it goes first.
+            # A deletion was cut short: it is finished first.
             await self._metadata.delete_recursive(path)
             await put_settled(self._metadata, path, b"", expected_version=MUST_NOT_EXIST)
 

@@ -10,12 +10,12 @@ from pulsar_py.server.policies.topic_settings import TopicSettings
 
 MAX_PARTITIONS: Final = 10_000
 """Most partitions of a topic where `maxNumPartitionsPerPartitionedTopic` is 0. Each is a key in the
-metadata store from the start, and a topic for who lists, deletes or measures it."""
+metadata store from the start, and a topic to list, to delete and to measure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrySettings:
-    """Limits of 0 mean none. Comments name what each is in broker.conf."""
+    """Limits of 0 mean none. Comments give the names in broker.conf."""
 
     topic: TopicSettings = field(default_factory=TopicSettings)
     auto_creation: AutoTopicCreation = field(

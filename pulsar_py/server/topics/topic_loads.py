@@ -1,6 +1,6 @@
 """TopicLoads: loads each topic once, however many ask, a bounded number at a time (edge).
 
-A load runs as a task of its own: who gave up waiting does not stop it for the others.
+A load runs as a task of its own: a caller that gives up waiting does not stop it for the others.
 
 Source: BrokerService.getTopic, loadOrCreatePersistentTopic in Pulsar's broker.
 """
@@ -25,7 +25,7 @@ from pulsar_py.server.topics.topic import Topic
 logger = logging.getLogger(__name__)
 
 _CLIENTS_OWN_ERRORS = (NotAllowedError, ServiceNotReadyError, TopicNotFoundError)
-"""Answers to requests that can't be met; nothing is wrong here."""
+"""Errors of single requests; they mean no fault of the broker."""
 
 Load = Callable[[], Coroutine[Any, Any, Topic]]  # Any: the send type of a coroutine
 
@@ -48,7 +48,7 @@ class TopicLoads:
         return name in self._loads
 
     async def load(self, name: str, load: Load) -> Topic:
-        """What `load` returns, or what the load already under way does.
+        """The topic that `load` returns, or that a load under way does.
 
         Raises:
             ServiceNotReadyError: It took too long; it may still succeed later.
@@ -72,7 +72,7 @@ class TopicLoads:
         return outcome
 
     async def _run(self, name: str, load: Load) -> Topic | Exception:
-        """A failure is a result: each who waits raises it; that nobody waits any more is fine."""
+        """Failures are results, which each waiting caller raises; there may be none left."""
         try:
             await self._take_slot()
             try:
@@ -93,7 +93,7 @@ class TopicLoads:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            await turn  # Whoever ends it has counted this load.
+            await turn  # The load that ends this wait has counted this one.
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._running_count -= 1
@@ -108,7 +108,7 @@ class TopicLoads:
                 turn.set_result(None)
 
     def set_max_concurrent_loads(self, count: int) -> None:
-        """Go on with another limit; loads under way are not disturbed."""
+        """Use another limit; loads under way go on."""
         self.max_concurrent_loads = count
         self._start_waiting()
 

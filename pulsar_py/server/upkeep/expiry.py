@@ -1,6 +1,6 @@
 """Decides when messages, subscriptions and topics are too old.
 
-Pure: whoever asks hands in the clock, the counts and the ages, and carries out what is said.
+Pure: callers pass in the time, counts and ages, and carry out the decision.
 
 Source: PersistentMessageExpiryMonitor, PersistentTopic.checkGC and .checkInactiveSubscriptions.
 """
@@ -49,7 +49,7 @@ def is_subscription_expired(
     expiration_minutes: int,
     now_millis: int,
 ) -> bool:
-    """Whether a subscription nobody used for so long is to be deleted."""
+    """Whether a subscription was unused for so long that it is to be deleted."""
     if expiration_minutes <= 0 or consumers_count or is_replicated or name == COMPACTION_CURSOR:
         return False
     return now_millis - last_active_millis > expiration_minutes * 60_000
@@ -65,7 +65,7 @@ class TopicUse:
 
 
 def is_topic_active(use: TopicUse, mode: InactiveTopicDeleteMode) -> bool:
-    """Whether something keeps the topic from being deleted as inactive."""
+    """Whether clients, subscriptions or a backlog keep the topic from deletion as inactive."""
     if use.clients_count:
         return True
     if mode is InactiveTopicDeleteMode.DELETE_WHEN_NO_SUBSCRIPTIONS:
@@ -76,7 +76,7 @@ def is_topic_active(use: TopicUse, mode: InactiveTopicDeleteMode) -> bool:
 def is_topic_inactive_for_long(
     *, idle_seconds: float, policy: InactiveTopicPolicy, retention_seconds: float
 ) -> bool:
-    """Whether a topic that is not active was so for long enough; retention (-1 for ever) counts."""
+    """Whether an inactive topic was so for long enough; retention (-1 for ever) counts."""
     if not policy.is_deletion_enabled or retention_seconds < 0:
         return False
     return idle_seconds > policy.max_inactive_seconds and idle_seconds >= retention_seconds

@@ -2,8 +2,7 @@
 
 Each `Chore` has an interval; the task sleeps until the next one is due and runs it over all topics
 loaded then, a bounded number at a time, so that ten thousand topics whose chore waits for a network
-don't wait for each other. A topic that fails is logged and does not keep the others from being
-served.
+don't wait for each other. A topic that fails is logged; the others go on.
 
 Source: the schedulers of BrokerService in Pulsar's broker.
 """
@@ -28,7 +27,7 @@ CHORES_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """Something to do for every topic; an interval of 0 is never."""
+    """Periodic work on every topic; an interval of 0 is never."""
 
     name: str
     interval_seconds: float
@@ -46,7 +45,7 @@ class Maintenance:
     ) -> None:
         self._topics = topics
         self._clock = clock
-        self._changed = asyncio.Event()  # Set when what is due has to be looked at anew.
+        self._changed = asyncio.Event()  # Set when the due times have changed.
         now = clock.monotonic_seconds()
         # Chores with the time they are due.
         self._due = [
@@ -59,7 +58,7 @@ class Maintenance:
         return {chore.name: chore.interval_seconds for _, chore in self._due}
 
     def replace_chores(self, chores: Sequence[Chore]) -> None:
-        """Go on with other intervals; one that changed begins now."""
+        """Use other intervals; those that changed begin now."""
         now = self._clock.monotonic_seconds()
         due = {(chore.name, chore.interval_seconds): time for time, chore in self._due}
         self._due = [

@@ -1,8 +1,7 @@
 """Periodic work on one topic: expiry, quotas, inactive subscriptions, snapshots (edge).
 
-Expiry, backlog quotas, subscriptions and topics nobody uses, deduplication snapshots. Each is a
-function of one topic; `Maintenance` calls them for all topics, and administrators' requests call
-them too. `expiry` and `backlog_quota` decide.
+Each kind is a function of one topic; `Maintenance` calls them for all topics, and administrators'
+requests call some of them. `expiry` and `backlog_quota` decide.
 
 Source: PersistentMessageExpiryMonitor, BacklogQuotaManager, PersistentTopic in Pulsar's broker.
 """
@@ -41,7 +40,7 @@ def persistent_subscriptions(topic: PersistentTopic) -> list[PersistentSubscript
 
 
 async def expire_messages(topic: PersistentTopic) -> None:
-    """Acknowledge, on every subscription, what is older than the topic's TTL."""
+    """Acknowledge messages older than the topic's TTL on every subscription."""
     ttl_seconds = topic.settings.message_ttl_seconds
     if ttl_seconds <= 0 or topic.is_system:
         return
@@ -54,9 +53,9 @@ async def expire_messages(topic: PersistentTopic) -> None:
 async def expire_subscription(
     topic: PersistentTopic, subscription: PersistentSubscription, ttl_seconds: int
 ) -> bool:
-    """Acknowledge what is older than that on one subscription; False if nothing was.
+    """Acknowledge older messages on one subscription; False if there were none.
 
-    Whole ledgers closed before are expired without a look at the messages' own times.
+    Whole ledgers closed before that are expired without reading their messages' own times.
     """
     cursor = subscription.cursor
     backlog = cursor.backlog_count()
@@ -88,7 +87,7 @@ async def _published(topic: PersistentTopic, position: Position) -> int | None:
 
 
 async def enforce_backlog_quota(topic: PersistentTopic) -> None:
-    """One tick of the monitor: disconnect producers, or evict, while a quota does not hold."""
+    """One tick of the monitor: disconnect producers, or evict, while a quota is exceeded."""
     settings = topic.settings
     if not settings.is_backlog_quota_checked or not settings.backlog_quotas or topic.is_system:
         return
@@ -150,7 +149,7 @@ async def _evict_old_ledgers(topic: PersistentTopic, limit_seconds: int) -> None
 
 
 async def delete_expired_subscriptions(topic: PersistentTopic) -> None:
-    """Delete the subscriptions nobody used for as long as the policy says."""
+    """Delete the subscriptions that were unused for as long as the policy says."""
     now_millis = topic.context.clock.wall_time_millis()
     for subscription in persistent_subscriptions(topic):
         stats = subscription.stats()
@@ -170,9 +169,9 @@ async def delete_expired_subscriptions(topic: PersistentTopic) -> None:
 
 
 def is_inactive(topic: Topic) -> bool:
-    """Whether the topic is to be deleted because nobody used it for long enough.
+    """Whether the topic was unused for so long that it is to be deleted.
 
-    A topic that is active now has its idle time start anew.
+    The idle time of a topic that is active now starts anew.
     """
     if topic.state is not TopicState.OPEN or topic.is_system:
         return False
