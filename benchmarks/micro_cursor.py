@@ -25,14 +25,14 @@ from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursor_memory import CursorMemory
-from pulsar_py.managed_ledger.cursor_persister import CursorPersister
-from pulsar_py.managed_ledger.cursor_state import CursorState
-from pulsar_py.managed_ledger.cursor_store import CursorStore
-from pulsar_py.managed_ledger.ledger_format import LedgerList, LedgerRecord
-from pulsar_py.managed_ledger.ledger_state import LedgerState
+from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
+from pulsar_py.managed_ledger.cursors.memory import CursorMemory
+from pulsar_py.managed_ledger.cursors.persister import CursorPersister
+from pulsar_py.managed_ledger.cursors.state import CursorState
+from pulsar_py.managed_ledger.cursors.store import CursorStore
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.ledger_format import LedgerList, LedgerRecord
+from pulsar_py.managed_ledger.log.ledger_state import LedgerState
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.storage.bookie import Bookie, BookieSettings

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.position import Position
 from pulsar_py.ledgers.store import LedgerListener
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedger
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.memory_store import MemoryMetadataStore

@@ -17,7 +17,7 @@ from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import LATEST, Position
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
@@ -29,8 +29,11 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 )
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, SubscriptionType
-from pulsar_py.server.topics.consumer import Consumer
-from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
+from pulsar_py.server.subscriptions.consumer import Consumer
+from pulsar_py.server.subscriptions.persistent_subscription import (
+    PersistentSubscription,
+    Subscription,
+)
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.settings import BookieSettings
 from pulsar_py.testing.ledger_ids import CountedLedgerIds

@@ -6,7 +6,7 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.testing.clock import VirtualClock

@@ -13,6 +13,7 @@ COVERED_ELSEWHERE = {
     "common/clock.py": "an edge of three lines; virtual time stands in for it everywhere",
     "ledgers/ids.py": "an interface",
     "metadata/store.py": "an interface; tests/contracts has one suite for all implementations",
+    "server/connection/command_connection.py": "interfaces",
     "server/dispatch/client_connection.py": "an interface",
     "client/consuming/consumer_events.py": "an interface",
     "client/consuming/interceptor_calls.py": "an interface",

@@ -27,7 +27,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.findings import Finding, OnProgress, Severity, no_progress
 from pulsar_py.common.local_disk import LocalDisk
-from pulsar_py.managed_ledger.cursor_format import CursorSnapshot
+from pulsar_py.managed_ledger.cursors.format import CursorSnapshot
 from pulsar_py.managed_ledger.inspection import (
     METADATA,
     Topics,

@@ -2,7 +2,8 @@
 
 An error of one does not keep the others from ending, which is what closing, chores and
 unsubscribing need. Cancelling cancels all and waits for them. There are never more tasks than
-things under way, whatever the number of things.
+things under way, whatever the number of things. After every `at_once` of them the rest of the
+program has a turn, even where nothing had to be waited for.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ async def concurrently(
     work: Callable[[A], Awaitable[T]], items: Iterable[A], *, at_once: int = _AT_ONCE
 ) -> list[T | Exception]:
     """What `work` gave or raised for each item, in order; at most `at_once` run at a time."""
-    waiting = list(items)
+    waiting = list(items)  # a copy: what `items` is made of may change meanwhile
     results: dict[int, T | Exception] = {}
     places = iter(range(len(waiting)))
 
     async def one_after_the_other() -> None:
+        is_first = True
         for place in places:
+            if not is_first:
+                await asyncio.sleep(0)  # work that never waits would keep others from their turns
+            is_first = False
             try:
                 results[place] = await work(waiting[place])
             except Exception as error:  # noqa: BLE001 - handed on to the caller, in its place

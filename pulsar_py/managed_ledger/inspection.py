@@ -1,4 +1,4 @@
-"""What the metadata says about ledgers, held against the ledgers that there are.
+"""Compares the ledgers that metadata names with the ledgers that exist.
 
 `read_topics` and `check_topics` are pure; `read_cursors` reads cursors as a broker does, from a
 store that changes nothing.
@@ -13,15 +13,15 @@ from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import CorruptDataError, MetadataError, StorageError
 from pulsar_py.common.findings import Finding, Severity
 from pulsar_py.ledgers.store import LedgerInfo, LedgerStore
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.cursor_format import (
+from pulsar_py.managed_ledger.cursors.format import (
     NO_LEDGER,
     CursorRecord,
     CursorSnapshot,
     decode_cursor_record,
 )
-from pulsar_py.managed_ledger.cursor_store import CursorStore
-from pulsar_py.managed_ledger.ledger_format import (
+from pulsar_py.managed_ledger.cursors.store import CursorStore
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.ledger_format import (
     ROOT,
     LedgerList,
     LedgerRecord,
@@ -35,7 +35,7 @@ from pulsar_py.metadata.memory_store import MemoryMetadataStore
 
 METADATA = "metadata.sqlite"
 MAX_ENTRIES_PER_LEDGER = 50_000_000
-"""More than any setting allows; a higher number is damage."""
+"""No setting allows more entries; a higher number is damage."""
 _PARTS_OF_A_CURSOR = 6
 """managed-ledgers, tenant, namespace, persistent, topic, cursor."""
 
@@ -53,7 +53,7 @@ class Topic:
 
 @dataclass(slots=True)
 class Topics:
-    """All of them, and what can't be read."""
+    """All managed ledgers, and findings about keys that can't be read."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -126,13 +126,13 @@ async def read_cursors(
 
 
 async def _is_not_asked() -> None:
-    """Who only reads a cursor owns nothing that would have to be proven."""
+    """Nothing to prove: an inspection only reads, and owns no ledger."""
 
 
 def check_topics(
     found: Topics, last_entries: Mapping[int, int], infos: Mapping[int, LedgerInfo]
 ) -> list[Finding]:
-    """Hold topics and cursors against the ledgers that there are.
+    """Compare topics and cursors with the ledgers that exist.
 
     `last_entries` has the last entry id of each, `infos` what its record says.
     """
@@ -177,10 +177,10 @@ def _check_ends(topic: Topic, last_entries: Mapping[int, int]) -> Iterator[_Prob
 
 
 def _unlike(ledger: LedgerRecord, infos: Mapping[int, LedgerInfo]) -> _Problem | None:
-    """In what a closed ledger's line in the topic's list and its own record differ.
+    """Differences between a closed ledger in the topic's list and its own record.
 
-    Less of both is left by a writer that failed: what was stored after all, but told to have
-    failed, is not in the list. Sizes serve retention and statistics alone, and change where lost
+    The list has fewer entries where a writer failed: entries that were stored, but reported as
+    failed, are not in it. Sizes serve retention and statistics alone, and change where lost
     entries were replaced.
     """
     info = infos.get(ledger.ledger_id)
@@ -193,7 +193,7 @@ def _unlike(ledger: LedgerRecord, infos: Mapping[int, LedgerInfo]) -> _Problem |
     if (count, size) == (present, present_bytes):
         return None
     if present < count <= MAX_ENTRIES_PER_LEDGER:
-        return None  # told of already: it is too short
+        return None  # reported already: it is too short
     is_left_out = count < present and size < present_bytes
     severity = Severity.NOTE if count == present or is_left_out else Severity.DAMAGE
     text = (
@@ -204,7 +204,7 @@ def _unlike(ledger: LedgerRecord, infos: Mapping[int, LedgerInfo]) -> _Problem |
 
 
 def expected_ends(found: Topics) -> dict[int, int]:
-    """How far each ledger that is referred to has to go, as far as the metadata knows."""
+    """The least last entry of each referenced ledger, as far as the metadata knows."""
     ends: dict[int, int] = {}
     for topic in found.topics.values():
         ends |= _ends(topic)
@@ -215,7 +215,7 @@ def expected_ends(found: Topics) -> dict[int, int]:
 
 
 def _ends(topic: Topic) -> dict[int, int]:
-    """By ledger of the topic, the last entry that somebody knows of."""
+    """The last known entry of each ledger of a topic."""
     ends = {
         ledger.ledger_id: ledger.entries_count - 1 if ledger.is_closed else -1
         for ledger in topic.ledgers.ledgers
@@ -230,7 +230,7 @@ def _ends(topic: Topic) -> dict[int, int]:
 
 
 def _known_positions(topic: Topic) -> Iterable[tuple[int, int]]:
-    """Positions that were given to somebody once."""
+    """Positions in cursors, which were confirmed once."""
     if topic.ledgers.terminated_position is not None:
         yield topic.ledgers.terminated_position
     states = [record.snapshot for record in topic.cursors.values()]

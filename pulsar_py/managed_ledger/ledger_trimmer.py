@@ -1,8 +1,9 @@
-"""LedgerTrimmer: deletes the ledgers that retention and durable cursors let go (edge).
+"""LedgerTrimmer: deletes ledgers that neither retention nor a durable cursor keeps (edge).
 
-`LedgerState.trimmable` decides which. First the list without them is written, then every cursor
-steps over them, and only then they are deleted: a crash leaves ledgers that nobody names, which the
-collector finds. A ledger goes only when the cursors' positions beyond it are durable.
+`LedgerState.trimmable` chooses them. First the list without them is written, then every cursor
+steps over them, and only then they are deleted: a crash leaves ledgers that no metadata names,
+which the `LedgerCollector` finds. A ledger goes only when the cursors' positions beyond it are
+durable.
 
 Source: internalTrimLedgers and asyncDeleteLedger in ManagedLedgerImpl.
 """
@@ -18,12 +19,12 @@ from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import ManagedLedgerError, MetadataError, StorageError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.cursor_registry import CursorRegistry
-from pulsar_py.managed_ledger.entry_cache import EntryCache
-from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
-from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
-from pulsar_py.managed_ledger.ledger_state import LedgerState, State
+from pulsar_py.managed_ledger.cursors.registry import CursorRegistry
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.entry_cache import EntryCache
+from pulsar_py.managed_ledger.log.ledger_list_store import LedgerListStore
+from pulsar_py.managed_ledger.log.ledger_readers import LedgerReaders
+from pulsar_py.managed_ledger.log.ledger_state import LedgerState, State
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class LedgerTrimmer:
         self._is_trimming = False  # a task that trims runs
 
     def maybe_trim(self) -> None:
-        """Trim in a task of its own if anything can go; for where nobody waits."""
+        """Trim in a task of its own if any ledger can go; for callers that don't wait."""
         if not self._is_trimming and not self._owner.is_closed and self._trimmable():
             self._is_trimming = True
             self._owner.tasks.spawn(self._trim_soon(), "trim")
@@ -90,7 +91,7 @@ class LedgerTrimmer:
             self._is_trimming = False
 
     async def trim(self) -> None:
-        """Delete what can go now; nothing once another owner has it, or it is closed.
+        """Delete the ledgers that can go now; none once fenced or closed.
 
         Raises:
             ManagedLedgerFencedError, MetadataError: Nothing was deleted.
@@ -109,7 +110,7 @@ class LedgerTrimmer:
         await self.delete_ledgers(ledger_ids)
 
     async def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
-        """Delete ledgers that metadata does not name; what fails is left to the collector."""
+        """Delete ledgers that metadata does not name; failures are left to the collector."""
         await self._readers.forget(ledger_ids)
         await each_result(self._delete_ledger, ledger_ids, at_once=DELETIONS_AT_ONCE)
 

@@ -1,9 +1,9 @@
 """ManagedLedger: an append-only log of ledgers with cursors (edge).
 
-Carries out what `LedgerState` decides about positions, trimming and ends. The list of ledgers is
-kept in metadata by a `LedgerListStore`; losing it means another owner, and fences. Appending is the
-`Appender`'s, which reports whole groups; here a group is counted, cached if a cursor tails, told to
-the listener in one call, and waiting cursors are woken once.
+Carries out the decisions of `LedgerState` about positions, trimming and ends. A `LedgerListStore`
+keeps the list of ledgers in metadata; a list that another owner changed fences the managed ledger.
+The `Appender` appends, and reports whole groups: each is counted, cached if a cursor tails, handed
+to the listener in one call, and wakes waiting cursors once.
 
 What always holds: a ledger takes entries only after metadata names it, and is deleted only after
 metadata does not. Changes of the list happen one at a time, under `change_lock`.
@@ -31,22 +31,22 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.managed_ledger.append_news import AppendListener, AppendNews, Waiter
-from pulsar_py.managed_ledger.appender import Appender
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursor_memory import CursorMemory
-from pulsar_py.managed_ledger.cursor_registry import CursorRegistry, InitialPosition
-from pulsar_py.managed_ledger.entry import Entry
-from pulsar_py.managed_ledger.entry_cache import EntryCache, EntryCacheManager
-from pulsar_py.managed_ledger.ledger_format import LedgerList
-from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
-from pulsar_py.managed_ledger.ledger_readers import LedgerReaders
-from pulsar_py.managed_ledger.ledger_reading import LedgerReading
-from pulsar_py.managed_ledger.ledger_state import LedgerState, State
+from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.cursors.memory import CursorMemory
+from pulsar_py.managed_ledger.cursors.registry import CursorRegistry, InitialPosition
 from pulsar_py.managed_ledger.ledger_trimmer import LedgerTrimmer
-from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
-from pulsar_py.managed_ledger.stats import CursorStats, LedgerStats, ManagedLedgerStats
+from pulsar_py.managed_ledger.log.append_news import AppendListener, AppendNews, Waiter
+from pulsar_py.managed_ledger.log.appender import Appender
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.managed_ledger.log.entry_cache import EntryCache, EntryCacheManager
+from pulsar_py.managed_ledger.log.ledger_format import LedgerList
+from pulsar_py.managed_ledger.log.ledger_list_store import LedgerListStore
+from pulsar_py.managed_ledger.log.ledger_readers import LedgerReaders
+from pulsar_py.managed_ledger.log.ledger_reading import LedgerReading
+from pulsar_py.managed_ledger.log.ledger_state import LedgerState, State
+from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats, ManagedLedgerStats
 from pulsar_py.metadata.store import MetadataStore
 
 __all__ = [
@@ -64,7 +64,7 @@ C = TypeVar("C")
 
 
 class SharedParts(Protocol):
-    """What all managed ledgers of an opener share; the opener."""
+    """Shared by all managed ledgers of an opener; the opener implements it."""
 
     ledger_store: LedgerStore
     metadata: MetadataStore
@@ -87,7 +87,7 @@ class ManagedLedger(Generic[C]):
 
     # append(data, context) queues one entry; `context` comes back in the listener's news. Groups
     # are completed in the order of the calls. While there is no ledger, entries wait for it in
-    # order; if it can't be created, or the disk is full, `on_append_failed` tells. Raises
+    # order; if it can't be created, or the disk is full, `on_append_failed` is called. Raises
     # ManagedLedgerFencedError (another owner has it; reopening does not help),
     # ManagedLedgerTerminatedError and ManagedLedgerClosedError. It is the appender's own method,
     # which saves a call an entry. Source: ManagedLedger.asyncAddEntry in Pulsar.
@@ -235,7 +235,7 @@ class ManagedLedger(Generic[C]):
 
     @property
     def listener(self) -> AppendListener[C] | None:
-        """Who hears what became of appends; set by the topic."""
+        """Learns the outcome of appends; set by the topic."""
         return self._news.listener
 
     @listener.setter
@@ -264,7 +264,7 @@ class ManagedLedger(Generic[C]):
         contexts: list[C | Waiter],
         datas: list[bytes],
     ) -> None:
-        """Count a durable group, cache it, answer it, wake who waits. Hot path: publish."""
+        """Count a durable group, cache it, report it, wake waiting cursors. Hot path: publish."""
         self._ledgers.confirmed(len(datas), sum(map(len, datas)))
         if self._registry.has_tailing_cursor(ledger_id, first_entry_id):
             self._cache.insert(ledger_id, first_entry_id, datas)
@@ -278,7 +278,7 @@ class ManagedLedger(Generic[C]):
     # The list of ledgers
 
     def fence(self, error: Exception) -> None:
-        """Another owner was seen: fail what is pending and tell the listener, soon. Once."""
+        """Another owner was seen: fail pending appends and call the listener, soon. Once."""
         if self._ledgers.state in (State.FENCED, State.CLOSED):
             return
         logger.warning("managed ledger fenced", extra={"topic": self.name, "error": str(error)})
@@ -289,12 +289,12 @@ class ManagedLedger(Generic[C]):
     async def prove_ownership(self) -> None:
         """Return if it is still ours, although one of its ledgers was fenced.
 
-        Whoever repairs a lost replica fences, too. It is ours while its bundle is, by a session
-        that is known to be good, and nobody else has changed the list of ledgers.
+        Repair of a lost replica fences ledgers, too. The managed ledger is ours while its bundle
+        is, by a session known to be alive, and nobody else has changed the list of ledgers.
 
         Raises:
             ManagedLedgerFencedError: Another owner has it.
-            MetadataError: It can't be found out now.
+            MetadataError: The store doesn't answer.
         """
         if not await self._shared.owns(self.name):
             error = ManagedLedgerFencedError(f"{self.name}: this broker does not own it any more")
@@ -307,7 +307,7 @@ class ManagedLedger(Generic[C]):
         self._news.fenced(error)
 
     def on_ledger_created(self, placeholders: list[int]) -> None:
-        """The appender has a new ledger; delete the empty ones, and see what can go."""
+        """The appender has a new ledger: delete the empty ones, and trim."""
         if placeholders:
             self.tasks.spawn(self._trimmer.delete_ledgers(placeholders), "delete placeholders")
         self._registry.on_ledgers_changed()
@@ -388,14 +388,14 @@ class ManagedLedger(Generic[C]):
         """
         if name in self.cursors:
             return await self._registry.open(name)
-        # Trimming that was decided without it ends first: it must not begin in what goes.
+        # A trim decided without the new cursor ends first, lest it starts in a deleted ledger.
         async with self.ledgers_kept():
             return await self._registry.open(
                 name, initial, properties=properties, cursor_properties=cursor_properties
             )
 
     async def recover_cursor(self, name: str) -> None:
-        """Bring back a cursor that metadata has; called while opening.
+        """Recover a stored cursor; called while the managed ledger is opened.
 
         Raises:
             MetadataError, StorageError: It can't be read now.
@@ -446,7 +446,7 @@ class ManagedLedger(Generic[C]):
 
         Raises:
             EntryNotFoundError, LedgerNotFoundError: There is none.
-            CorruptDataError: What is stored fails its checksum.
+            CorruptDataError: The stored entry fails its checksum.
         """
         return await self.reading.read_entry(position)
 
@@ -455,7 +455,7 @@ class ManagedLedger(Generic[C]):
     ) -> Position | None:
         """The newest entry (after `after`) for which `predicate` holds; None if there is none.
 
-        A binary search: the predicate has to hold up to some entry and for none behind it.
+        A binary search: the predicate must hold for all entries up to one, and for none after it.
         """
         return await self.reading.find_newest(predicate, after=after)
 
@@ -499,7 +499,7 @@ class ManagedLedger(Generic[C]):
         ]
 
     def internal_stats(self) -> ManagedLedgerStats:
-        """Everything about ledgers and cursors."""
+        """A snapshot of all ledgers and cursors."""
         ledgers = self._ledgers
         last = ledgers.last_ledger
         is_open = not last.is_closed
@@ -523,7 +523,7 @@ class ManagedLedger(Generic[C]):
     # The end
 
     async def terminate(self) -> Position:
-        """Let nothing follow the last entry; returns its position. Fine if done already.
+        """End the managed ledger after its last entry, whose position is returned; idempotent.
 
         Appends that still wait for a ledger fail; those that have one are waited for.
 
@@ -552,7 +552,7 @@ class ManagedLedger(Generic[C]):
 
         Raises:
             StorageError, MetadataError: Something could not be written; it is closed all the same,
-                and what is durable will be found.
+                and the next opening recovers all durable entries.
         """
         if self._is_closing:
             await self._closed.wait()
@@ -608,8 +608,8 @@ class ManagedLedger(Generic[C]):
     async def delete(self) -> None:
         """Delete cursors, metadata and ledgers for good; closes first.
 
-        Metadata goes at once and before the ledgers, so that a crash leaves all of it or ledgers
-        that nobody names.
+        Metadata is deleted at once and before the ledgers, so that a crash leaves all of it, or
+        ledgers that no metadata names.
 
         Raises:
             ManagedLedgerFencedError: Another owner has it; nothing was deleted.
@@ -638,7 +638,7 @@ class ManagedLedger(Generic[C]):
         return [*self._ledgers.ledger_ids, *cursor_ledger_ids]
 
     def raise_if_unusable(self) -> None:
-        """Raise what stands against changing anything, if something does.
+        """Raise if nothing can be changed any more.
 
         Raises:
             ManagedLedgerClosedError, ManagedLedgerFencedError: It is closed or another owner's.

@@ -1,4 +1,4 @@
-"""ManagedLedgerOpener: one ManagedLedger a name, and what all of them share (edge).
+"""ManagedLedgerOpener: opens each managed ledger once, and owns what all of them share (edge).
 
 Opening reads the list of ledgers; if the last one was not closed, its former owner died or lives
 on: it is recovered, which fences that owner, and the list is compared and set. A managed ledger
@@ -31,12 +31,12 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.cursor_flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursor_format import NO_LEDGER, decode_cursor_record
-from pulsar_py.managed_ledger.cursor_memory import DEFAULT_LIMIT_BYTES, CursorMemory
-from pulsar_py.managed_ledger.entry_cache import EntryCacheManager
-from pulsar_py.managed_ledger.ledger_format import (
+from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
+from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record
+from pulsar_py.managed_ledger.cursors.memory import DEFAULT_LIMIT_BYTES, CursorMemory
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.entry_cache import EntryCacheManager
+from pulsar_py.managed_ledger.log.ledger_format import (
     ROOT,
     LedgerList,
     decode_ledger_list,
@@ -60,7 +60,7 @@ NAMES_AT_ONCE = 64
 
 DEFAULT_CACHE_SIZE_BYTES = 64 * 1024 * 1024
 
-Ledger = ManagedLedger[Any]  # Any: the type of contexts belongs to who sets the listener
+Ledger = ManagedLedger[Any]  # Any: the listener's owner knows the type of contexts
 
 
 class ManagedLedgerOpener:
@@ -85,12 +85,12 @@ class ManagedLedgerOpener:
     ) -> None:
         """`cache_size_bytes` bounds the entry caches of all ledgers together; 0 switches them off.
 
-        `cursor_memory_bytes` bounds what large cursors keep of acknowledgements that are stored.
+        `cursor_memory_bytes` bounds the stored acknowledgements that large cursors keep in memory.
 
         `chance` spreads the rollover times.
 
-        `owns` is asked whether a managed ledger is still this process's when one of its ledgers was
-        fenced; it raises MetadataError where that can't be known. None: it always is.
+        `owns` says whether a managed ledger is still this process's when one of its ledgers was
+        fenced; it raises MetadataError if that is unknown. None: it always is.
         """
         self.ledger_store = ledger_store
         self.metadata = metadata
@@ -168,7 +168,7 @@ class ManagedLedgerOpener:
             return await self._create(name, config, MUST_NOT_EXIST)
         stored = decode_ledger_list(found.value)
         if stored.is_being_deleted:
-            # A deletion was cut short: what is left of it goes first.
+            # A deletion was cut short: it is finished first.
             await self.metadata.delete_recursive(path)
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
@@ -194,7 +194,7 @@ class ManagedLedgerOpener:
         return ledger
 
     async def _end_last_ledger(self, stored: LedgerList, config: ManagedLedgerConfig) -> bool:
-        """Recover the last ledger if nobody closed it; False if that changed the list."""
+        """Recover the last ledger if it was not closed; False if that changed the list."""
         if not stored.ledgers or stored.ledgers[-1].is_closed:
             return True
         record = stored.ledgers[-1]
@@ -280,7 +280,7 @@ class ManagedLedgerOpener:
         return [ledger_id for ledger_id in named if ledger_id not in (None, NO_LEDGER)]
 
     async def check_ledgers(self) -> None:
-        """Roll and trim what time alone makes due; to be called at intervals."""
+        """Roll and trim ledgers that are due by age; to be called periodically."""
         await each_result(_check, self.ledgers, at_once=CHECKS_AT_ONCE)
 
     async def close(self) -> None:
@@ -301,7 +301,7 @@ class ManagedLedgerOpener:
 
 
 async def _check(ledger: Ledger) -> None:
-    """Roll and trim one, if time alone makes it due."""
+    """Roll and trim one managed ledger, if it is due by age."""
     try:
         if not ledger.is_closed and not ledger.is_fenced:
             await ledger.roll_if_due()

@@ -1,9 +1,9 @@
 """BrokerService: the broker without its sockets and HTTP (edge).
 
-Topics, namespaces, schemas, connections and their timers, put together from plain collaborators and
-a `BrokerConfig`, of which this module and `standalone.py` are the only readers: everything below
-gets values with units in their names. It starts and stops what stands above the storage; whoever
-made the stores closes them afterwards.
+Builds topics, namespaces, schemas, connections and their timers from the two stores and a
+`BrokerConfig`, which only this module and `standalone.py` read: everything below gets values with
+units in their names. It starts and stops everything above the storage; the owner of the stores
+closes them afterwards.
 
 Order of stopping: lookups are refused, every topic is unloaded with all its cursors written, its
 bundles are given up, connections closed.
@@ -29,7 +29,7 @@ from pulsar_py.common.policies import (
 )
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.managed_ledger.config import MEBIBYTE, ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.metadata.resources import Resources
@@ -41,31 +41,31 @@ from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.server.ledger_collector import LedgerCollector
+from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
-from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
-from pulsar_py.server.security.authentication import Authenticators
-from pulsar_py.server.topics import upkeep
-from pulsar_py.server.topics.context import TopicContext, TopicSettings
-from pulsar_py.server.topics.in_flight import PublishBuffer
-from pulsar_py.server.topics.maintenance import Chore, Maintenance
-from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.policies import (
+from pulsar_py.server.policies.effective_settings import (
     SUBSCRIPTION_TYPES,
     cursor_persist_interval_seconds,
     retention_seconds,
     retention_size_bytes,
 )
-from pulsar_py.server.topics.producer_names import ProducerNames
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.server.publishing.producer_names import ProducerNames
+from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
+from pulsar_py.server.security.authentication import Authenticators
+from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.registry import TopicRegistry
-from pulsar_py.server.topics.settings import MAX_PARTITIONS, RegistrySettings
-from pulsar_py.server.topics.topic import Topic
+from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS, RegistrySettings
+from pulsar_py.server.topics.topic import Topic, TopicContext
+from pulsar_py.server.upkeep import topic_upkeep
+from pulsar_py.server.upkeep.maintenance import Chore, Maintenance
 from pulsar_py.wire.commands import SendReceiptEncoder
 
 logger = logging.getLogger(__name__)
 
 RATES_INTERVAL_SECONDS = 60.0
-"""statsUpdateFrequencyInSecs of Pulsar: over how long rates are measured."""
+"""Length of the window that rates are measured over; Pulsar's statsUpdateFrequencyInSecs."""
 
 HEALTH_PATH = "/pulsar_py/health"
 """Below it each broker has a key, named by where it listens."""
@@ -125,17 +125,7 @@ class BrokerService:
             resources=self.resources,
             ownership=self.namespaces,
             schemas=self.schemas,
-            context=TopicContext(
-                clock=clock,
-                tasks=self._tasks,
-                new_producer_name=self._producer_names.new_name,
-                on_topic_lost=self._on_topic_lost,
-                receipts=SendReceiptEncoder(),
-                unacked_limit=BrokerUnackedLimit(
-                    max_unacked_messages=config.maxUnackedMessagesPerBroker,
-                    blocked_share=config.maxUnackedMessagesPerSubscriptionOnBrokerBlocked,
-                ),
-            ),
+            context=self._topic_context(config),
             settings=registry_settings(config),
             tasks=self._tasks,
         )
@@ -150,9 +140,22 @@ class BrokerService:
         )
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
+    def _topic_context(self, config: BrokerConfig) -> TopicContext:
+        return TopicContext(
+            clock=self.clock,
+            tasks=self._tasks,
+            new_producer_name=self._producer_names.new_name,
+            on_topic_lost=self._on_topic_lost,
+            receipts=SendReceiptEncoder(),
+            unacked_limit=BrokerUnackedLimit(
+                max_unacked_messages=config.maxUnackedMessagesPerBroker,
+                blocked_share=config.maxUnackedMessagesPerSubscriptionOnBrokerBlocked,
+            ),
+        )
+
     @property
     def addresses(self) -> LocalAddresses:
-        """Where this broker answers."""
+        """The addresses of this broker."""
         return self.namespaces.addresses
 
     def set_addresses(self, addresses: LocalAddresses) -> None:
@@ -197,7 +200,7 @@ class BrokerService:
 
         Raises:
             MetadataError: It does not work.
-            ServiceMetadataError: It gave back something else.
+            ServiceMetadataError: It returned another value.
         """
         value = str(self.clock.wall_time_millis()).encode()
         url = self.addresses.default.broker_url or ""
@@ -224,17 +227,17 @@ class BrokerService:
         await self.resources.close()
 
     def _chores(self, config: BrokerConfig) -> list[Chore]:
-        """Everything periodic, with its interval."""
+        """All periodic work, with its intervals."""
         return [
             Chore(
                 "expire messages",
                 config.messageExpiryCheckIntervalInMinutes * 60,
-                _for_persistent(upkeep.expire_messages),
+                _for_persistent(topic_upkeep.expire_messages),
             ),
             Chore(
                 "check backlog quotas",
                 config.backlogQuotaCheckIntervalInSeconds,
-                _for_persistent(upkeep.enforce_backlog_quota),
+                _for_persistent(topic_upkeep.enforce_backlog_quota),
             ),
             Chore(
                 "trim ledgers",
@@ -244,7 +247,7 @@ class BrokerService:
             Chore(
                 "delete expired subscriptions",
                 config.subscriptionExpiryCheckIntervalInMinutes * 60,
-                _for_persistent(upkeep.delete_expired_subscriptions),
+                _for_persistent(topic_upkeep.delete_expired_subscriptions),
             ),
             Chore(
                 "snapshot deduplication",
@@ -260,7 +263,7 @@ class BrokerService:
         ]
 
     async def _delete_if_inactive(self, topic: Topic) -> None:
-        if not upkeep.is_inactive(topic):
+        if not topic_upkeep.is_inactive(topic):
             return
         logger.info("inactive topic deleted", extra={"topic": str(topic.name)})
         await self.topics.delete(topic.name)
@@ -295,7 +298,7 @@ async def _roll_rates(topic: Topic) -> None:
 
 
 def connection_settings(config: BrokerConfig) -> ConnectionSettings:
-    """What connections need to know."""
+    """Settings of connections."""
     return ConnectionSettings(
         max_message_bytes=config.maxMessageSize,
         keep_alive_interval_seconds=float(config.keepAliveIntervalSeconds),
@@ -318,7 +321,7 @@ def connection_settings(config: BrokerConfig) -> ConnectionSettings:
 
 
 def registry_settings(config: BrokerConfig) -> RegistrySettings:
-    """What the registry needs to know, topics' settings without any policy included."""
+    """Settings of the registry, with those of a topic without any policy."""
     return RegistrySettings(
         topic=topic_settings(config),
         auto_creation=AutoTopicCreation(
@@ -337,7 +340,7 @@ def registry_settings(config: BrokerConfig) -> RegistrySettings:
 
 
 def topic_settings(config: BrokerConfig) -> TopicSettings:
-    """A topic's settings where no policy says otherwise."""
+    """Settings of a topic without any policy."""
     max_inactive = config.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds
     inactive = InactiveTopicPolicy(
         delete_mode=config.brokerDeleteInactiveTopicsMode,
@@ -393,7 +396,7 @@ def _backlog_quotas(config: BrokerConfig) -> dict[BacklogQuotaType, BacklogQuota
 
 
 def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
-    """What subscriptions are tuned with where no policy says otherwise."""
+    """Dispatch settings of a topic without any policy."""
     types = {SUBSCRIPTION_TYPES[name] for name in config.subscriptionTypesEnabled}
     if not config.subscriptionKeySharedEnable:
         types.discard(SubscriptionType.KEY_SHARED)
@@ -426,7 +429,7 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
 
 
 def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
-    """How topics are stored where no policy says otherwise."""
+    """Storage settings of a topic without any policy."""
     retention = RetentionPolicy(
         config.defaultRetentionTimeInMinutes, config.defaultRetentionSizeInMB
     )

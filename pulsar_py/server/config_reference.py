@@ -1,4 +1,4 @@
-"""The sample file and the reference page of all settings, made from their declarations.
+"""Generates the sample file and the reference page of all settings from their declarations.
 
 `python -m pulsar_py.server.config_reference` writes both below the working directory; `make docs`
 calls it, and a test fails when they are stale.

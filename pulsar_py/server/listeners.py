@@ -1,4 +1,4 @@
-"""Sockets (edge): where connections of the binary protocol come in.
+"""Listener: a socket that accepts connections of the binary protocol (edge).
 
 A `Listener` is one bound address; what it accepts becomes a `ServerCnx`. All connections of a
 broker are in one `Connections`, which keeps the limits and drives keep-alive with one timer.

@@ -1,4 +1,4 @@
-"""What a setting is: its name, type, default, bounds and text, declared in one place.
+"""Declares settings: name, type, default, bounds and text of each, in one place.
 
 A class of settings lists its fields like a frozen dataclass, so that readers are checked by type,
 and names them exactly as `broker.conf` does:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.server.dispatch.dispatcher import PersistentDispatcher
 from pulsar_py.server.dispatch.filtering import EntryFilter, Verdict
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
-from pulsar_py.server.topics.consumer import Consumer
-from pulsar_py.server.topics.subscription import PersistentSubscription
+from pulsar_py.server.subscriptions.consumer import Consumer
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.testing.clock import VirtualClock, pytest_asyncio_loop_factories, virtual_clock
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 from pulsar_py.wire.entry_summary import EntrySummary

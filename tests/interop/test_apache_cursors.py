@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.common.errors import StorageError
-from pulsar_py.managed_ledger.cursor_segments import Marker, StoredSegment, decode_entry
+from pulsar_py.managed_ledger.cursors.segments import Marker, StoredSegment, decode_entry
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from tests.managed_ledger_parts import NAME, World, append_all
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_py.common.errors import InvalidCursorPositionError
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.managed_ledger.cursor_state import CursorState
+from pulsar_py.managed_ledger.cursors.state import CursorState
 from tests.playbooks.ledger_player import ledgers_from, position
 
 
@@ -66,8 +66,9 @@ class CursorPlayer:
             where, _, bits = word.partition("/")
             positions.append(Position.parse(where))
             sets.append(words_of(bits) if bits else None)
-        self.cursor.acknowledge(positions, sets if any(sets) else None, self.now)
-        return self.do_show()
+        count = self.cursor.acknowledge(positions, sets if any(sets) else None, self.now)
+        ignored = [f"ignored from {positions[count]} on\n"] if count < len(positions) else []
+        return "".join([*ignored, self.do_show()])
 
     def do_cumulative(self, word, *properties):
         where, _, bits = word.partition("/")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pulsar_py.common.position import EARLIEST, LATEST, Position
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
-from pulsar_py.managed_ledger.ledger_format import LedgerList, LedgerRecord
-from pulsar_py.managed_ledger.ledger_state import LedgerState
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.ledger_format import LedgerList, LedgerRecord
+from pulsar_py.managed_ledger.log.ledger_state import LedgerState
 
 NAMED = {"earliest": EARLIEST, "latest": LATEST}
 

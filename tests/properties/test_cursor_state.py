@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -9,15 +11,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from pulsar_py.common import ack_set
 from pulsar_py.common.errors import InvalidCursorPositionError
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.cursor_format import (
+from pulsar_py.managed_ledger.cursors.format import (
     decode_cursor_record,
     decode_position_info,
     encode_cursor_record,
     encode_position_info,
 )
-from pulsar_py.managed_ledger.cursor_state import CursorState
-from pulsar_py.managed_ledger.ledger_format import LedgerList
-from pulsar_py.managed_ledger.ledger_state import LedgerState
+from pulsar_py.managed_ledger.cursors.state import CursorState
+from pulsar_py.managed_ledger.log.ledger_format import LedgerList
+from pulsar_py.managed_ledger.log.ledger_state import LedgerState
 
 BATCH = 3
 WHOLE = frozenset(range(BATCH))
@@ -100,13 +102,10 @@ class CursorMachine(RuleBasedStateMachine):
     def acknowledge(self, acks):
         words = [None if waiting is None else ack_set.from_indexes(waiting) for _, waiting in acks]
         last = self.ledgers.last_confirmed_entry
-        try:
-            self.cursor.acknowledge([position for position, _ in acks], words, self.now)
-        except InvalidCursorPositionError:
-            assert any(position > last for position, _ in acks)
-        for position, waiting in acks:
-            if position > last:
-                break
+        taken_count = self.cursor.acknowledge([each for each, _ in acks], words, self.now)
+        there = list(takewhile(lambda ack: ack[0] <= last, acks))
+        assert taken_count == len(there)
+        for position, waiting in there:
             self.model.acknowledge(position, waiting or frozenset())
 
     @rule(position=POSITIONS, waiting=WAITING)

@@ -22,8 +22,8 @@ from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
 from pulsar_py.server.dispatch.sticky_key import StickyKeyDispatcher
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
-from pulsar_py.server.topics.consumer import Consumer
-from pulsar_py.server.topics.subscription import PersistentSubscription
+from pulsar_py.server.subscriptions.consumer import Consumer
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.testing.clock import VirtualClock, run_virtual
 from tests.dispatch_parts import (
     TimedConnection,

@@ -13,10 +13,10 @@ import pytest
 from benchmarks.micro_cursor import Owner, Stepped, ledgers_of, stored_bytes
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.cursor_memory import CursorMemory
-from pulsar_py.managed_ledger.cursor_persister import CursorPersister
-from pulsar_py.managed_ledger.cursor_state import CursorState
-from pulsar_py.managed_ledger.cursor_store import CursorStore
+from pulsar_py.managed_ledger.cursors.memory import CursorMemory
+from pulsar_py.managed_ledger.cursors.persister import CursorPersister
+from pulsar_py.managed_ledger.cursors.state import CursorState
+from pulsar_py.managed_ledger.cursors.store import CursorStore
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.ledger_ids import CountedLedgerIds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.position import EARLIEST, Position
-from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from tests.simulation.model import (
     AGAIN,

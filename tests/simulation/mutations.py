@@ -17,10 +17,10 @@ from unittest.mock import patch
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.common.position import EARLIEST, Position
-from pulsar_py.managed_ledger.cursor_persister import CursorPersister
-from pulsar_py.managed_ledger.cursor_registry import CursorRegistry
-from pulsar_py.managed_ledger.cursor_state import CursorState
-from pulsar_py.managed_ledger.cursor_store import CursorStore
+from pulsar_py.managed_ledger.cursors.persister import CursorPersister
+from pulsar_py.managed_ledger.cursors.registry import CursorRegistry
+from pulsar_py.managed_ledger.cursors.state import CursorState
+from pulsar_py.managed_ledger.cursors.store import CursorStore
 from pulsar_py.managed_ledger.ledger_trimmer import LedgerTrimmer
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener

@@ -24,7 +24,7 @@ from pulsar_py.metadata import paths
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.upkeep import enforce_backlog_quota
+from pulsar_py.server.upkeep.topic_upkeep import enforce_backlog_quota
 
 BROKERS: Final = "/admin/v2/brokers"
 VERSION: Final = "4.2.4"

@@ -43,8 +43,11 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
+from pulsar_py.server.subscriptions.persistent_subscription import (
+    PersistentSubscription,
+    Subscription,
+)
 from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
 from pulsar_py.server.topics.topic import Topic
 
 SUBSCRIPTION: Final = TOPIC + "/subscription/{subscription}"

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from pulsar_py.managed_ledger.log.stats import CursorStats
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
-from pulsar_py.managed_ledger.stats import CursorStats
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
-from pulsar_py.server.topics.stats import ProducerStats, TopicStats
-from pulsar_py.server.topics.subscription_stats import ConsumerStats, SubscriptionStats
+from pulsar_py.server.publishing.producer_stats import ProducerStats
+from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
+from pulsar_py.server.topics.stats import TopicStats
 
 Json = dict[str, Any]  # Any: JSON of many shapes
 

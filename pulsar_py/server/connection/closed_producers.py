@@ -1,7 +1,8 @@
-"""ClosedProducers: ids of producers that the broker closed not long ago (pure).
+"""ClosedProducers: ids of producers that the broker closed recently (pure).
 
-A client that is told of it has SENDs under way: those are dropped in silence, while a SEND to an id
-that never was breaks the protocol. An id is known until the second keep-alive interval after ends.
+A client may have SENDs under way when it gets CLOSE_PRODUCER: those are dropped, while a SEND to an
+id that never was breaks the protocol. An id is kept until the second keep-alive interval after
+ends.
 
 Source: recentlyClosedProducers of ServerCnx in Pulsar's broker.
 """

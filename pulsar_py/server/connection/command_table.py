@@ -1,11 +1,11 @@
-"""Which handler serves which command: the whole protocol at one glance.
+"""The table of commands: each with its handler and the right that it needs.
 
 A handler is called with the connection and the command's message, in order of arrival. It returns
-at once; what has to wait goes on as a task, and one with much to do returns a generator that gets a
-step a turn, before anything that came later. What it raises becomes an ERROR, save
-`RemoteProtocolError`, which closes the connection. Messages are the handler's to keep.
+at once; work that has to wait goes on as a task, and long work is returned as a generator that gets
+a step a turn, before any later command. An exception becomes an ERROR, save `RemoteProtocolError`,
+which closes the connection. A handler may keep its message.
 
-Each says which action it takes, so that rights can be checked in one place.
+Each row names the action it takes, so that rights can be checked in one place.
 
 SEND is not here: `ServerCnx.data_received` hands it to its producer, or to `handle_send`.
 """
@@ -25,12 +25,13 @@ from pulsar_py.server.connection import (
     handle_schema,
     handle_transaction,
 )
+from pulsar_py.server.connection.command_connection import CommandConnection
 from pulsar_py.server.security.actions import Action, Need, checked_need
 
 _C = BaseCommand
 
-# Any: connections and each command's own message, which the table can't tie to its key.
-Handler = Callable[[Any, Any], Iterator[None] | None]
+# Any: each command's own message, which the table can't tie to its key.
+Handler = Callable[[CommandConnection, Any], Iterator[None] | None]
 
 _PROVES: Final = "the client proves who it is"
 _ALIVE: Final = "says that a side is alive, and nothing else"

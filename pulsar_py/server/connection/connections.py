@@ -1,8 +1,8 @@
-"""All connections of one broker: limits, one sweep for keep-alive, and what handlers work with.
+"""Connections: all connections of one broker, their limits, keep-alive and shared services.
 
-There is no timer a connection: a sweep looks at all of them a few times an interval, which costs
-about a millisecond for ten thousand. A socket that never finishes its handshake is closed by the
-same sweep, so a flood of half-open ones is bounded by what one interval lets in.
+Connections have no timers of their own: a sweep checks all of them a few times an interval, which
+costs about a millisecond for ten thousand. A socket that never finishes its handshake is closed by
+the same sweep, so a flood of half-open ones is bounded by what one interval lets in.
 
 Source: BrokerService, ConnectionController in Pulsar's broker.
 """
@@ -18,10 +18,10 @@ from pulsar_py.common.errors import NotAllowedError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.authentication import Authenticators
-from pulsar_py.server.topics.in_flight import PublishBuffer
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import KeepAliveDecision
@@ -33,7 +33,7 @@ CLOSING_SECONDS = 5.0
 
 
 class Connections:
-    """Made and owned by the broker; knows what the handlers of its connections work with."""
+    """Made and owned by the broker; the `BrokerServices` of its connections."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Connections:
         self.tasks = TaskOwner("connections")
         self.pending_lookups_count = 0
         self.created_count = 0  # since the start
-        self._open: dict[ServerCnx, None] = {}  # in order of their coming
+        self._open: dict[ServerCnx, None] = {}  # in order of connecting
         self._per_host: Counter[str] = Counter()
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._refresh_timer: asyncio.TimerHandle | None = None
@@ -81,7 +81,7 @@ class Connections:
     # --- told by connections ---------------------------------------------------------------
 
     def opened(self, cnx: ServerCnx) -> None:
-        """A socket is there; one too many is told so and closed."""
+        """A socket is connected; one beyond the limits gets an ERROR and is closed."""
         self._open[cnx] = None
         self.created_count += 1
         host = _host_of(cnx)

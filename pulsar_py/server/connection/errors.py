@@ -1,4 +1,4 @@
-"""What goes wrong while a command is served, as the error a client is answered with: pure.
+"""Translates errors met while serving a command into errors of the protocol: pure.
 
 Source: BrokerServiceException.getClientErrorCode in Pulsar's broker.
 """
@@ -37,7 +37,7 @@ _BY_CAUSE: tuple[tuple[type[PulsarError], type[ServiceError]], ...] = (
 
 
 def to_service_error(error: BaseException) -> ServiceError:
-    """The error with a wire code that stands for `error`; itself if it has one."""
+    """The error with a wire code to answer with; `error` itself if it has one."""
     if isinstance(error, ServiceError):
         return error
     for cause, service_error in _BY_CAUSE:
@@ -47,5 +47,5 @@ def to_service_error(error: BaseException) -> ServiceError:
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether the error is part of normal life, and not a fault of this broker's code."""
+    """Whether the error can occur without a fault in this broker's code."""
     return isinstance(error, PulsarError)

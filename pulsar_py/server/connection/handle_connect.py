@@ -1,7 +1,7 @@
-"""CONNECT, credentials, PING and PONG.
+"""Handlers of CONNECT, AUTH_RESPONSE, PING and PONG.
 
-CONNECT is answered with CONNECTED at once while authentication is off. Else its data, and each
-AUTH_RESPONSE after it, goes to the method's state until that names a role. The same path refreshes
+CONNECT is answered with CONNECTED at once while authentication is off. Otherwise its data, and that
+of each AUTH_RESPONSE, goes to the method's state until that names a role. The same path refreshes
 credentials later: a changed role closes the connection.
 
 Source: ServerCnx.handleConnect, handleAuthResponse in Pulsar's broker; PIP-55.
@@ -27,21 +27,21 @@ from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import Handshake, broker_feature_flags
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.command_connection import CommandConnection
 
 
-def handle_ping(cnx: ServerCnx, command: CommandPing) -> None:
+def handle_ping(cnx: CommandConnection, command: CommandPing) -> None:
     """Answer at once."""
     del command
     cnx.send(commands.pong())
 
 
-def handle_pong(cnx: ServerCnx, command: CommandPong) -> None:
-    """Nothing to do: that bytes came is what counts."""
+def handle_pong(cnx: CommandConnection, command: CommandPong) -> None:
+    """Do nothing: any received byte counts as a sign of life."""
     del cnx, command
 
 
-def handle_connect(cnx: ServerCnx, command: CommandConnect) -> None:
+def handle_connect(cnx: CommandConnection, command: CommandConnect) -> None:
     """Begin the handshake; ends with CONNECTED, AUTH_CHALLENGE or ERROR."""
     cnx.state.on_connect()
     cnx.handshake = Handshake.from_connect(command)
@@ -64,7 +64,7 @@ def handle_connect(cnx: ServerCnx, command: CommandConnect) -> None:
     cnx.spawn(_authenticate(cnx, command.auth_data), "authenticate")
 
 
-def _credentials_of(cnx: ServerCnx, command: CommandConnect) -> ClientCredentials:
+def _credentials_of(cnx: CommandConnection, command: CommandConnect) -> ClientCredentials:
     has = command.HasField
     return ClientCredentials(
         method_name=command.auth_method_name,
@@ -77,13 +77,13 @@ def _credentials_of(cnx: ServerCnx, command: CommandConnect) -> ClientCredential
     )
 
 
-def handle_auth_response(cnx: ServerCnx, command: CommandAuthResponse) -> None:
+def handle_auth_response(cnx: CommandConnection, command: CommandAuthResponse) -> None:
     """Go on with the handshake, or take in fresh credentials."""
     cnx.state.on_challenge_answered()
     cnx.spawn(_authenticate(cnx, command.response.auth_data), "authenticate")
 
 
-async def _authenticate(cnx: ServerCnx, auth_data: bytes) -> None:
+async def _authenticate(cnx: CommandConnection, auth_data: bytes) -> None:
     assert cnx.auth_state is not None
     try:
         answer = await cnx.auth_state.authenticate(auth_data)
@@ -104,7 +104,7 @@ async def _authenticate(cnx: ServerCnx, auth_data: bytes) -> None:
         _send_connected(cnx)
 
 
-def send_challenge(cnx: ServerCnx, auth_data: bytes = REFRESH_CHALLENGE) -> None:
+def send_challenge(cnx: CommandConnection, auth_data: bytes = REFRESH_CHALLENGE) -> None:
     """Ask for credentials."""
     cnx.state.on_challenge_sent()
     cnx.send(
@@ -117,7 +117,7 @@ def send_challenge(cnx: ServerCnx, auth_data: bytes = REFRESH_CHALLENGE) -> None
     )
 
 
-def _send_connected(cnx: ServerCnx) -> None:
+def _send_connected(cnx: CommandConnection) -> None:
     settings = cnx.connections.settings
     cnx.state.on_connected()
     cnx.send(
@@ -132,6 +132,6 @@ def _send_connected(cnx: ServerCnx) -> None:
     )
 
 
-def _refuse(cnx: ServerCnx, error: ServiceError) -> None:
+def _refuse(cnx: CommandConnection, error: ServiceError) -> None:
     cnx.send(commands.error(commands.NO_REQUEST_ID, error.code, str(error)))
     cnx.refuse(str(error))

@@ -1,8 +1,8 @@
-"""SUBSCRIBE and what follows it: FLOW, ACK, REDELIVER, SEEK, UNSUBSCRIBE, CLOSE_CONSUMER, stats.
+"""Handlers of SUBSCRIBE, FLOW, ACK, REDELIVER, SEEK, UNSUBSCRIBE, CLOSE_CONSUMER and stats.
 
 A consumer id is unknown, pending while its SUBSCRIBE is served, then in `consumers` until either
-side closes it. FLOW for a pending one is kept; everything else for an id that is not in
-`consumers` is dropped where there is no answer, and refused where there is one.
+side closes it. FLOW for a pending one is kept. Other commands for an id that is not in `consumers`
+get an error if they have an answer, and are dropped if not.
 
 Source: ServerCnx.handleSubscribe and the handlers after it in Pulsar's broker.
 """
@@ -44,26 +44,26 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 )
 from pulsar_py.server.connection.handle_schema import check_schema_of_consumer
 from pulsar_py.server.connection.pending import PendingConsumer
-from pulsar_py.server.topics.consumer import check_ack_set
+from pulsar_py.server.publishing.requests import SubscribeRequest
+from pulsar_py.server.subscriptions.consumer import check_ack_set
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.requests import SubscribeRequest
-from pulsar_py.server.topics.subscription import PersistentSubscription
 from pulsar_py.wire import commands
 from pulsar_py.wire.payload import parse_metadata
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
-    from pulsar_py.server.topics.consumer import Consumer
+    from pulsar_py.server.connection.command_connection import CommandConnection
+    from pulsar_py.server.subscriptions.consumer import Consumer
     from pulsar_py.server.topics.topic import Topic
 
 _UNSIGNED = 1 << 64
 
 _MAX_MARKERS_PASSED = 10_000
-"""Markers at a topic's end that are passed over to find its last message."""
+"""Most markers at a topic's end that are skipped to find its last message."""
 
 
-def handle_subscribe(cnx: ServerCnx, command: CommandSubscribe) -> None:
-    """Begin to create a consumer; a repeated command for one that is there succeeds."""
+def handle_subscribe(cnx: CommandConnection, command: CommandSubscribe) -> None:
+    """Begin to create a consumer; a repeated command for a connected one succeeds."""
     consumer_id, request_id = command.consumer_id, command.request_id
     name = TopicName.parse(command.topic)
     limit = cnx.connections.settings.max_consumer_metadata_bytes
@@ -84,7 +84,7 @@ def handle_subscribe(cnx: ServerCnx, command: CommandSubscribe) -> None:
 
 
 async def _subscribe(
-    cnx: ServerCnx,
+    cnx: CommandConnection,
     name: TopicName,
     request: SubscribeRequest,
     pending: PendingConsumer,
@@ -116,8 +116,8 @@ async def _subscribe(
         consumer.flow(pending.permits_count)
 
 
-def handle_flow(cnx: ServerCnx, command: CommandFlow) -> None:
-    """Let a consumer have more messages; there is no answer."""
+def handle_flow(cnx: CommandConnection, command: CommandFlow) -> None:
+    """Give a consumer more permits; there is no answer."""
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is not None:
         consumer.flow(command.messagePermits)
@@ -127,13 +127,13 @@ def handle_flow(cnx: ServerCnx, command: CommandFlow) -> None:
         pending.flow(command.messagePermits)
 
 
-def handle_ack(cnx: ServerCnx, command: CommandAck) -> Generator[None] | None:
+def handle_ack(cnx: CommandConnection, command: CommandAck) -> Generator[None] | None:
     """Acknowledge; answered only where the client asks for it and the consumer is there."""
     # Hot path: acknowledge.
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
         return None
-    if command.HasField("txnid_least_bits"):
+    if _is_transactional(command):
         _refuse_transactional_ack(cnx, command)
         return None
     ids_count = len(command.message_id)
@@ -153,17 +153,17 @@ def handle_ack(cnx: ServerCnx, command: CommandAck) -> Generator[None] | None:
     return None
 
 
-def acknowledge_in_parts(cnx: ServerCnx, parts: Iterator[CommandAck]) -> Generator[None]:
+def acknowledge_in_parts(cnx: CommandConnection, parts: Iterator[CommandAck]) -> Generator[None]:
     """The same for an ACK of many ids, cut into several: one answer, as soon as one fails.
 
-    A cumulative one has one id, or is none: more of them are ignored, as in `handle_ack`.
+    A cumulative ACK has exactly one id; others are ignored, as in `handle_ack`.
     """
     part = command = next(parts)
     while True:
         consumer = cnx.consumers.get(command.consumer_id)
         if consumer is None:
             return
-        if command.HasField("txnid_least_bits"):
+        if _is_transactional(command):
             _refuse_transactional_ack(cnx, command)
             return
         try:
@@ -199,7 +199,7 @@ def _acknowledge_in_turns(consumer: Consumer, command: CommandAck) -> Generator[
     return True
 
 
-def _answer_ack(cnx: ServerCnx, command: CommandAck, error: ServiceError | None) -> None:
+def _answer_ack(cnx: CommandConnection, command: CommandAck, error: ServiceError | None) -> None:
     if not command.HasField("request_id"):
         return
     if error is None:
@@ -211,7 +211,11 @@ def _answer_ack(cnx: ServerCnx, command: CommandAck, error: ServiceError | None)
     cnx.send(answer)
 
 
-def _refuse_transactional_ack(cnx: ServerCnx, command: CommandAck) -> None:
+def _is_transactional(command: CommandAck) -> bool:
+    return command.HasField("txnid_least_bits") or command.HasField("txnid_most_bits")
+
+
+def _refuse_transactional_ack(cnx: CommandConnection, command: CommandAck) -> None:
     if command.HasField("request_id"):
         cnx.send(
             commands.ack_response(
@@ -225,9 +229,9 @@ def _refuse_transactional_ack(cnx: ServerCnx, command: CommandAck) -> None:
 
 
 def handle_redeliver(
-    cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages
+    cnx: CommandConnection, command: CommandRedeliverUnacknowledgedMessages
 ) -> Generator[None] | None:
-    """Send what is unacknowledged again; there is no answer."""
+    """Redeliver unacknowledged entries; there is no answer."""
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
         return None
@@ -241,7 +245,7 @@ def handle_redeliver(
 def _redeliver_all(
     consumer: Consumer, command: CommandRedeliverUnacknowledgedMessages
 ) -> Generator[None]:
-    """Send all that a consumer holds again, some entries a turn; what comes meanwhile stays."""
+    """Redeliver all that a consumer holds, some entries a turn; entries sent meanwhile stay."""
     held = [Position(*key) for key in consumer.pending_acks]
     for start in range(0, len(held), MAX_IDS_A_TURN):
         yield
@@ -251,7 +255,7 @@ def _redeliver_all(
 
 
 def redeliver_in_parts(
-    cnx: ServerCnx, parts: Iterator[CommandRedeliverUnacknowledgedMessages]
+    cnx: CommandConnection, parts: Iterator[CommandRedeliverUnacknowledgedMessages]
 ) -> Generator[None]:
     """The same for a command of many ids, cut into several."""
     for part in parts:
@@ -263,20 +267,22 @@ def redeliver_in_parts(
         consumer.redeliver(part)
 
 
-def _consumer_of(cnx: ServerCnx, consumer_id: int) -> Consumer:
+def _consumer_of(cnx: CommandConnection, consumer_id: int) -> Consumer:
     consumer = cnx.consumers.get(consumer_id)
     if consumer is None:
         raise ServiceMetadataError("Consumer not found")
     return consumer
 
 
-def handle_unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe) -> None:
+def handle_unsubscribe(cnx: CommandConnection, command: CommandUnsubscribe) -> None:
     """Delete the consumer's subscription."""
     consumer = _consumer_of(cnx, command.consumer_id)
     cnx.spawn(_unsubscribe(cnx, command, consumer), f"unsubscribe {command.consumer_id}")
 
 
-async def _unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, consumer: Consumer) -> None:
+async def _unsubscribe(
+    cnx: CommandConnection, command: CommandUnsubscribe, consumer: Consumer
+) -> None:
     try:
         await consumer.subscription.unsubscribe(consumer, force=command.force)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
@@ -287,7 +293,7 @@ async def _unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, consumer: Co
     cnx.send(commands.success(command.request_id))
 
 
-def handle_seek(cnx: ServerCnx, command: CommandSeek) -> None:
+def handle_seek(cnx: CommandConnection, command: CommandSeek) -> None:
     """Move the subscription's cursor; its consumers are closed and come back."""
     consumer = _consumer_of(cnx, command.consumer_id)
     if not command.HasField("message_id") and not command.HasField("message_publish_time"):
@@ -296,7 +302,7 @@ def handle_seek(cnx: ServerCnx, command: CommandSeek) -> None:
     cnx.spawn(_seek(cnx, command, consumer), f"seek {command.consumer_id}")
 
 
-async def _seek(cnx: ServerCnx, command: CommandSeek, consumer: Consumer) -> None:
+async def _seek(cnx: CommandConnection, command: CommandSeek, consumer: Consumer) -> None:
     subscription = consumer.subscription
     try:
         if command.HasField("message_id"):
@@ -311,15 +317,15 @@ async def _seek(cnx: ServerCnx, command: CommandSeek, consumer: Consumer) -> Non
     cnx.send(commands.success(command.request_id))
 
 
-def handle_get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId) -> None:
-    """Answer with the topic's last message and how far the consumer's subscription is."""
+def handle_get_last_message_id(cnx: CommandConnection, command: CommandGetLastMessageId) -> None:
+    """Answer with the topic's last message and the subscription's mark-delete position."""
     consumer = _consumer_of(cnx, command.consumer_id)
     topic = cnx.consumer_topics[command.consumer_id]
     cnx.spawn(_get_last_message_id(cnx, command, consumer, topic), "last message id")
 
 
 async def _get_last_message_id(
-    cnx: ServerCnx, command: CommandGetLastMessageId, consumer: Consumer, topic: Topic
+    cnx: CommandConnection, command: CommandGetLastMessageId, consumer: Consumer, topic: Topic
 ) -> None:
     try:
         position, batch_index = await _last_message(topic)
@@ -342,10 +348,10 @@ async def _get_last_message_id(
 
 
 async def _last_message(topic: Topic) -> tuple[Position, int]:
-    """Where the last entry for consumers stands, and its last message in it, -1 if it is no batch.
+    """Position of the last entry for consumers, and batch index of its last message or -1.
 
-    Markers are for brokers: who waited for one would wait for ever. They are passed over, one by
-    one, up to a limit. What may not be dispatched yet is not told.
+    Markers are for brokers: a client that waited for one would wait for ever. They are skipped,
+    one by one, up to a limit. Entries that may not be dispatched yet don't count.
     """
     if not isinstance(topic, PersistentTopic):
         return topic.last_message_position(), -1
@@ -365,7 +371,7 @@ async def _last_message(topic: Topic) -> tuple[Position, int]:
     return position, -1
 
 
-def handle_consumer_stats(cnx: ServerCnx, command: CommandConsumerStats) -> None:
+def handle_consumer_stats(cnx: CommandConnection, command: CommandConsumerStats) -> None:
     """Answer with a snapshot of one consumer."""
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
@@ -399,12 +405,12 @@ def _stats_of(request_id: int, consumer: Consumer) -> CommandConsumerStatsRespon
     )
 
 
-def handle_close_consumer(cnx: ServerCnx, command: CommandCloseConsumer) -> None:
-    """Close a consumer; unknown ids are fine, and so is one that is still being created."""
+def handle_close_consumer(cnx: CommandConnection, command: CommandCloseConsumer) -> None:
+    """Close a consumer; unknown ids succeed, and so do those still being created."""
     pending = cnx.pending_consumers.pop(command.consumer_id, None)
     if pending is not None:
         pending.abandon()
     consumer = cnx.forget_consumer(command.consumer_id)
     cnx.send(commands.success(command.request_id))
     if consumer is not None:
-        consumer.close()  # after the answer: what it held may go to others on this connection
+        consumer.close()  # after the answer: its entries may go to others on this connection

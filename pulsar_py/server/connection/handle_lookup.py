@@ -1,4 +1,4 @@
-"""LOOKUP, partition metadata, topic lists and watches of them.
+"""Handlers of LOOKUP, partition metadata, topic lists and watches of them.
 
 All of them count against one limit of requests under way in the whole broker.
 
@@ -32,7 +32,7 @@ from pulsar_py.server.topics.registry import TopicListMode
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.command_connection import CommandConnection
 
 _MODES = {
     CommandGetTopicsOfNamespace.PERSISTENT: TopicListMode.PERSISTENT,
@@ -41,7 +41,7 @@ _MODES = {
 }
 
 
-def _is_full(cnx: ServerCnx) -> bool:
+def _is_full(cnx: CommandConnection) -> bool:
     connections = cnx.connections
     return connections.pending_lookups_count >= connections.settings.max_pending_lookups
 
@@ -50,12 +50,14 @@ def _too_many() -> ServiceError:
     return TooManyRequestsError("too many lookups are under way in this broker")
 
 
-def _spawn_counted(cnx: ServerCnx, work: Coroutine[object, object, None], name: str) -> None:
+def _spawn_counted(
+    cnx: CommandConnection, work: Coroutine[object, object, None], name: str
+) -> None:
     cnx.connections.pending_lookups_count += 1
     cnx.spawn(_counted(cnx, work), name)
 
 
-async def _counted(cnx: ServerCnx, work: Coroutine[object, object, None]) -> None:
+async def _counted(cnx: CommandConnection, work: Coroutine[object, object, None]) -> None:
     try:
         await work
     finally:
@@ -65,7 +67,7 @@ async def _counted(cnx: ServerCnx, work: Coroutine[object, object, None]) -> Non
 # --- LOOKUP ------------------------------------------------------------------------------------
 
 
-def handle_lookup(cnx: ServerCnx, command: CommandLookupTopic) -> None:
+def handle_lookup(cnx: CommandConnection, command: CommandLookupTopic) -> None:
     """Answer LOOKUP with LOOKUP_RESPONSE, also when it fails."""
     if _is_full(cnx):
         _lookup_failed(cnx, command.request_id, _too_many())
@@ -73,7 +75,7 @@ def handle_lookup(cnx: ServerCnx, command: CommandLookupTopic) -> None:
     _spawn_counted(cnx, _lookup(cnx, command), "lookup")
 
 
-async def _lookup(cnx: ServerCnx, command: CommandLookupTopic) -> None:
+async def _lookup(cnx: CommandConnection, command: CommandLookupTopic) -> None:
     try:
         result = await cnx.connections.namespaces.lookup(
             TopicName.parse(command.topic),
@@ -95,14 +97,16 @@ async def _lookup(cnx: ServerCnx, command: CommandLookupTopic) -> None:
     )
 
 
-def _lookup_failed(cnx: ServerCnx, request_id: int, error: ServiceError) -> None:
+def _lookup_failed(cnx: CommandConnection, request_id: int, error: ServiceError) -> None:
     cnx.send(commands.lookup_failed(request_id, error.code, str(error)))
 
 
 # --- PARTITIONED_METADATA ----------------------------------------------------------------------
 
 
-def handle_partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopicMetadata) -> None:
+def handle_partitioned_metadata(
+    cnx: CommandConnection, command: CommandPartitionedTopicMetadata
+) -> None:
     """Answer PARTITIONED_METADATA with its response, also when it fails."""
     if _is_full(cnx):
         _partitions_failed(cnx, command.request_id, _too_many())
@@ -110,7 +114,9 @@ def handle_partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopic
     _spawn_counted(cnx, _partitioned_metadata(cnx, command), "partitioned metadata")
 
 
-async def _partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopicMetadata) -> None:
+async def _partitioned_metadata(
+    cnx: CommandConnection, command: CommandPartitionedTopicMetadata
+) -> None:
     try:
         partitions_count = await cnx.connections.topics.partitioned.count_or_create(
             TopicName.parse(command.topic), auto_create=command.metadata_auto_creation_enabled
@@ -121,14 +127,16 @@ async def _partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopic
     cnx.send(commands.partitioned_metadata_response(command.request_id, partitions_count))
 
 
-def _partitions_failed(cnx: ServerCnx, request_id: int, error: ServiceError) -> None:
+def _partitions_failed(cnx: CommandConnection, request_id: int, error: ServiceError) -> None:
     cnx.send(commands.partitioned_metadata_failed(request_id, error.code, str(error)))
 
 
 # --- GET_TOPICS_OF_NAMESPACE -------------------------------------------------------------------
 
 
-def handle_get_topics_of_namespace(cnx: ServerCnx, command: CommandGetTopicsOfNamespace) -> None:
+def handle_get_topics_of_namespace(
+    cnx: CommandConnection, command: CommandGetTopicsOfNamespace
+) -> None:
     """List the topics of a namespace, filtered by a pattern if it is short enough."""
     if _is_full(cnx):
         cnx.send_error(command.request_id, _too_many())
@@ -136,7 +144,7 @@ def handle_get_topics_of_namespace(cnx: ServerCnx, command: CommandGetTopicsOfNa
     _spawn_counted(cnx, _get_topics(cnx, command), "topics of namespace")
 
 
-async def _get_topics(cnx: ServerCnx, command: CommandGetTopicsOfNamespace) -> None:
+async def _get_topics(cnx: CommandConnection, command: CommandGetTopicsOfNamespace) -> None:
     try:
         namespace = _parse_namespace(command.namespace)
         pattern = _usable_pattern(cnx, command.topics_pattern)
@@ -160,7 +168,7 @@ async def _get_topics(cnx: ServerCnx, command: CommandGetTopicsOfNamespace) -> N
     )
 
 
-def _usable_pattern(cnx: ServerCnx, text: str) -> TopicPattern | None:
+def _usable_pattern(cnx: CommandConnection, text: str) -> TopicPattern | None:
     """The pattern, if there is one and the broker evaluates it.
 
     Raises:
@@ -177,15 +185,15 @@ def _usable_pattern(cnx: ServerCnx, text: str) -> TopicPattern | None:
 
 
 def _parse_namespace(text: str) -> NamespaceName:
-    """Read a namespace's name; a bad one must not close the connection, as Pulsar does."""
+    """Read a namespace's name; an invalid one gets an error (Pulsar closes the connection)."""
     return NamespaceName.parse(text)
 
 
 # --- WATCH_TOPIC_LIST --------------------------------------------------------------------------
 
 
-def handle_watch_topic_list(cnx: ServerCnx, command: CommandWatchTopicList) -> None:
-    """Answer with the list, and tell of every change from then on."""
+def handle_watch_topic_list(cnx: CommandConnection, command: CommandWatchTopicList) -> None:
+    """Answer with the list, and send every change from then on."""
     settings = cnx.connections.settings
     if _is_full(cnx):
         cnx.send_error(command.request_id, _too_many())
@@ -213,7 +221,7 @@ def handle_watch_topic_list(cnx: ServerCnx, command: CommandWatchTopicList) -> N
 
 
 async def _start_watcher(
-    cnx: ServerCnx, command: CommandWatchTopicList, watcher: TopicListWatcher
+    cnx: CommandConnection, command: CommandWatchTopicList, watcher: TopicListWatcher
 ) -> None:
     try:
         await watcher.start(cnx.connections.topics)
@@ -235,8 +243,10 @@ async def _start_watcher(
     )
 
 
-def handle_watch_topic_list_close(cnx: ServerCnx, command: CommandWatchTopicListClose) -> None:
-    """End a watch; unknown ids are fine."""
+def handle_watch_topic_list_close(
+    cnx: CommandConnection, command: CommandWatchTopicListClose
+) -> None:
+    """End a watch; unknown ids succeed."""
     watcher = cnx.watchers.pop(command.watcher_id, None)
     if watcher is not None:
         watcher.close()

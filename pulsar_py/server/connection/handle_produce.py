@@ -1,4 +1,4 @@
-"""PRODUCER and CLOSE_PRODUCER; SEND goes from `ServerCnx` straight to its producer.
+"""Handlers of PRODUCER and CLOSE_PRODUCER; `ServerCnx` hands SEND to its producer itself.
 
     unknown --PRODUCER--> pending --PRODUCER_SUCCESS--> in `producers` --CLOSE_PRODUCER--> unknown
                              |  '--ERROR--> unknown
@@ -20,17 +20,17 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import CommandCloseProducer, CommandProducer, Schema
 from pulsar_py.server.connection.handle_schema import schema_version_for_producer
 from pulsar_py.server.connection.pending import PendingProducer
-from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
+from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
-    from pulsar_py.server.topics.producer import Producer
+    from pulsar_py.server.connection.command_connection import CommandConnection
+    from pulsar_py.server.publishing.producer import Producer
 
 _NO_SEQUENCE_ID = -1
 
 
-def handle_producer(cnx: ServerCnx, command: CommandProducer) -> None:
+def handle_producer(cnx: CommandConnection, command: CommandProducer) -> None:
     """Begin to create a producer; a repeated command is answered as the first one was."""
     producer_id, request_id = command.producer_id, command.request_id
     name = TopicName.parse(command.topic)
@@ -50,7 +50,7 @@ def handle_producer(cnx: ServerCnx, command: CommandProducer) -> None:
     )
 
 
-def _send_success_again(cnx: ServerCnx, request_id: int, producer: Producer) -> None:
+def _send_success_again(cnx: CommandConnection, request_id: int, producer: Producer) -> None:
     cnx.send(
         commands.producer_success(
             request_id, producer.name, schema_version=producer.request.schema_version
@@ -59,7 +59,7 @@ def _send_success_again(cnx: ServerCnx, request_id: int, producer: Producer) -> 
 
 
 def _request_of(
-    cnx: ServerCnx, command: CommandProducer, pending: PendingProducer
+    cnx: CommandConnection, command: CommandProducer, pending: PendingProducer
 ) -> ProducerRequest:
     request_id, producer_id = command.request_id, command.producer_id
 
@@ -84,7 +84,7 @@ def _request_of(
 
 
 async def _create(
-    cnx: ServerCnx,
+    cnx: CommandConnection,
     name: TopicName,
     request: ProducerRequest,
     *,
@@ -106,7 +106,8 @@ async def _create(
         _on_failed(cnx, request_id, request.producer_id, pending, error)
         return
     finally:
-        pending.on_answered()  # who waits for it goes on after this task's next step, the answer
+        # A waiting CLOSE_PRODUCER goes on only after this task's next step, which is the answer.
+        pending.on_answered()
     if pending.is_abandoned:
         grant.producer.on_connection_lost()
         return
@@ -118,7 +119,7 @@ async def _create(
 
 
 def _register(
-    cnx: ServerCnx, producer_id: int, pending: PendingProducer, producer: Producer
+    cnx: CommandConnection, producer_id: int, pending: PendingProducer, producer: Producer
 ) -> None:
     if cnx.pending_producers.get(producer_id) is pending:
         del cnx.pending_producers[producer_id]
@@ -127,13 +128,13 @@ def _register(
 
 
 def _on_ready(
-    cnx: ServerCnx,
+    cnx: CommandConnection,
     request_id: int,
     producer_id: int,
     pending: PendingProducer,
     answer: ProducerGrant | ServiceError,
 ) -> None:
-    """A producer that waited for exclusive access has it, or never will."""
+    """A producer that waited for exclusive access got it, or failed."""
     if pending.is_abandoned:
         if isinstance(answer, ProducerGrant):
             answer.producer.on_connection_lost()
@@ -145,7 +146,7 @@ def _on_ready(
 
 
 def _on_failed(
-    cnx: ServerCnx,
+    cnx: CommandConnection,
     request_id: int,
     producer_id: int,
     pending: PendingProducer,
@@ -158,7 +159,7 @@ def _on_failed(
     cnx.send_error(request_id, error)
 
 
-def _send_success(cnx: ServerCnx, request_id: int, grant: ProducerGrant) -> None:
+def _send_success(cnx: CommandConnection, request_id: int, grant: ProducerGrant) -> None:
     cnx.send(
         commands.producer_success(
             request_id,
@@ -171,8 +172,8 @@ def _send_success(cnx: ServerCnx, request_id: int, grant: ProducerGrant) -> None
     )
 
 
-def handle_close_producer(cnx: ServerCnx, command: CommandCloseProducer) -> None:
-    """Close a producer after its publishes are answered; unknown ids are fine."""
+def handle_close_producer(cnx: CommandConnection, command: CommandCloseProducer) -> None:
+    """Close a producer after its publishes are answered; unknown ids succeed."""
     pending = cnx.pending_producers.get(command.producer_id)
     if pending is not None and not pending.is_answered:
         work = _close_once_created(cnx, command, pending)
@@ -182,14 +183,14 @@ def handle_close_producer(cnx: ServerCnx, command: CommandCloseProducer) -> None
 
 
 async def _close_once_created(
-    cnx: ServerCnx, command: CommandCloseProducer, pending: PendingProducer
+    cnx: CommandConnection, command: CommandCloseProducer, pending: PendingProducer
 ) -> None:
     await pending.wait_until_answered()
     _close_known(cnx, command)
 
 
-def _close_known(cnx: ServerCnx, command: CommandCloseProducer) -> None:
-    """Close a producer that is there or waits for exclusive access."""
+def _close_known(cnx: CommandConnection, command: CommandCloseProducer) -> None:
+    """Close a producer that is connected or waits for exclusive access."""
     producer_id = command.producer_id
     pending = cnx.pending_producers.pop(producer_id, None)
     if pending is not None:
@@ -201,7 +202,7 @@ def _close_known(cnx: ServerCnx, command: CommandCloseProducer) -> None:
     cnx.spawn(_close(cnx, command, producer), f"close producer {producer_id}")
 
 
-async def _close(cnx: ServerCnx, command: CommandCloseProducer, producer: Producer) -> None:
+async def _close(cnx: CommandConnection, command: CommandCloseProducer, producer: Producer) -> None:
     try:
         await producer.close()
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer

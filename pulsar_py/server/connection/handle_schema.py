@@ -1,4 +1,4 @@
-"""Schemas: GET_SCHEMA, GET_OR_CREATE_SCHEMA, and what PRODUCER and SUBSCRIBE bring along.
+"""Handlers of GET_SCHEMA and GET_OR_CREATE_SCHEMA; checks of schemas in PRODUCER and SUBSCRIBE.
 
 Source: ServerCnx.handleGetSchema, tryAddSchema, AbstractTopic.addSchemaIfIdleOrCheckCompatible.
 """
@@ -21,17 +21,17 @@ from pulsar_py.server.schema_registry.definition import NO_VERSION, decode_versi
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.command_connection import CommandConnection
     from pulsar_py.server.schema_registry import SchemaRegistry
     from pulsar_py.server.topics.topic import Topic
 
 
-def handle_get_schema(cnx: ServerCnx, command: CommandGetSchema) -> None:
+def handle_get_schema(cnx: CommandConnection, command: CommandGetSchema) -> None:
     """Answer with a version of a topic's schema, the latest by default."""
     cnx.spawn(_get_schema(cnx, command), "get schema")
 
 
-async def _get_schema(cnx: ServerCnx, command: CommandGetSchema) -> None:
+async def _get_schema(cnx: CommandConnection, command: CommandGetSchema) -> None:
     schemas = cnx.connections.schemas
     try:
         name = TopicName.parse(command.topic)
@@ -52,12 +52,12 @@ async def _get_schema(cnx: ServerCnx, command: CommandGetSchema) -> None:
     cnx.send(commands.get_schema_response(command.request_id, schema, found.version_bytes))
 
 
-def handle_get_or_create_schema(cnx: ServerCnx, command: CommandGetOrCreateSchema) -> None:
+def handle_get_or_create_schema(cnx: CommandConnection, command: CommandGetOrCreateSchema) -> None:
     """Answer with the version of a schema, stored if it is new and may follow."""
     cnx.spawn(_get_or_create_schema(cnx, command), "get or create schema")
 
 
-async def _get_or_create_schema(cnx: ServerCnx, command: CommandGetOrCreateSchema) -> None:
+async def _get_or_create_schema(cnx: CommandConnection, command: CommandGetOrCreateSchema) -> None:
     try:
         name = TopicName.parse(command.topic)
         topic = await cnx.connections.topics.get_or_load(name, create_if_missing=False)
@@ -69,7 +69,7 @@ async def _get_or_create_schema(cnx: ServerCnx, command: CommandGetOrCreateSchem
     cnx.send(commands.get_or_create_schema_response(command.request_id, version))
 
 
-def _create_failed(cnx: ServerCnx, request_id: int, error: ServiceError) -> None:
+def _create_failed(cnx: CommandConnection, request_id: int, error: ServiceError) -> None:
     cnx.send(commands.get_or_create_schema_failed(request_id, error.code, str(error)))
 
 
@@ -117,7 +117,7 @@ async def schema_version_for_producer(
 async def check_schema_of_consumer(
     schemas: SchemaRegistry, topic: Topic, schema: Schema | None, role: str | None
 ) -> None:
-    """Return if a consumer with that schema may read; gives it to a topic nobody has used yet.
+    """Check a consumer's schema; a topic that was never used takes it over.
 
     Raises:
         IncompatibleSchemaError: It may not.

@@ -1,10 +1,10 @@
-"""SENDs that `ServerCnx` can't hand straight to their producer.
+"""Handler of SENDs that `ServerCnx` can't hand straight to their producer.
 
     as clients write it, to a producer  --> the producer, from `ServerCnx.data_received`
     its fields in another order         --> the producer, from here
-    with what is not supported          --> SEND_ERROR
-    to a producer the broker closed     --> dropped: the client knows, or will soon
-    to one that never was, or not whole --> the connection is closed
+    with an unsupported field           --> SEND_ERROR
+    to a producer the broker closed     --> dropped: CLOSE_PRODUCER is on its way
+    to an unknown one, or incomplete    --> the connection is closed
 
 Source: ServerCnx.handleSend in Pulsar's broker.
 """
@@ -18,11 +18,11 @@ from pulsar_py.proto.PulsarApi_pb2 import CommandSend
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.command_connection import CommandConnection
 
 
-def handle_send(cnx: ServerCnx, send: CommandSend, rest: bytes | None) -> None:
-    """A SEND whose bytes are in another order than clients write, or without a payload."""
+def handle_send(cnx: CommandConnection, send: CommandSend, rest: bytes | None) -> None:
+    """Serve a SEND with its fields in another order than clients write, or without payload."""
     if rest is None:
         raise RemoteProtocolError("SEND without a payload")
     producer = cnx.producers.get(send.producer_id)
@@ -40,8 +40,8 @@ def handle_send(cnx: ServerCnx, send: CommandSend, rest: bytes | None) -> None:
     )
 
 
-def handle_odd_send(cnx: ServerCnx, send: CommandSend) -> None:
-    """A SEND that no producer takes, or one with what is not supported."""
+def handle_odd_send(cnx: CommandConnection, send: CommandSend) -> None:
+    """Serve a SEND that no producer takes, or one with an unsupported field."""
     if not cnx.is_connected:
         return
     if not send.IsInitialized():

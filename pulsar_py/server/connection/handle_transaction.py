@@ -1,8 +1,8 @@
-"""Transaction commands: refused, as by a broker whose coordinator is off.
+"""Handlers that refuse transaction commands, as a broker does whose coordinator is off.
 
-What a coordinator elsewhere sends to finish its transactions succeeds on topics and subscriptions
-that are not there, because nothing can be left to finish; where they are, it is refused. Also
-here: commands of the 5.0 line, whose feature flags this broker does not set.
+END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION of another broker's coordinator succeed on missing
+topics and subscriptions, because nothing can be left to finish; on others they are refused.
+Commands of the 5.0 line, whose feature flags this broker does not set, are refused here, too.
 
 Source: ServerCnx.checkTransactionEnableAndSendError in Pulsar's broker; recordings of 4.2.4.
 """
@@ -20,28 +20,32 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.command_connection import CommandConnection
 
 
-def handle_not_enabled(cnx: ServerCnx, command: Any) -> None:  # Any: one of several commands
-    """Refuse, and tell those who switched transactions on why that did not help."""
+def handle_not_enabled(
+    cnx: CommandConnection, command: Any
+) -> None:  # Any: one of several commands
+    """Refuse; the text differs if the setting asks for transactions."""
     is_wanted = cnx.connections.settings.is_transaction_coordinator_enabled
     text = "not supported by this version" if is_wanted else "not enabled"
     cnx.send_error(command.request_id, NotAllowedError(f"Transactions are {text}."))
 
 
-def handle_not_supported(cnx: ServerCnx, command: Any) -> None:  # Any: one of several commands
+def handle_not_supported(
+    cnx: CommandConnection, command: Any
+) -> None:  # Any: one of several commands
     """Refuse a command of a later protocol."""
     request_id = getattr(command, "request_id", commands.NO_REQUEST_ID)
     cnx.send_error(request_id, NotAllowedError("not supported by this broker"))
 
 
-def handle_end_txn_on_partition(cnx: ServerCnx, command: CommandEndTxnOnPartition) -> None:
-    """Done if there is no such topic, which can have nothing of the transaction."""
+def handle_end_txn_on_partition(cnx: CommandConnection, command: CommandEndTxnOnPartition) -> None:
+    """Succeed if there is no such topic, which can have nothing of the transaction."""
     cnx.spawn(_end_on_partition(cnx, command), "end transaction on partition")
 
 
-async def _end_on_partition(cnx: ServerCnx, command: CommandEndTxnOnPartition) -> None:
+async def _end_on_partition(cnx: CommandConnection, command: CommandEndTxnOnPartition) -> None:
     txn_id = (command.txnid_most_bits, command.txnid_least_bits)
     answer = commands.end_txn_on_partition_response
     try:
@@ -55,12 +59,16 @@ async def _end_on_partition(cnx: ServerCnx, command: CommandEndTxnOnPartition) -
     cnx.send(answer(command.request_id, txn_id))
 
 
-def handle_end_txn_on_subscription(cnx: ServerCnx, command: CommandEndTxnOnSubscription) -> None:
-    """Done if there is no such subscription, which can have nothing of the transaction."""
+def handle_end_txn_on_subscription(
+    cnx: CommandConnection, command: CommandEndTxnOnSubscription
+) -> None:
+    """Succeed if there is no such subscription, which can have nothing of the transaction."""
     cnx.spawn(_end_on_subscription(cnx, command), "end transaction on subscription")
 
 
-async def _end_on_subscription(cnx: ServerCnx, command: CommandEndTxnOnSubscription) -> None:
+async def _end_on_subscription(
+    cnx: CommandConnection, command: CommandEndTxnOnSubscription
+) -> None:
     txn_id = (command.txnid_most_bits, command.txnid_least_bits)
     answer = commands.end_txn_on_subscription_response
     wanted = command.subscription

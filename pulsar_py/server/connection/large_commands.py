@@ -1,16 +1,16 @@
-"""Commands that are too large to be served at once: served in parts, or refused.
+"""Serves commands that are too large for one turn of the loop in parts, or refuses them.
 
-A command of at most `MAX_UNITS` bytes holds at most as many things to look at (ids, words of ack
-sets, pairs, ranges, names), and is served in one go. A larger one is looked at before it is parsed:
+A command of at most `MAX_UNITS` bytes holds at most as many units (ids, words of ack sets, pairs,
+ranges, names), and is served in one go. A larger one is examined before it is parsed:
 
     ACK, REDELIVER      served as many small ones of the same kind, one a turn of the loop, in
                         order; the one answer comes after the last
     anything else       served in one go if it holds at most `MAX_UNITS` fields; else refused, with
                         ERROR where it has a request id
 
-`ServerCnx` drives these generators: between two steps everybody else has a turn, and what the same
-connection sent after the command waits until it has ended. What always holds, and is asserted
-where it is done: between two yields at most `MAX_UNITS` are looked at.
+`ServerCnx` drives these generators: between two steps the loop serves others, and later commands of
+the same connection wait until the end. What always holds, and is asserted where it is done: between
+two yields at most `MAX_UNITS` units are handled.
 
 This bound is ours. Apache Pulsar serves whatever fits a frame, each connection by a thread.
 """
@@ -40,7 +40,7 @@ from pulsar_py.wire.large_commands import (
 )
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.command_connection import CommandConnection
 
 Work = Generator[None, None, None]
 
@@ -52,13 +52,13 @@ _LISTS: Final[Mapping[int, int]] = {
 }
 
 # Any: each takes the parts of its own command.
-_IN_PARTS: Final[Mapping[int, Callable[[Any, Iterator[Any]], Work]]] = {
+_IN_PARTS: Final[Mapping[int, Callable[[CommandConnection, Iterator[Any]], Work]]] = {
     BaseCommand.ACK: acknowledge_in_parts,
     BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES: redeliver_in_parts,
 }
 
 
-def serve_large(cnx: ServerCnx, body: bytes, rest: bytes | None) -> Work:
+def serve_large(cnx: CommandConnection, body: bytes, rest: bytes | None) -> Work:
     """Serve a command of more than `MAX_UNITS` bytes; to be driven a step a turn.
 
     Raises:
@@ -100,7 +100,7 @@ def _are_small(
     return True
 
 
-def _refuse(cnx: ServerCnx, kind: int, body: bytes, start: int, end: int) -> Work:
+def _refuse(cnx: CommandConnection, kind: int, body: bytes, start: int, end: int) -> Work:
     """Answer a command that holds too much; close the connection where there is no answer."""
     name = BaseCommand.Type.Name(kind)  # type: ignore[arg-type]  # the stub lists literals
     reason = f"{name} of {len(body)} bytes has more fields than the {MAX_UNITS} that are allowed"

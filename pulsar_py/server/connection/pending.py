@@ -1,7 +1,7 @@
-"""Producers and consumers that are being created: what comes for them meanwhile.
+"""Producers and consumers under creation, and the commands that arrive for them meanwhile.
 
-Creating one takes a task; the connection reads on. Here is what the task has to know when it is
-done: whether the client gave up, and what it granted before it heard of success.
+Creating one takes a task; the connection reads on. The task learns from these whether the client
+gave up, and which permits it sent before the success.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pulsar_py.common.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
-    from pulsar_py.server.topics.producer import Producer
+    from pulsar_py.server.publishing.producer import Producer
 
 _MAX_PERMITS = 2**31 - 1
 
@@ -36,11 +36,11 @@ class PendingProducer:
         return self._answered.is_set()
 
     def on_answered(self) -> None:
-        """PRODUCER_SUCCESS or ERROR is on its way, or nobody is there for it."""
+        """PRODUCER_SUCCESS or ERROR is on its way, or the client has gone."""
         self._answered.set()
 
     async def wait_until_answered(self) -> None:
-        """Return once the PRODUCER has its first answer; as long as loading its topic may take."""
+        """Return once the PRODUCER has its first answer; at most the time of loading a topic."""
         await self._answered.wait()
 
     def abandon(self) -> None:

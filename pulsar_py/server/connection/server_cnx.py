@@ -4,15 +4,15 @@
                            -> else: ConnectionState -> command table -> handler
     handlers, producers, dispatchers -> send/write -> one writelines a loop tick -> socket
 
-It works on asyncio's and uvloop's transports. A handler is a plain function; what has to wait runs
-as a task of `Connections`. One with much to do gives back a generator: it gets one step a turn of
-the loop, and what came behind the command waits. Nothing here knows what a command means.
+It works on asyncio's and uvloop's transports. A handler is a plain function; work that has to wait
+runs as a task of `Connections`. Long work is returned as a generator: it gets one step a turn of
+the loop, and later commands wait. This module does not know the meaning of commands.
 
 Back-pressure. Reading stops for any of four reasons, and starts again when none is left: too many
 publishes without an answer, too much output that the client does not take, too many requests under
 way, a long command that is served in parts (`work`). It stops for good when the broker closes.
-Output that is queued stays below the high mark as long as dispatchers ask `is_writable`.
-While reading is paused a silent client is not taken for dead: its answer may be in the socket.
+Queued output stays below the high mark as long as dispatchers check `is_writable`. While reading is
+paused, a silent client does not count as dead: its answer may be in the socket.
 
 Memory. An idle connection is this object, its decoder, state and keep-alive: no task, no timer, no
 buffer; dictionaries appear with the first producer or consumer.
@@ -26,34 +26,36 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from google.protobuf.message import DecodeError
 
 from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import RemoteProtocolError, ServiceError
+from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.common.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection.closed_producers import ClosedProducers
+from pulsar_py.server.connection.command_connection import BrokerServices
 from pulsar_py.server.connection.command_table import HANDLERS
 from pulsar_py.server.connection.errors import is_expected, to_service_error
 from pulsar_py.server.connection.handle_connect import send_challenge
 from pulsar_py.server.connection.handle_send import handle_odd_send, handle_send
 from pulsar_py.server.connection.large_commands import serve_large
 from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
+from pulsar_py.server.limits.in_flight import InFlightPublishes, PublishBuffer
 from pulsar_py.server.security.peer import Peer, peer_of
-from pulsar_py.server.topics.in_flight import InFlightPublishes
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, Handshake, KeepAlive, Side, State
 from pulsar_py.wire.framing import Frame, FrameDecoder
 from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.connections import Connections
     from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
+    from pulsar_py.server.publishing.producer import Producer
     from pulsar_py.server.security.authentication import AuthenticationState
-    from pulsar_py.server.topics.consumer import Consumer
-    from pulsar_py.server.topics.producer import Producer
+    from pulsar_py.server.subscriptions.consumer import Consumer
     from pulsar_py.server.topics.topic import Topic
 
 logger = logging.getLogger(__name__)
@@ -80,17 +82,26 @@ _UNKNOWN_HANDSHAKE: Final = Handshake(
 
 
 def _next_turn() -> Iterator[None]:
-    """Work that is none: what came behind it is served in a later turn."""
+    """An empty piece of work: later commands are served in a later turn."""
     yield
 
 
-class ServerCnx(asyncio.Protocol):
-    """Implements `ClientConnection`; made by `Connections` for each socket accepted.
+class ServerCnxOwner(BrokerServices, Protocol):
+    """What a connection needs of `Connections`, beside what its handlers do."""
 
-    Attributes for handlers: `connections` (topics, settings …), `state`, `handshake`, `producers`,
-    `consumers`, `closed_producers`, `pending_producers`, `pending_consumers`, `watchers`, `role`,
-    `peer`, `original_principal`.
-    """
+    clock: Clock
+    tasks: TaskOwner  # runs what handlers spawn
+    publish_buffer: PublishBuffer
+
+    def opened(self, cnx: ServerCnx) -> None:
+        """Take in a connection whose socket is there."""
+
+    def lost(self, cnx: ServerCnx) -> None:
+        """Forget a connection whose socket is gone."""
+
+
+class ServerCnx(asyncio.Protocol):
+    """Implements `CommandConnection`; made by `Connections` for each socket accepted."""
 
     __slots__ = (
         "__weakref__",
@@ -129,7 +140,7 @@ class ServerCnx(asyncio.Protocol):
         "watchers",
     )
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: ServerCnxOwner) -> None:
         settings = connections.settings
         self.connections = connections
         self.state = ConnectionState(Side.BROKER)
@@ -163,10 +174,10 @@ class ServerCnx(asyncio.Protocol):
         self._writable_waiters: list[Callable[[], None]] = []
         self._pause_reasons = 0
         self._requests_count = 0  # tasks of this connection under way
-        self._probe: asyncio.Future[bool] | None = None  # somebody asked whether the client lives
+        self._probe: asyncio.Future[bool] | None = None  # pending result of `check_liveness`
         self._is_closed = False
         self._work: Iterator[None] | None = None  # the rest of a long command under way
-        self._held: list[Frame] = []  # what came behind it
+        self._held: list[Frame] = []  # frames received behind it
 
     def __repr__(self) -> str:
         return f"ServerCnx({self.remote_address})"
@@ -302,7 +313,7 @@ class ServerCnx(asyncio.Protocol):
                 self._begin(work)
 
     def _begin(self, work: Iterator[None]) -> None:
-        """Serve the rest of a command a step a turn; what comes behind it waits."""
+        """Serve the rest of a command a step a turn; later frames wait."""
         if self._work is not None:  # begun while the first part of the same command was served
             self._work = chain(work, self._work)
             return
@@ -414,7 +425,7 @@ class ServerCnx(asyncio.Protocol):
 
     @property
     def in_flight(self) -> InFlightPublishes:
-        """Where publishes without an answer are counted."""
+        """The count of publishes without an answer."""
         if self._in_flight is None:
             self._in_flight = InFlightPublishes(
                 self.connections.publish_buffer,
@@ -466,7 +477,7 @@ class ServerCnx(asyncio.Protocol):
 
     @property
     def _output_limit_bytes(self) -> int:
-        """Where answers to requests, which nobody holds back, stop the reading of requests."""
+        """Queued bytes beyond which requests are not read: their answers are not held back."""
         return 2 * self.connections.settings.output_high_water_bytes
 
     def when_writable(self, callback: Callable[[], None]) -> None:
@@ -511,7 +522,7 @@ class ServerCnx(asyncio.Protocol):
         self.close()
 
     def close(self) -> None:
-        """Close the connection, what is queued goes out first; its clients are removed at once."""
+        """Close the connection after queued output; its producers and consumers leave at once."""
         if self._is_closed:
             return
         self._flush()
@@ -520,7 +531,7 @@ class ServerCnx(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close without waiting for the client to take what is queued."""
+        """Close without waiting for queued output to be sent."""
         self.close()
         if self._transport is not None:
             self._transport.abort()
@@ -586,7 +597,7 @@ class ServerCnx(asyncio.Protocol):
             watcher.close()
 
     def stop_reading(self) -> None:
-        """The broker is closing: what the client still sends stays in its socket."""
+        """The broker is closing: leave the client's bytes in its socket."""
         self._pause_reading(PAUSED_BY_SHUTDOWN)
 
     def send_refresh_challenge(self) -> None:

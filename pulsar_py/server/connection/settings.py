@@ -1,4 +1,4 @@
-"""What a connection needs to know of the broker's settings, in units.
+"""ConnectionSettings: the broker's settings for connections, with units in the names.
 
 `broker.py` builds it from `BrokerConfig`; the names in comments are the settings'.
 """

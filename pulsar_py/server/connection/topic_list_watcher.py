@@ -1,8 +1,8 @@
-"""A client's watch on the topics of a namespace that match a pattern.
+"""TopicListWatcher: tells one client of topics that match its pattern and come or go.
 
 The client has the list as of WATCH_TOPIC_LIST_SUCCESS; every change after it goes out as one
-WATCH_TOPIC_UPDATE, with the hash of the whole list, so that the client notices what it missed. The
-watch starts before the list is read: what changes in between is applied to it.
+WATCH_TOPIC_UPDATE, with the hash of the whole list, so that the client notices a missed one. The
+watch starts before the list is read: changes in between are applied to it.
 
 Source: TopicListWatcher, TopicListService in Pulsar's broker; PIP-145.
 """
@@ -10,25 +10,26 @@ Source: TopicListWatcher, TopicListService in Pulsar's broker; PIP-145.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.server.connection.topic_patterns import TopicPattern, topics_hash
+from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.topics.registry import TopicListMode, TopicRegistry
 from pulsar_py.wire import commands
-
-if TYPE_CHECKING:
-    from pulsar_py.server.connection.server_cnx import ServerCnx
 
 
 class TopicListWatcher:
     """One watcher id of one connection.
 
-    Invariant: `_topics` is what the client has been told, once `start` has returned.
+    Invariant: `_topics` is the list as sent to the client, once `start` has returned.
     """
 
     def __init__(
-        self, cnx: ServerCnx, watcher_id: int, namespace: NamespaceName, pattern: TopicPattern
+        self,
+        cnx: ClientConnection,
+        watcher_id: int,
+        namespace: NamespaceName,
+        pattern: TopicPattern,
     ) -> None:
         self._cnx = cnx
         self._watcher_id = watcher_id

@@ -1,8 +1,8 @@
-"""Patterns and hashes of topic lists: pure.
+"""Matches topic names with patterns, and hashes topic lists: pure.
 
 A pattern is matched against the whole name without its domain and without `-partition-N`. It is
-matched by RE2, whose time is linear in the name whatever a client sends; what RE2 does not take is
-refused. RE2 is loaded with the first pattern.
+matched by RE2, whose time is linear in the name whatever a client sends; patterns that RE2 does not
+take are refused. RE2 is loaded with the first pattern.
 
 The hash is CRC32C over the sorted names joined by commas, as hex digits of its little-endian bytes.
 
@@ -51,11 +51,11 @@ class TopicPattern:
         return self._matches(_without_domain_and_partition(topic)) is not None
 
     def filter(self, topics: Iterable[str]) -> list[str]:
-        """Those that match, in their order."""
+        """The matching topics, in their order."""
         return [topic for topic in topics if self.matches(topic)]
 
     async def filter_many(self, topics: Sequence[str]) -> list[str]:
-        """The same for as many as a namespace may have; others have turns in between."""
+        """The same for all topics of a namespace; the loop serves others in between."""
         matching: list[str] = []
         async for some in in_turns(topics):
             matching += self.filter(some)
@@ -63,13 +63,13 @@ class TopicPattern:
 
 
 def _reason(error: Exception) -> str:
-    """RE2 gives it as bytes."""
+    """RE2's message, which comes as bytes."""
     reason = error.args[0] if error.args else error
     return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
 def topics_hash(topics: Iterable[str]) -> str:
-    """What both sides compare instead of lists."""
+    """The hash that both sides compare instead of lists."""
     names = sorted(topics)
     if not names:
         return _EMPTY_HASH

@@ -5,8 +5,7 @@ sent, or until it leaves. A chunk whose owner can't take it now is parked: it st
 redelivery set and is passed over while its owner is not available.
 
 Key_Shared: the key decides, but a message that is begun stays where its chunks are held, even when
-the key has moved meanwhile. So it is known of each chunk that is held or waits to which message it
-belongs.
+the key has moved meanwhile. So the message of each chunk that is held or waits is recorded.
 
 What always holds: open messages of Shared are at most `MAX_OPEN_MESSAGES`; too many forget the
 oldest.
@@ -28,7 +27,7 @@ MAX_OPEN_MESSAGES = 10_000
 """Messages of which some chunks, but not the last one, were sent; a bound for broken producers."""
 
 MAX_PARKED_CHUNKS = 10_000
-"""Chunks that wait for their consumer before no new entries are read."""
+"""At most so many chunks wait for their consumer while new entries are read."""
 
 
 class ChunkAffinity(Generic[C]):
@@ -47,11 +46,11 @@ class ChunkAffinity(Generic[C]):
 
     @property
     def is_full(self) -> bool:
-        """So many wait that nothing new should be read."""
+        """Too many chunks wait: no new entries should be read."""
         return len(self._parked) >= MAX_PARKED_CHUNKS
 
     def owner(self, summary: EntrySummary) -> C | None:
-        """Who has to get this entry; None if anybody may."""
+        """The consumer that must get this entry; None if any may."""
         return None if summary.uuid is None else self._owners.get(summary.uuid)
 
     def on_sent(self, position: PositionKey, summary: EntrySummary, consumer: C) -> None:
@@ -71,7 +70,7 @@ class ChunkAffinity(Generic[C]):
         self._parked[position] = owner
 
     def parked_for(self, position: PositionKey) -> C | None:
-        """Whom a parked entry waits for; None if it is not parked."""
+        """The consumer that a parked entry waits for; None if it is not parked."""
         return self._parked.get(position)
 
     def forget_position(self, position: PositionKey) -> None:
@@ -97,18 +96,18 @@ class ChunkAffinity(Generic[C]):
 
 
 class ChunkHolder(Protocol):
-    """A consumer, as far as it holds chunks."""
+    """The part of a consumer that chunks need."""
 
     @property
     def pending_acks(self) -> Container[PositionKey]:
-        """What it has not acknowledged."""
+        """The entries it has not acknowledged."""
 
 
 H = TypeVar("H", bound=ChunkHolder)
 
 
 class _Message(Generic[H]):
-    """A chunked message: its chunks that are not done with, and who was sent one last."""
+    """A chunked message: its unsettled chunks, and the consumer that was sent one last."""
 
     __slots__ = ("consumer", "positions")
 

@@ -1,4 +1,4 @@
-"""What topics and dispatchers need of a client's connection.
+"""ClientConnection: the members of a client's connection that topics and dispatchers use.
 
 `connection.ServerCnx` implements it; tests bring their own. Everything here but `check_liveness`
 is a plain call on the loop. `send` and `write` only queue: one `writelines` a connection and loop
@@ -47,9 +47,9 @@ class ClientConnection(Protocol):
         """Queue frames cut into pieces, in order; dropped when the connection is closed."""
 
     def when_writable(self, callback: Callable[[], None]) -> None:
-        """Call back once, from the loop, when the queue is below its low mark or the cnx is gone.
+        """Call back once, when the queue is below its low mark or the connection is gone.
 
-        Also at once-from-the-loop when it is writable now; never from inside this call.
+        The call comes from the loop, never from inside this method; soon if it is writable now.
         """
 
     async def check_liveness(self) -> bool:

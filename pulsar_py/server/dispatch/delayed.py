@@ -1,4 +1,4 @@
-"""DelayedDeliveryTracker: entries that may not be delivered before a time (pure).
+"""DelayedDeliveryTracker: entries that must not be delivered before a time (pure).
 
 Times are grouped: they are rounded up to a multiple of the largest power of two that fits into one
 tick (512 ms for the tick of 1000 ms), and each group has one bitmap of entry ids a ledger. So a
@@ -41,12 +41,12 @@ class DelayedDeliveryTracker:
         return self._count
 
     def set_tick_millis(self, tick_millis: int) -> None:
-        """Group what is added from now on by another tick; what waits keeps its time."""
+        """Group new entries by another tick; waiting ones keep their time."""
         self._tick_millis = tick_millis
         self._precision_bits = max(tick_millis.bit_length() - 1, 0)
 
     def add(self, position: PositionKey, deliver_at_millis: int, now_millis: int) -> bool:
-        """Keep an entry back; returns False when it may be delivered now. Twice is once."""
+        """Hold an entry back; False if it may be delivered now. Adding it again changes nothing."""
         if deliver_at_millis <= now_millis:
             self._has_fixed_delay = False
             return False
@@ -64,7 +64,7 @@ class DelayedDeliveryTracker:
         return True
 
     def take_due(self, limit: int, now_millis: int) -> list[PositionKey]:
-        """Up to `limit` entries that are due, by group and then position; they are forgotten."""
+        """Remove and return up to `limit` due entries, by group and then position."""
         due: list[PositionKey] = []
         while self._groups and len(due) < limit:
             group_millis, group = self._groups.peekitem(0)
@@ -92,13 +92,13 @@ class DelayedDeliveryTracker:
         return bool(self._groups) and self._groups.peekitem(0)[0] <= now_millis
 
     def next_check_millis(self, now_millis: int) -> int | None:
-        """In how many milliseconds something will be due, None when nothing waits."""
+        """Milliseconds until an entry is due, None when none waits."""
         if not self._groups:
             return None
         return max(int(self._groups.peekitem(0)[0]) - now_millis, 0)
 
     def is_pausing(self, now_millis: int) -> bool:
-        """All delays so far are the same and many wait: reading on would find more that wait."""
+        """Many entries wait, all with the same delay: reading on would only find more."""
         return (
             self._look_ahead > 0
             and self._has_fixed_delay

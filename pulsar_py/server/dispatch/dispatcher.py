@@ -1,15 +1,15 @@
-"""Dispatcher: hands a subscription's entries to its consumers; and the read loop all kinds share.
+"""Dispatcher: sends a subscription's entries to its consumers; the read loop that all types share.
 
 A dispatcher is woken by FLOW, by consumers that come and go, by redelivery, by timers and by
 appends (through the cursor, once a group). `read_more` then reads what is in memory and sends it,
-batch by batch, without a task or future; where storage has to be asked, one task a batch does so,
-and `read_more` goes on when it is back. Reads never overlap. A connection whose queue is full is
-left alone until it says that it is writable.
+batch by batch, without a task or future; entries in storage are read by one task a batch, after
+which `read_more` goes on. Reads never overlap. A connection whose queue is full is
+sent nothing until it is writable.
 
-What always holds: between a check and the act that relies on it there is no await. What a storage
-read brings is dropped when the dispatcher's epoch has changed meanwhile (`restart`). A dispatcher
-that was closed has no consumers and sends nothing, whoever calls what: whoever ends a subscription
-closes its dispatcher first, and only then tells the consumers.
+What always holds: between a check and the act that relies on it there is no await. Entries read
+from storage are dropped when the dispatcher's epoch has changed meanwhile (`restart`). A closed
+dispatcher has no consumers and sends nothing, whatever is called: to end a subscription, its
+dispatcher is closed first, and only then the consumers are told.
 
 Source: AbstractBaseDispatcher, Dispatcher in Pulsar's broker.
 """
@@ -32,7 +32,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.dispatch.entry_source import EntrySource
 from pulsar_py.server.dispatch.filtering import EntryFilter
@@ -58,7 +58,7 @@ UNAVAILABLE_BACKOFF_MILLIS = 100
 
 
 class DispatchConsumer(Protocol):
-    """What a dispatcher needs of a consumer (implemented by `topics.consumer.Consumer`)."""
+    """What a dispatcher needs of a consumer (implemented by `subscriptions.Consumer`)."""
 
     @property
     def name(self) -> str:
@@ -70,15 +70,15 @@ class DispatchConsumer(Protocol):
 
     @property
     def connection(self) -> ClientConnection:
-        """Where its messages go."""
+        """The connection that its messages go to."""
 
     @property
     def permits(self) -> ConsumerPermits:
-        """What it may be sent."""
+        """How many messages it may be sent."""
 
     @property
     def pending_acks(self) -> PendingAcks:
-        """What it holds (Shared and Key_Shared)."""
+        """The entries it holds (Shared and Key_Shared)."""
 
     @property
     def pending_hash_counts(self) -> Mapping[int, int]:
@@ -129,18 +129,18 @@ class DispatchHost(Protocol):
 
     @property
     def entry_source(self) -> EntrySource:
-        """What is read: the subscription's cursor, or what stands in front of it."""
+        """The subscription's cursor, or a source in front of it."""
 
     def entry_filters(self) -> Sequence[EntryFilter]:
         """The chain that judges entries, read for the first time or again.
 
-        Asked for once a dispatcher. It adds its own filter of delays behind them, for what is read
-        for the first time. One that holds an entry back which is read again gives it out itself.
+        Called once a dispatcher, which adds its own filter of delays behind them for entries read
+        the first time. A filter that holds back an entry read again has to release it itself.
         """
 
     @property
     def clock(self) -> Clock:
-        """For delays."""
+        """The clock that delays are measured by."""
 
     @property
     def tasks(self) -> TaskOwner:
@@ -148,7 +148,7 @@ class DispatchHost(Protocol):
 
     @property
     def settings(self) -> DispatchSettings:
-        """Those in force now."""
+        """The settings in force now."""
 
     def last_confirmed_entry(self) -> Position:
         """The topic's last entry."""
@@ -162,14 +162,14 @@ class DispatchHost(Protocol):
     def acknowledge_filtered(self, positions: list[Position]) -> None:
         """Acknowledge entries that are never delivered."""
 
-    is_read_in_flight: bool  # A task reads from storage, be it for a dispatcher replaced since.
+    is_read_in_flight: bool  # A task reads from storage, perhaps for a dispatcher replaced since.
 
     def on_read_finished(self) -> None:
-        """The read of a closed dispatcher is back: the one in use may read."""
+        """The read of a closed dispatcher has ended: the one in use may read."""
 
 
 class Dispatcher(ABC):
-    """What a subscription asks of its dispatcher, persistent or not."""
+    """The interface of a dispatcher to its subscription, persistent or not."""
 
     subscription_type: SubscriptionType
     is_closed = False
@@ -177,7 +177,7 @@ class Dispatcher(ABC):
     @property
     @abstractmethod
     def consumers(self) -> Sequence[DispatchConsumer]:
-        """Those connected."""
+        """The connected consumers."""
 
     @property
     def active_consumer(self) -> DispatchConsumer | None:
@@ -190,15 +190,15 @@ class Dispatcher(ABC):
 
         Raises:
             ConsumerBusyError: Exclusive has one.
-            ConsumerAssignError: Its hash ranges can't be had.
+            ConsumerAssignError: Its hash ranges are taken, or none is left to split.
         """
 
     @abstractmethod
     def remove_consumer(self, consumer: DispatchConsumer) -> None:
-        """Let a consumer go; what it holds is to be redelivered. Fine if it is not there."""
+        """Remove a consumer and redeliver its entries. Fine if it is not there."""
 
     def mismatch(self, key_shared_meta: KeySharedMeta | None) -> str | None:  # noqa: ARG002
-        """What keeps a consumer of the same type out, for its error message; None if it fits."""
+        """The reason to refuse a consumer of the same type; None if it fits."""
         return None
 
     def on_flow(self, consumer: DispatchConsumer) -> None:  # noqa: B027 - not all care
@@ -215,23 +215,23 @@ class Dispatcher(ABC):
         positions: Sequence[PositionKey],
         ack_sets: Sequence[Sequence[int] | None] | None,
     ) -> None:
-        """The cursor took acknowledgements: settle who held the entries.
+        """The cursor took acknowledgements: their holders owe the entries no more.
 
         Positions with an ack set were acknowledged in part, if at all.
         """
 
     def on_mark_delete_moved(self, position: Position) -> None:  # noqa: B027 - not all care
-        """Entries up to here were expired, skipped or cleared: nobody owes them any more."""
+        """Entries up to here were expired, skipped or cleared: no consumer owes them any more."""
 
     def on_cursor_reset(self) -> None:  # noqa: B027 - not all care
-        """A reset has ended: those who stayed connected go on where the cursor stands now."""
+        """A reset has ended: connected consumers go on where the cursor stands now."""
 
     @abstractmethod
     def close(self) -> None:
-        """Stop for good and let all consumers go; they are sent nothing after this.
+        """Stop for good and remove all consumers; nothing is sent after this.
 
-        What they held is given to nobody: it takes time in proportion to their entries, however
-        many consumers there are. May be called again.
+        Entries that they held are not redelivered here. The time grows with those entries, not
+        with the number of consumers. May be called again.
         """
 
 
@@ -243,14 +243,14 @@ class PersistentDispatcher(Dispatcher):
     def __init__(self, host: DispatchHost) -> None:
         self._host = host
         self._cursor = host.entry_source
-        self._is_reading = False  # Inside read_more; what is called from there may call it again.
+        self._is_reading = False  # Inside read_more, whose callees may call it again.
         self._epoch = 0  # Reads begun in an earlier one are dropped.
         self._read_this_turn = 0  # entries
         self._read_batch_entries = host.settings.max_read_batch_entries
         self._backoff_millis = 0  # Of the last failed read, 0 after success.
         self._retry: asyncio.TimerHandle | None = None  # Set while a failed read waits.
         self._next_turn: asyncio.TimerHandle | None = None  # Set while other work has its turn.
-        self._unwritable: dict[ClientConnection, None] = {}  # They will call back.
+        self._unwritable: dict[ClientConnection, None] = {}  # Connections that will call back.
 
     @abstractmethod
     def _read_batch(self) -> bool:
@@ -310,9 +310,9 @@ class PersistentDispatcher(Dispatcher):
         self._read_batch_entries = self._host.settings.max_read_batch_entries
 
     def close(self) -> None:
-        """Stop reading for good; the kinds let their consumers go."""
+        """Stop reading for good; subclasses remove their consumers."""
         if self.is_closed:
-            return  # The cursor may be another dispatcher's by now.
+            return  # The cursor may belong to another dispatcher by now.
         self.is_closed = True
         self._epoch += 1
         self._cursor.cancel_wait()
@@ -342,10 +342,10 @@ class PersistentDispatcher(Dispatcher):
 
     @abstractmethod
     def _on_entries_read(self, entries: Sequence[Entry]) -> None:
-        """Send what a task has read."""
+        """Send the entries that a task has read."""
 
     def _wait_for_entries(self, max_position: Position) -> None:
-        """Nothing can be read now: sleep, or tell that the topic ends here."""
+        """Nothing can be read now: wait for entries, or send the end of the topic."""
         has_more = self._cursor.has_more_entries()
         if has_more and max_position < self._host.last_confirmed_entry():
             return  # Held back; on_max_read_position_moved wakes us.
@@ -355,7 +355,7 @@ class PersistentDispatcher(Dispatcher):
         self._cursor.wait_for_entries(self.read_more)
 
     def tell_end_of_topic(self) -> None:
-        """The topic is terminated: tell the consumers if all is acknowledged."""
+        """The topic is terminated: send consumers its end if all is acknowledged."""
         if self._cursor.backlog_count() == 0:
             for consumer in list(self.consumers):
                 consumer.reached_end_of_topic()
@@ -380,7 +380,7 @@ class PersistentDispatcher(Dispatcher):
         *,
         is_empty_news: bool,
     ) -> None:
-        # What changes the epoch also rewinds the cursor before anybody reads again, so a read that
+        # A change of the epoch also rewinds the cursor before the next read, so a read that
         # has not begun is left out, and the cursor itself drops one that is under way.
         try:
             entries = await read() if epoch == self._epoch else []
@@ -410,7 +410,7 @@ class PersistentDispatcher(Dispatcher):
     def _on_read_failed(self, error: Exception) -> None:
         """Try again later, with small batches; the pause doubles up to its limit.
 
-        A store that can't answer now is asked again soon: a lost connection is back in no time.
+        A store that can't answer now is asked again soon: a lost connection is quickly restored.
         """
         if self.is_closed:
             return

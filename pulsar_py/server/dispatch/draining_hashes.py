@@ -1,8 +1,9 @@
-"""DrainingHashes: sticky hashes that moved while their former owner still holds messages (pure).
+"""DrainingHashes: sticky hashes whose former owner still holds messages of them (pure).
 
 When a consumer joins or leaves, slots change hands. A slot whose former owner has unacknowledged
-entries *drains*: nobody else may get it until those are acknowledged, or gone with their consumer.
-Whoever was refused meanwhile makes the hash *blocking*: the end of draining is worth a read.
+entries *drains*: no other consumer gets it until those are acknowledged, or their consumer has
+left. If an entry was refused meanwhile the hash is *blocking*: the end of draining then starts a
+read.
 
 Invariant: a draining hash has at least one pending entry at the consumer it drains from.
 
@@ -16,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class HashHolder(Protocol):
-    """A consumer, as far as draining goes."""
+    """The part of a consumer that draining needs."""
 
     @property
     def pending_hash_counts(self) -> Mapping[int, int]:
@@ -54,13 +55,13 @@ class DrainingHashes(Generic[C]):
         """Slots changed hands: see for every pending hash whether its holder still owns it.
 
         A hash that came back to its drainer stops draining. Returns whether one of those that
-        stopped had blocked somebody.
+        stopped had been blocking.
         """
         has_unblocked = False
         for consumer in consumers:
             for sticky_hash in consumer.pending_hash_counts:
                 if select(sticky_hash) is not consumer:
-                    # The first holder keeps it: a second one got it legally only after it.
+                    # The first holder keeps it: a second one can have got it only afterwards.
                     self._owners.setdefault(sticky_hash, consumer)
                 elif self._owners.get(sticky_hash) is consumer:
                     has_unblocked |= self._clear(sticky_hash)

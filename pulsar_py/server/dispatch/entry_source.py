@@ -1,4 +1,4 @@
-"""EntrySource: what a dispatcher reads entries from, and asks what of them is acknowledged.
+"""EntrySource: where a dispatcher reads entries, and asks which of them are acknowledged.
 
 A `ManagedCursor` is one. Another may stand in front of it, such as one that reads a compacted
 ledger up to its horizon and the topic from there on. It answers in positions of the topic, and a
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 
 
 class EntrySource(Protocol):
@@ -26,7 +26,7 @@ class EntrySource(Protocol):
 
     @property
     def is_durable(self) -> bool:
-        """Limits of unacknowledged messages hold for durable ones only."""
+        """Whether limits of unacknowledged messages apply; they do for durable ones only."""
 
     def read_cached(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
@@ -68,7 +68,7 @@ class EntrySource(Protocol):
         """Read again from the first entry that is not acknowledged."""
 
     def seek(self, position: Position) -> None:
-        """Read on from `position`; not before what is acknowledged as a whole."""
+        """Read on from `position`, or from the first unacknowledged entry if that is later."""
 
     def is_acknowledged(self, position: Position) -> bool:
         """Whether the whole entry is acknowledged."""

@@ -1,13 +1,13 @@
-"""EntryFilters: which of the entries that were read a consumer gets, and how much of each.
+"""EntryFilters: decide which of the entries read a consumer gets, and how much of each.
 
 A chain of filters judges every entry that is not plain; the first verdict other than ACCEPT stands.
 An entry is plain if it is one whole readable message of a user, without delay or transaction. After
-the chain, batches acknowledged in part get the set of indexes that are left. The subscription says
-which filters the chain has, those of users' entries (`judges_plain_entries`) included; how far may
-be read at all is decided before, by the `max_read_position` of the read.
+the chain, batches acknowledged in part get the set of indexes that are left. The subscription
+chooses the filters, also those for plain entries (`judges_plain_entries`). Entries past the
+`max_read_position` never get here.
 
 What always holds: an entry that is dropped for good is acknowledged, one that is held back is kept
-by whoever held it back, and no filtered entry costs permits.
+by its filter, and no filtered entry costs permits.
 
 Source: AbstractBaseDispatcher.filterEntriesForConsumer in Pulsar's broker.
 """
@@ -20,8 +20,8 @@ from typing import Protocol, cast
 
 from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.entry import Entry
-from pulsar_py.managed_ledger.entry_run import EntryRun
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.managed_ledger.log.entry_run import EntryRun
 from pulsar_py.server.dispatch.pending_acks import PositionKey
 from pulsar_py.wire.entry_summary import (
     PLAIN,
@@ -34,11 +34,11 @@ from pulsar_py.wire.entry_summary import (
 
 
 class Verdict(Enum):
-    """What becomes of an entry."""
+    """A filter's decision about an entry."""
 
     ACCEPT = auto()  # the next filter looks at it
     ACKNOWLEDGE = auto()  # never to be delivered to this subscription
-    HOLD_BACK = auto()  # not now; the filter sees to it that it comes again
+    HOLD_BACK = auto()  # not now; the filter releases it later
 
 
 class EntryFilter(Protocol):
@@ -53,19 +53,19 @@ class EntryFilter(Protocol):
 
 
 class MarkerFilter:
-    """Brokers' own entries, and those nobody can read: acknowledged, never delivered."""
+    """Drops markers and unreadable entries: acknowledged, never delivered."""
 
     judges_plain_entries = False
 
     def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:  # noqa: ARG002
-        """Accept what a user wrote."""
+        """Accept messages of users."""
         if summary.marker_type >= 0 or not summary.is_readable:
             return Verdict.ACKNOWLEDGE
         return Verdict.ACCEPT
 
 
 class DelayFilter:
-    """Messages for later: `keep_back` takes them (Shared and Key_Shared only)."""
+    """Holds delayed messages back by `keep_back` (Shared and Key_Shared only)."""
 
     judges_plain_entries = False
 
@@ -74,7 +74,7 @@ class DelayFilter:
         self._keep_back = keep_back
 
     def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
-        """Accept what is due."""
+        """Accept messages that are due."""
         deliver_at = summary.deliver_at_time_millis
         if deliver_at and self._keep_back((entry.ledger_id, entry.entry_id), deliver_at):
             return Verdict.HOLD_BACK
@@ -82,7 +82,7 @@ class DelayFilter:
 
 
 class FilteredEntries:
-    """What passed: entries, the indexes left of batches in part, and messages in all."""
+    """Accepted entries, indexes left of partly acknowledged batches, and the messages in all."""
 
     __slots__ = ("ack_sets", "entries", "has_chunks", "messages_count")
 
@@ -96,11 +96,11 @@ class FilteredEntries:
     ) -> None:
         self.entries = entries
         self.ack_sets = ack_sets  # None where no entry is acknowledged in part
-        self.messages_count = messages_count  # what the entries cost in permits
+        self.messages_count = messages_count  # permits that the entries cost
         self.has_chunks = has_chunks  # parts of messages are among them
 
     def messages_of(self, entry: Entry) -> int:
-        """What one of the entries costs in permits."""
+        """Permits that one of the entries costs."""
         if self.ack_sets is not None:
             words = self.ack_sets.get((entry.ledger_id, entry.entry_id))
             if words is not None:
@@ -151,7 +151,7 @@ class EntryFilters:
         return self._apply_chain(entries)
 
     def _is_plain_run(self, run: EntryRun) -> bool:
-        """Whether all entries of a run are plain, and nobody has to look at one alone."""
+        """Whether all entries of a run are plain, and no filter judges plain ones."""
         if run.is_made or self._judges_plain_entries:
             return False
         if not self._shape.are_plain(run.datas):
@@ -194,7 +194,7 @@ class EntryFilters:
 
 
 def summary_of(entry: Entry) -> EntrySummary:
-    """What is known of an entry; read from its bytes once, whoever asks."""
+    """An entry's summary, parsed once and kept in the entry."""
     summary = entry.summary
     if summary is None:
         summary = entry.summary = summarize_entry(entry.data)

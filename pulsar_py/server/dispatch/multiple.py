@@ -1,9 +1,9 @@
-"""MultipleConsumersDispatcher: Shared, entries spread over consumers in small batches.
+"""MultipleConsumersDispatcher: spreads entries over the consumers of Shared in small batches.
 
-What has to be sent again comes first, lowest position first, then new entries. A turn gives a
-consumer up to `max_round_robin_batch_entries` messages; who is next stands in `priorities`. Entries
-read and not sent are unread again by moving the cursor back. All chunks of a message go to the
-consumer that got its first one; those that can't be sent yet are parked in the redelivery set.
+Entries to send again come first, lowest position first, then new ones. A turn gives a consumer up
+to `max_round_robin_batch_entries` messages; `priorities` chooses the next one. Entries read and not
+sent are unread by moving the cursor back. All chunks of a message go to the consumer that got its
+first one; those that can't be sent yet are parked in the redelivery set.
 
 Delayed entries go to the tracker, whose earliest time sets a timer; due ones enter the redelivery
 set.
@@ -22,7 +22,7 @@ from math import ceil
 
 from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.chunks import ChunkAffinity
 from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.dispatch.delayed import DelayedDeliveryTracker
@@ -73,7 +73,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self.is_blocked_by_subscription = False
         self._is_blocked_by_broker = False
         self._chunks: ChunkAffinity[DispatchConsumer] = ChunkAffinity()
-        # False once nothing in the redelivery set could be sent, until that may change.
+        # False when no entry of the redelivery set can be sent, until that may change.
         self._may_replay = True
         batch_ack_set = self._cursor.batch_ack_set
         acknowledge = host.acknowledge_filtered
@@ -83,7 +83,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             batch_ack_set=batch_ack_set,
             acknowledge=acknowledge,
         )
-        # What is sent again was due before.
+        # Entries sent again were due before.
         self._replay_filters = EntryFilters(
             filters, batch_ack_set=batch_ack_set, acknowledge=acknowledge
         )
@@ -95,13 +95,13 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     @property
     def is_blocked(self) -> bool:
-        """No new entries are read, because too much is unacknowledged."""
+        """No new entries are read, because too many messages are unacknowledged."""
         return self.is_blocked_by_subscription or self._is_blocked_by_broker
 
     # Consumers.
 
     def add_consumer(self, consumer: DispatchConsumer) -> None:
-        """Take in a consumer; the first one starts from what is not acknowledged."""
+        """Add a consumer; the first one starts from the first unacknowledged entry."""
         if not self._turns.consumers:
             self._forget_state()
             self.restart()
@@ -109,7 +109,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self._may_replay = True
 
     def remove_consumer(self, consumer: DispatchConsumer) -> None:
-        """Let a consumer go; what it holds is sent again, without counting that."""
+        """Remove a consumer; its entries are sent again, with their redelivery counts unchanged."""
         if consumer not in self._turns.consumers:
             return
         self._turns.remove(consumer)
@@ -129,7 +129,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self._forget_state()
 
     def _on_consumer_left(self, consumer: DispatchConsumer) -> None:
-        """A consumer is gone, before anybody is sent what it held; Key_Shared listens."""
+        """A consumer is gone; called before its entries are sent again. For Key_Shared."""
 
     def _forget_state(self) -> None:
         self.redelivery.clear()
@@ -140,7 +140,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self._delay_timer = None
 
     def close(self) -> None:
-        """Stop reading, forget what would be sent, and let all consumers go."""
+        """Stop reading, clear the redelivery set, and remove all consumers."""
         super().close()
         self._forget_state()
         for consumer in self._turns.consumers:
@@ -154,12 +154,12 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     # News.
 
     def on_flow(self, consumer: DispatchConsumer) -> None:  # noqa: ARG002
-        """Somebody can be sent more."""
+        """A consumer can be sent more."""
         self._may_replay = True
         self.read_more()
 
     def redeliver(self, consumer: DispatchConsumer, positions: Sequence[Position] | None) -> None:
-        """Send again what this consumer holds (of `positions`), and count it."""
+        """Send this consumer's entries (of `positions`) again, and count the redelivery."""
         pending = consumer.pending_acks
         taken = pending.take_all() if positions is None else pending.take(positions)
         messages_count = sum(count for _, count, _ in taken)
@@ -180,7 +180,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         positions: Sequence[PositionKey],
         ack_sets: Sequence[Sequence[int] | None] | None,
     ) -> None:
-        """Who held the entries owes less, and their redeliveries count anew."""
+        """Settle entries with their holders; redeliveries count anew."""
         # Hot path: acknowledge.
         if self.redelivery.has_counts:
             self.redelivery.forget(positions)
@@ -223,10 +223,10 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         return next((each for each in self.consumers if position in each.pending_acks), None)
 
     def _on_hash_released(self, consumer: DispatchConsumer, sticky_hash: int) -> None:
-        """One entry of a hash less is pending; Key_Shared listens."""
+        """One entry of a hash less is pending. For Key_Shared."""
 
     def on_mark_delete_moved(self, position: Position) -> None:
-        """Entries up to here were expired, skipped or cleared: nobody owes them any more."""
+        """Entries up to here were expired, skipped or cleared: no consumer owes them any more."""
         self.redelivery.discard_up_to(position)
         self._chunks.forget_up_to(position)
         for consumer in list(self.consumers):
@@ -291,7 +291,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         return is_kept
 
     def _arm_delay_timer(self, now_millis: int) -> None:
-        """See to it that a timer comes when the next entry is due; FLOW takes what is due now."""
+        """Set a timer for the next entry that is due later; FLOW takes those due now."""
         wait_millis = self.delayed.next_check_millis(now_millis)
         if not wait_millis:
             return
@@ -364,13 +364,13 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         super()._on_writable(connection)
 
     def _is_reading_ahead_forbidden(self) -> bool:
-        """Whether new entries have to wait."""
+        """Whether no new entries may be read."""
         if self.is_blocked or self._chunks.is_full:
             return True
         return bool(self.delayed) and self.delayed.is_pausing(self._host.clock.wall_time_millis())
 
     def _replay(self, limit: int) -> bool | None:
-        """Read again what waits; None when nothing of it can be sent now."""
+        """Read waiting entries again; None when none of them can be sent now."""
         keys = self._select_replay(limit)
         if not keys:
             self._may_replay = False
@@ -401,7 +401,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     def _on_replay_read(
         self, positions: Sequence[Position], entries: Sequence[Entry], floor: PositionKey
     ) -> None:
-        """Forget what is acknowledged or gone, send the rest. `floor` was the lowest position."""
+        """Drop entries acknowledged or gone, send the rest. `floor` was the lowest position."""
         found = {(entry.ledger_id, entry.entry_id) for entry in entries}
         for position in positions:
             if position not in found:
@@ -430,7 +430,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     # Sending.
 
     def _distribute(self, filtered: FilteredEntries, *, is_replay: bool) -> None:
-        """Hand entries out in turns; what nobody can take is unread, or stays in the set."""
+        """Send entries in turns; those no consumer can take are unread, or stay in the set."""
         # Hot path: tailing consume.
         entries = filtered.entries
         if not entries:
@@ -476,7 +476,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         return messages_count
 
     def _distribute_chunks(self, filtered: FilteredEntries, *, is_replay: bool) -> None:
-        """Hand out one by one: chunks to the owner of their message, others in turns."""
+        """Send entries one by one: chunks to the owner of their message, others in turns."""
         chunks = self._chunks
         for entry in filtered.entries:
             summary = summary_of(entry)

@@ -1,7 +1,7 @@
-"""Dispatchers of non-persistent topics: what can't be sent at once is dropped and counted.
+"""Dispatchers of non-persistent topics: drop and count messages that can't be sent at once.
 
 A consumer is sent an entry if it has permits and its connection is writable. Nothing is pending,
-acknowledged or redelivered. The kinds choose as their persistent counterparts do.
+acknowledged or redelivered. Each type chooses consumers as its persistent counterpart does.
 
 Source: NonPersistentDispatcherSingleActiveConsumer, NonPersistentDispatcherMultipleConsumers,
 NonPersistentStickyKeyDispatcherMultipleConsumers in Pulsar's broker.
@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 from pulsar_py.common.errors import ConsumerBusyError
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import DispatchConsumer, Dispatcher
 from pulsar_py.server.dispatch.filtering import summary_of
 from pulsar_py.server.dispatch.multiple import is_available
@@ -25,7 +25,7 @@ from pulsar_py.wire.entry_summary import sticky_key
 
 
 class NonPersistentDispatcher(Dispatcher):
-    """What the kinds share; owned by a NonPersistentSubscription."""
+    """Base of all types; owned by a NonPersistentSubscription."""
 
     def __init__(self) -> None:
         self.dropped_messages_count = 0
@@ -43,7 +43,7 @@ class NonPersistentDispatcher(Dispatcher):
 
     @abstractmethod
     def _taker(self, entry: Entry) -> DispatchConsumer | None:
-        """Who would get an entry."""
+        """The consumer that would get an entry."""
 
 
 class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
@@ -76,13 +76,13 @@ class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
         return self._active
 
     def close(self) -> None:
-        """Let all consumers go; what is published is dropped."""
+        """Remove all consumers; messages published later are dropped."""
         self.is_closed = True
         self._consumers = []
         self._active = None
 
     def add_consumer(self, consumer: DispatchConsumer) -> None:
-        """Take in a consumer; it is told only if another one stays active, as Pulsar does."""
+        """Add a consumer; it is notified only if another one stays active, as in Pulsar."""
         is_failover = self.subscription_type is SubscriptionType.FAILOVER
         if not is_failover and self._consumers:
             raise ConsumerBusyError("Exclusive consumer is already connected")
@@ -93,7 +93,7 @@ class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
             consumer.notify_active_consumer_change(is_active=False)
 
     def remove_consumer(self, consumer: DispatchConsumer) -> None:
-        """Let a consumer go."""
+        """Remove a consumer."""
         if consumer in self._consumers:
             self._consumers.remove(consumer)
             self._choose_active()
@@ -111,7 +111,7 @@ class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
         )
 
     def send_messages(self, entries: Sequence[Entry]) -> None:
-        """Deliver in one write what the permits allow, the last batch beyond; drop the rest."""
+        """Send as many as permits allow in one write, the last batch beyond them; drop the rest."""
         # Hot path: non-persistent publish.
         consumer = self._active
         left = consumer.permits.available if consumer is not None and is_available(consumer) else 0
@@ -131,7 +131,7 @@ class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
 
 
 class NonPersistentMultipleDispatcher(NonPersistentDispatcher):
-    """Shared: the next one that can take it, entry by entry."""
+    """Shared: each entry goes to the next consumer that can take it."""
 
     subscription_type = SubscriptionType.SHARED
 
@@ -145,7 +145,7 @@ class NonPersistentMultipleDispatcher(NonPersistentDispatcher):
         return self._turns.consumers
 
     def close(self) -> None:
-        """Let all consumers go; what is published is dropped."""
+        """Remove all consumers; messages published later are dropped."""
         self.is_closed = True
         self._turns = PriorityRoundRobin()
 
@@ -154,7 +154,7 @@ class NonPersistentMultipleDispatcher(NonPersistentDispatcher):
         self._turns.add(consumer)
 
     def remove_consumer(self, consumer: DispatchConsumer) -> None:
-        """Let a consumer go."""
+        """Remove a consumer."""
         if consumer in self._turns.consumers:
             self._turns.remove(consumer)
 
@@ -163,7 +163,7 @@ class NonPersistentMultipleDispatcher(NonPersistentDispatcher):
 
 
 class NonPersistentStickyKeyDispatcher(NonPersistentMultipleDispatcher):
-    """Key_Shared: the owner of the key's slot."""
+    """Key_Shared: each entry goes to the owner of its key's slot."""
 
     subscription_type = SubscriptionType.KEY_SHARED
 
@@ -174,7 +174,7 @@ class NonPersistentStickyKeyDispatcher(NonPersistentMultipleDispatcher):
         self.selector = new_selector(self.meta, settings)
 
     def close(self) -> None:
-        """Let all consumers go, and forget who owned which slots."""
+        """Remove all consumers and their slots."""
         super().close()
         self.selector = new_selector(self.meta, self._settings)
 

@@ -1,9 +1,9 @@
-"""PendingAcks: what a Shared or Key_Shared consumer was sent and has not acknowledged (pure).
+"""PendingAcks: entries sent to a Shared or Key_Shared consumer, not yet acknowledged (pure).
 
 One dictionary entry a delivered entry: (ledger id, entry id) to one integer, which packs how many
 of its messages are unacknowledged (low 32 bits) and its sticky hash (above; 0 is "no hash"). For
-Key_Shared it is also counted how many entries of each hash are pending, because a hash that moved
-to another consumer drains until that count is 0.
+Key_Shared the pending entries of each hash are counted, too: a hash that moved to another consumer
+drains until that count is 0.
 
 Invariant: the remaining messages of all entries add up to the consumer's unacknowledged messages.
 
@@ -111,7 +111,7 @@ class PendingAcks:
         self._hash_counts.clear()
 
     def take_up_to(self, position: Position) -> list[tuple[PositionKey, int, int]]:
-        """Forget what is at or before a position (expired, skipped, or reset over)."""
+        """Forget entries at or before a position (expired, skipped, or reset over)."""
         return self.take([key for key in self._entries if key <= position])
 
     def _release_hash(self, sticky_hash: int) -> None:

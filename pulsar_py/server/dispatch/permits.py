@@ -1,8 +1,8 @@
-"""Permits: how many messages a consumer may still be sent, and how many it owes (pure).
+"""ConsumerPermits: counts how many messages a consumer may be sent, and how many it owes (pure).
 
 A permit is one message, counted inside batches. `available` may go negative, because an entry is
 never split. On Shared and Key_Shared a consumer with `max_unacked_messages` unacknowledged ones is
-blocked: what FLOW brings then is parked, and released when the debt is down to half, or with any
+blocked: permits of a FLOW are then parked, and released when the debt is down to half, or with any
 REDELIVER.
 
 Invariant: `parked_permits` is 0 while the consumer is not blocked.
@@ -58,7 +58,7 @@ class ConsumerPermits:
         self.available -= messages_count
 
     def owe(self, messages_count: int) -> None:
-        """They have to be acknowledged (Shared and Key_Shared)."""
+        """Messages were sent that have to be acknowledged (Shared and Key_Shared)."""
         self.unacked_messages += messages_count
         self._block_at_limit()
 
@@ -77,7 +77,7 @@ class ConsumerPermits:
         return self.unblock()
 
     def set_limit(self, max_unacked_messages: int) -> None:
-        """The limit was changed; 0 is none."""
+        """Use another limit; 0 is no limit."""
         self.max_unacked_messages = max_unacked_messages
         if not max_unacked_messages or self.unacked_messages < max_unacked_messages:
             self.unblock()

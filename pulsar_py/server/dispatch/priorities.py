@@ -1,7 +1,7 @@
-"""Whose turn it is: Shared's round robin by priority, and Failover's active consumer (pure).
+"""Chooses the next consumer of Shared, by priority in turns, and the active one of Failover (pure).
 
 Shared, with `index` behind the last one served and `p` the priority of the consumer there: first
-anybody available of a better priority than `p`, then round robin inside `p`, then whoever follows
+any available one of a better priority than `p`, then round robin inside `p`, then those that follow
 in the list. So with C1(0, 2 permits) C2(0,1) C3(0,1) C4(1,2) C5(1,1), one entry a turn, the order
 is C1, C2, C3, C1, C4, C5, C4.
 
@@ -21,7 +21,7 @@ FAILOVER_RING_POINTS = 100
 
 
 class Prioritized(Protocol):
-    """What the choice depends on."""
+    """The part of a consumer that the choice depends on."""
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ class PriorityRoundRobin(Generic[C]):
             self._index -= 1
 
     def next(self, is_available: Callable[[C], bool]) -> C | None:
-        """The one to serve now, None when nobody is available."""
+        """The consumer to serve now, None when none is available."""
         consumers = self.consumers
         if not consumers:
             return None

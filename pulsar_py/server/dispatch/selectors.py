@@ -1,13 +1,14 @@
-"""Key_Shared selectors: which consumer owns a slot of sticky keys (pure).
+"""Key_Shared selectors: map each slot of sticky keys to the consumer that owns it (pure).
 
 | selector | slots | a consumer gets |
 | --- | --- | --- |
-| ConsistentHashingSelector | 1..65535 | what lies before its points on a ring |
+| ConsistentHashingSelector | 1..65535 | the slots before its points on a ring |
 | HashRangeAutoSplitSelector | 0..65535 | half of the widest range when it joins |
 | HashRangeExclusiveSelector | any | the ranges it asked for |
 
 A slot of 0 stands for "no hash" elsewhere, so no key ever hashes to it. `add` and `remove` say
-nothing about what changed: `DrainingHashes.reassign` asks `select` again for what matters.
+nothing about the slots that moved: `DrainingHashes.reassign` asks `select` again for pending
+hashes.
 
 Source: ConsistentHashingStickyKeyConsumerSelector, HashRangeAutoSplitStickyKeyConsumerSelector,
 HashRangeExclusiveStickyKeyConsumerSelector in Pulsar's broker; PIP-379.
@@ -32,22 +33,22 @@ HashRange = tuple[int, int]
 
 
 class Named(Protocol):
-    """A consumer, as far as a selector goes."""
+    """The part of a consumer that selectors need."""
 
     @property
     def name(self) -> str:
-        """Where its points lie on the ring."""
+        """The name that its points on the ring are hashed from."""
 
     @property
     def requested_ranges(self) -> Sequence[HashRange]:
-        """What it asked for in mode STICKY."""
+        """The ranges it asked for in mode STICKY."""
 
 
 C = TypeVar("C", bound=Named)
 
 
 class HashRangeConflictError(ConsumerAssignError):
-    """A range belongs to another consumer, which may be dead: worth a look, and another try."""
+    """A range belongs to another consumer; if that is dead, another try may succeed."""
 
     def __init__(self, message: str, owner: object) -> None:
         super().__init__(message)
@@ -62,16 +63,16 @@ class StickyKeySelector(ABC, Generic[C]):
         """Give a consumer its slots.
 
         Raises:
-            ConsumerAssignError: It can't have any; nothing changed.
+            ConsumerAssignError: No slots are available for it; nothing changed.
         """
 
     @abstractmethod
     def remove(self, consumer: C) -> None:
-        """Give its slots to others, or to nobody; fine if it has none."""
+        """Give its slots to others, or leave them without owner; fine if it has none."""
 
     @abstractmethod
     def select(self, slot: int) -> C | None:
-        """The owner of a slot, None when nobody has it."""
+        """The owner of a slot, None without one."""
 
     @abstractmethod
     def slot_of(self, sticky_key: bytes) -> int:
@@ -79,15 +80,15 @@ class StickyKeySelector(ABC, Generic[C]):
 
     @abstractmethod
     def ranges_of(self, consumer: C) -> list[HashRange]:
-        """What a consumer owns, in order; for stats."""
+        """The ranges that a consumer owns, in order; for stats."""
 
 
 class ConsistentHashingSelector(StickyKeySelector[C]):
     """A ring of points; a slot belongs to the first point at or after it, around the end.
 
     Point i of a consumer lies at the slot of `name NUL name index NUL i`, where the name index
-    tells apart consumers of equal name. A point that two share belongs to who came first; the
-    other inherits it.
+    tells apart consumers of equal name. A point that two share belongs to the one that joined
+    first; the other inherits it.
     """
 
     def __init__(self, points_per_consumer: int = 100) -> None:
@@ -106,7 +107,7 @@ class ConsistentHashingSelector(StickyKeySelector[C]):
         self._points = sorted(self._owners)
 
     def remove(self, consumer: C) -> None:
-        """Take its points off the ring; who shares one inherits it."""
+        """Take its points off the ring; shared ones pass to the other consumer."""
         indexes = self._name_indexes.get(consumer.name, {})
         for name_index, owner in list(indexes.items()):
             if owner is consumer:
@@ -217,7 +218,7 @@ class HashRangeAutoSplitSelector(StickyKeySelector[C]):
 
 
 class HashRangeExclusiveSelector(StickyKeySelector[C]):
-    """Ranges that the consumers brought; a slot in none of them belongs to nobody."""
+    """Ranges that the consumers brought; a slot in none of them has no owner."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -241,7 +242,7 @@ class HashRangeExclusiveSelector(StickyKeySelector[C]):
         self._starts = [start for start, _, _ in self._ranges]
 
     def remove(self, consumer: C) -> None:
-        """Leave its slots to nobody."""
+        """Leave its slots without owner."""
         self._ranges = [each for each in self._ranges if each[2] is not consumer]
         self._starts = [start for start, _, _ in self._ranges]
 
@@ -254,7 +255,7 @@ class HashRangeExclusiveSelector(StickyKeySelector[C]):
         return sticky_slot(sticky_key)
 
     def ranges_of(self, consumer: C) -> list[HashRange]:
-        """What it asked for, in order."""
+        """The ranges it asked for, in order."""
         return [(start, end) for start, end, owner in self._ranges if owner is consumer]
 
     def _owner_between(self, start: int, end: int) -> C | None:

@@ -1,4 +1,4 @@
-"""What dispatch is tuned with: broker settings and policies, resolved for one topic.
+"""DispatchSettings: broker settings and policies for dispatch, resolved for one topic.
 
 The topic makes one from `BrokerConfig` and its policies, and hands subscriptions a new one when a
 policy changes. Limits of 0 mean "no limit".

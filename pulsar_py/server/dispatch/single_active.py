@@ -1,8 +1,9 @@
-"""SingleActiveConsumerDispatcher: Exclusive and Failover, one consumer gets everything in order.
+"""SingleActiveConsumerDispatcher: sends everything to one consumer (Exclusive, Failover).
 
 On Failover the active consumer is chosen anew whenever one joins or leaves. After a change the old
 one may still be acknowledging, so reading starts `failover_delay_millis` later, from the first
-entry not acknowledged; only then all consumers are told. A redelivery of any kind rewinds.
+entry not acknowledged; only then all consumers get ACTIVE_CONSUMER_CHANGE. A redelivery of any kind
+rewinds.
 
 Exclusive consumers may bring hash ranges: entries of other slots are passed over, not acknowledged.
 
@@ -19,7 +20,7 @@ from math import ceil
 from pulsar_py.common.errors import ConsumerBusyError
 from pulsar_py.common.hashing import sticky_slot
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import (
     BATCHES_TOGETHER,
     DispatchConsumer,
@@ -48,7 +49,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         self._consumers: list[DispatchConsumer] = []
         self._active: DispatchConsumer | None = None
         self._switch: asyncio.TimerHandle | None = None  # Set while a change of consumer waits.
-        self._is_held = False  # From `hold` to `on_cursor_reset`: nobody is or becomes active.
+        self._is_held = False  # From `hold` to `on_cursor_reset` no consumer is or becomes active.
         self._hash_ranges: Sequence[HashRange] = ()  # Of the exclusive consumer, sorted.
         self._filters = EntryFilters(
             host.entry_filters(),
@@ -58,12 +59,12 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
 
     @property
     def consumers(self) -> Sequence[DispatchConsumer]:
-        """All that are connected, active or not, in the order they joined."""
+        """All connected consumers, active or not, in the order they joined."""
         return self._consumers
 
     @property
     def active_consumer(self) -> DispatchConsumer | None:
-        """The one that gets messages, or will after the delay."""
+        """The consumer that gets messages, or will after the delay."""
         return self._active
 
     @property
@@ -71,7 +72,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         return self.subscription_type is SubscriptionType.FAILOVER
 
     def add_consumer(self, consumer: DispatchConsumer) -> None:
-        """Take in a consumer and choose the active one anew."""
+        """Add a consumer and choose the active one anew."""
         if not self._is_failover and self._consumers:
             raise ConsumerBusyError("Exclusive consumer is already connected")
         assert not self._is_held, "nobody joins while the cursor is being moved"
@@ -82,7 +83,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
             consumer.notify_active_consumer_change(is_active=False)
 
     def remove_consumer(self, consumer: DispatchConsumer) -> None:
-        """Let a consumer go; if it was active, the next one starts from what is unacknowledged."""
+        """Remove a consumer; after an active one, the next starts from the first unacknowledged."""
         if consumer not in self._consumers:
             return
         self._consumers.remove(consumer)
@@ -97,7 +98,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         self._cancel_switch()
 
     def _choose_active(self) -> bool:
-        """Returns whether the active consumer changed."""
+        """Choose the active consumer; returns whether it changed."""
         chosen = choose_active(
             self._consumers,
             topic_name=self._host.topic_name,
@@ -149,9 +150,9 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
             self.read_more()
 
     def hold(self) -> DispatchConsumer | None:
-        """The cursor is about to be moved: nobody is sent anything until `on_cursor_reset`.
+        """The cursor is about to be moved: nothing is sent until `on_cursor_reset`.
 
-        Returns who was active and has to leave; nobody takes the place before that.
+        Returns the active consumer, which has to leave; its place stays empty until then.
         """
         active, self._active = self._active, None
         self._is_held = True
@@ -161,13 +162,13 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         return active
 
     def on_cursor_reset(self) -> None:
-        """Those who are still connected go on from where the cursor stands now."""
+        """Connected consumers go on from where the cursor stands now."""
         self._is_held = False
         if self._consumers:
             self._choose_active()
 
     def close(self) -> None:
-        """Stop reading, forget a change of consumer that waits, and let all consumers go."""
+        """Stop reading, cancel a pending change of consumer, and remove all consumers."""
         super().close()
         self._cancel_switch()
         self._consumers = []

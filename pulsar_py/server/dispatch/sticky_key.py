@@ -1,10 +1,10 @@
-"""StickyKeyDispatcher: Key_Shared, entries of one key go to one consumer, in order.
+"""StickyKeyDispatcher: sends all entries of one key to one consumer, in order (Key_Shared).
 
 A selector maps the slot of an entry's sticky key to its consumer. An entry that can't go there now
 waits in the redelivery set with its hash, and so do all newer ones of that hash; meanwhile reading
 goes on, up to a look-ahead limit, to find entries for consumers that have permits. While a hash
-drains at its former owner nobody else gets it (ordered AUTO_SPLIT only). In mode STICKY slots
-that nobody owns wait, too.
+drains at its former owner, no other consumer gets it (ordered AUTO_SPLIT only). In mode STICKY,
+entries of slots without owner wait, too.
 
 Invariant: of each hash, at most one consumer holds entries that were sent while it owned the slot,
 unless `allow_out_of_order_delivery`.
@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.chunks import ChunkHolders
 from pulsar_py.server.dispatch.dispatcher import DispatchConsumer, DispatchHost
 from pulsar_py.server.dispatch.draining_hashes import DrainingHashes
@@ -38,7 +38,7 @@ from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.wire.entry_summary import sticky_key
 
 AUTO_SPLIT = KeySharedMeta()
-"""What a SUBSCRIBE without `keySharedMeta` asks for."""
+"""The meaning of a SUBSCRIBE without `keySharedMeta`."""
 
 
 def new_selector(
@@ -61,7 +61,7 @@ class _Allowances:
         self._left: dict[DispatchConsumer, int] = {}
 
     def of(self, consumer: DispatchConsumer) -> int:
-        """Messages left; 0 or less is none."""
+        """Messages left; none if it is 0 or less."""
         left = self._left.get(consumer)
         if left is None:
             permits = consumer.permits
@@ -125,7 +125,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         self._reassign()
 
     def _on_consumer_left(self, consumer: DispatchConsumer) -> None:
-        """Give its slots to others; what it held comes before newer entries of the same hash."""
+        """Give its slots to others; its entries come before newer ones of the same hash."""
         self.selector.remove(consumer)
         self.chunk_holders.forget_consumer(consumer)
         self.draining.on_consumer_removed(consumer)
@@ -146,7 +146,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         return messages_count
 
     def on_mark_delete_moved(self, position: Position) -> None:
-        """Entries up to here were expired, skipped or cleared: nobody owes them any more."""
+        """Entries up to here were expired, skipped or cleared: no consumer owes them any more."""
         self.chunk_holders.forget_up_to(position)
         super().on_mark_delete_moved(position)
 
@@ -164,7 +164,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         self.chunk_holders.clear()
 
     def close(self) -> None:
-        """Stop reading, and forget who owned which slots."""
+        """Stop reading, and clear the slots."""
         super().close()
         self.selector = new_selector(self.meta, self._host.settings)
 
@@ -185,7 +185,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         return self.redelivery.select(limit, accepts)
 
     def _former_owner(self, uuid: str | None, sticky_hash: int) -> DispatchConsumer | None:
-        """Who has to get a chunk because it holds others, and does not own their slot any more."""
+        """The consumer that must get a chunk as it holds others, though it lost their slot."""
         holder = self.chunk_holders.holder(uuid)
         return None if holder is self.selector.select(sticky_hash) else holder
 

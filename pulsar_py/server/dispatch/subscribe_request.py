@@ -1,4 +1,4 @@
-"""What SUBSCRIBE asks for, in Python's dress: a value that the layers below the wire pass on.
+"""SubscribeRequest: the fields of SUBSCRIBE as a value for the layers below the wire.
 
 Source: CommandSubscribe and KeySharedMeta in PulsarApi.proto.
 """

@@ -1,4 +1,4 @@
-"""BrokerUnackedLimit: unacknowledged messages of all Shared subscriptions of a broker (pure).
+"""BrokerUnackedLimit: bounds unacknowledged messages of all Shared subscriptions (pure).
 
 At the limit, dispatchers that hold more than a share of it stop reading new entries; each goes on
 when it holds less than half of that share, and all when the broker's total is below half its limit.
@@ -12,11 +12,11 @@ from typing import Protocol
 
 
 class UnackedHolder(Protocol):
-    """A dispatcher, as far as this limit goes."""
+    """The part of a dispatcher that this limit needs."""
 
     @property
     def unacked_messages(self) -> int:
-        """What its consumers hold."""
+        """Unacknowledged messages of its consumers."""
 
     def block_for_broker(self) -> None:
         """Read no new entries."""
@@ -26,20 +26,20 @@ class UnackedHolder(Protocol):
 
 
 class BrokerUnackedLimit:
-    """One a broker; dispatchers report what changes."""
+    """One a broker; dispatchers report their changes."""
 
     def __init__(self, *, max_unacked_messages: int, blocked_share: float) -> None:
         """`max_unacked_messages` 0 switches it off; `blocked_share` is a part of it, 0 to 1."""
         self._max_unacked_messages = max_unacked_messages
         self._max_of_dispatcher = int(max_unacked_messages * blocked_share)
-        # Both in order of their coming: that of blocking and unblocking.
+        # Both in order of insertion, which is the order of blocking and unblocking.
         self._holders: dict[UnackedHolder, None] = {}
         self._blocked: dict[UnackedHolder, None] = {}
         self._total = 0
 
     @property
     def unacked_messages(self) -> int:
-        """All that is unacknowledged."""
+        """Unacknowledged messages of all dispatchers."""
         return self._total
 
     def add(self, holder: UnackedHolder, delta: int) -> None:

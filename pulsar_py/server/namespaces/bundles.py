@@ -1,4 +1,4 @@
-"""Bundles: the parts of a namespace that are owned as a whole.
+"""Bundles: the parts of a namespace, each owned by one broker.
 
 Pure. A namespace's 32-bit hash space 0x00000000..0xffffffff is cut at boundaries; a bundle is
 `[lower, upper)`, the last one includes its upper end. A topic is in the bundle that holds the
@@ -18,7 +18,7 @@ FULL_UPPER = 0xFFFFFFFF
 
 
 def topic_hash(full_name: str) -> int:
-    """Where a topic stands in its namespace's hash space, 0..2^32-1."""
+    """A topic's hash in its namespace, 0..2^32-1."""
     return zlib.crc32(full_name.encode())
 
 
@@ -57,7 +57,7 @@ class Bundles:
 
 
 def bundle_range(name: str) -> tuple[int, int]:
-    """Where the hashes of a bundle begin, and where they end (exclusive).
+    """The first hash of a bundle, and the end of its range (exclusive).
 
     Raises:
         ValueError: It is no bundle's name.

@@ -1,6 +1,6 @@
-"""What a lookup answers: addresses of brokers, and the listener a client asked for.
+"""Lookup results: addresses of brokers, and the listener that a client asked for.
 
-Values, and the reading of `advertisedListeners`; finding the owner is `NamespaceService`'s.
+Values, and the parser of `advertisedListeners`; `NamespaceService` finds the owner.
 
 Source: LookupResult, MultipleListenerValidator in Pulsar's broker.
 """
@@ -15,7 +15,7 @@ from pulsar_py.common.errors import ConfigurationError, ServiceNotReadyError
 
 
 class LookupType(Enum):
-    """What the client does next."""
+    """The client's next step after a lookup."""
 
     CONNECT = "connect"
     REDIRECT = "redirect"
@@ -23,7 +23,7 @@ class LookupType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerAddresses:
-    """Where a broker answers; None where it does not listen."""
+    """Addresses of a broker; None where it does not listen."""
 
     broker_url: str | None
     broker_url_tls: str | None = None
@@ -45,8 +45,8 @@ class LookupResult:
 class LocalAddresses:
     """The broker's own addresses, set when its listeners are bound; more by listener name.
 
-    `is_loopback`: nobody else can reach it, so clients are told to stay with the service URL they
-    came by (a port forwarded from a container, for example).
+    `is_loopback`: other hosts can't reach it, so lookups tell clients to keep the service URL that
+    they used (a port forwarded from a container, for example).
     """
 
     default: BrokerAddresses
@@ -80,7 +80,7 @@ def parse_advertised_listeners(text: str) -> dict[str, BrokerAddresses]:
     """Read `name:pulsar://host:port,name:pulsar+ssl://host:port,…`.
 
     Raises:
-        ConfigurationError: A part has no name, or a scheme that is not known.
+        ConfigurationError: A part has no name, or an unknown scheme.
     """
     found: dict[str, BrokerAddresses] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):

@@ -1,4 +1,4 @@
-"""Schemas of topics: versions, storage, and which may follow which."""
+"""Schemas of topics: versions, storage, compatibility."""
 
 from pulsar_py.server.schema_registry.compatibility import SchemaPolicies
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema

@@ -1,4 +1,4 @@
-"""Which schema may follow which: pure.
+"""Decides which schema may follow which, by compatibility strategy: pure.
 
 The strategies and what they mean stand here; the rules that compare two Avro definitions are a
 `SchemaComparer` for each type and come with the issue on compatibility. Until then a type without

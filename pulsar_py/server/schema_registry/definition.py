@@ -1,4 +1,4 @@
-"""Schema definitions as values: from the wire, to the wire, as stored.
+"""Schema definitions as values, with their wire and stored forms.
 
 Three numberings of schema types exist. The wire's `Schema.Type` is what this module uses; the
 stored `SchemaInfo.SchemaType` is that plus one for 0..20; names in REST are the stored names

@@ -1,4 +1,4 @@
-"""The SchemaRegistry: which schema each topic has and had.
+"""SchemaRegistry: keeps each topic's schema versions, and checks new ones.
 
 Versions count from 0; a schema equal to one in the history keeps its version. Deleting appends a
 tombstone: what is before it counts no more, the numbering goes on. Histories are cached, and read

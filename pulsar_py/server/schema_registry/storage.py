@@ -1,4 +1,4 @@
-"""Where schemas are kept: the index in the metadata store, each definition in a ledger of its own.
+"""Stores schemas: an index in the metadata store, each definition in a ledger of its own.
 
     /schemas/<tenant>/<namespace>/<encoded local name>   SchemaLocator
         info   the newest IndexEntry: version, position (ledger, entry 0), SHA-256 of the definition

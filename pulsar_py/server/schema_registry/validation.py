@@ -1,4 +1,4 @@
-"""Whether a definition makes sense, and whether two say the same: pure.
+"""Checks that a schema definition is well formed, and whether two are equal: pure.
 
 Avro, JSON and Protobuf schemas are Avro definitions in JSON; this knows just enough of Avro to
 refuse what no Avro parser takes: types, names, fields, symbols. Values of schemas are coded

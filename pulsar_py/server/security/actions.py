@@ -1,4 +1,4 @@
-"""What clients may ask to do, and which right each needs: a table (pure).
+"""The table of actions that clients ask for, and the right that each needs (pure).
 
 Every command of the binary protocol and every REST route names its `Action`, or says why it needs
 none. An action has a scope, the thing that the right is looked up for, and the right itself. Names
@@ -19,7 +19,7 @@ __all__ = ["Action", "Need", "Right", "Scope", "checked_need"]
 
 
 class Scope(Enum):
-    """What a right is looked up for."""
+    """The thing that a right is looked up for."""
 
     CLUSTER = "cluster"
     TENANT = "tenant"
@@ -29,7 +29,7 @@ class Scope(Enum):
 
 
 class Right(Enum):
-    """What a role needs; tenant admins have all but the last within their tenant."""
+    """A right of a role; tenant admins have all but the last within their tenant."""
 
     PRODUCE = "produce"
     CONSUME = "consume"
@@ -43,7 +43,7 @@ class Right(Enum):
 
 
 class Action(Enum):
-    """One thing that can be asked for. A value begins with a name, so that no two are the same."""
+    """One kind of request. A value begins with a name, so that no two are the same."""
 
     # On messages of a topic.
     PRODUCE = "produce", Scope.TOPIC, Right.PRODUCE
@@ -104,7 +104,7 @@ Need = Action | str
 
 
 def checked_need(need: Need, what: str) -> Need:
-    """`need`, if it says something.
+    """Return `need` if it is an action or a reason.
 
     Raises:
         ValueError: It is an empty reason.

@@ -1,8 +1,9 @@
-"""Who a client is: the seam that authentication methods fill.
+"""Authentication of clients: the interface that authentication methods implement.
 
-A connection asks `Authenticators` for the state of the method its CONNECT names, feeds it what the
-client sends and obeys the answer: more rounds, or a role. With no provider configured everybody is
-let in without a role. There are no providers in this version; they stand beside this module.
+A connection asks `Authenticators` for the state of the method its CONNECT names, passes it the
+client's data and follows the result: another challenge, or a role. Without a configured provider
+every client is let in without a role. This version has no providers; they will be modules of this
+room.
 
 Source: AuthenticationService, AuthenticationProvider, AuthenticationState in Pulsar's broker.
 """
@@ -17,15 +18,15 @@ from pulsar_py.common.errors import AuthenticationError
 from pulsar_py.server.security.peer import Peer
 
 REFRESH_CHALLENGE: Final = b"PulsarAuthRefresh"
-"""What a broker asks a connected client with, where the method has no challenge of its own."""
+"""The challenge to a connected client of a method that has none of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """What is known of a client before its method has looked at its data.
+    """A client's unverified credentials, and the peer that sent them.
 
-    `original_principal` and what belongs to it are set where a proxy connects for somebody: whom
-    it connects for, and the data and method by which that one proved it to the proxy.
+    The `original_…` fields are set where a proxy connects for a client: its principal, and the
+    data and method by which it authenticated to the proxy.
     """
 
     method_name: str
@@ -51,13 +52,13 @@ class Challenge:
 
 
 class AuthenticationState(Protocol):
-    """One client's way through a method; lives as long as its connection."""
+    """One client's progress in a method; lives as long as its connection."""
 
     async def authenticate(self, auth_data: bytes) -> Authenticated | Challenge:
-        """Take what the client sent.
+        """Check the data that the client sent.
 
         Raises:
-            AuthenticationError: It proves nothing.
+            AuthenticationError: The data is invalid.
         """
 
 
@@ -74,7 +75,7 @@ class AuthenticationProvider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Authenticators:
-    """The methods a broker takes, by name. None of them: authentication is off."""
+    """The methods of a broker, by name. Without any, authentication is off."""
 
     providers: Mapping[str, AuthenticationProvider] = field(default_factory=dict)
     anonymous_role: str | None = None

@@ -1,4 +1,4 @@
-"""The other end of a socket: its address, and the certificate it showed.
+"""Peer: the other end of a socket, with its address and certificate.
 
 Source: AuthenticationDataCommand, AuthenticationDataHttps in Pulsar's broker.
 """
@@ -41,14 +41,14 @@ class PeerCertificate:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Where a connection comes from, as `/host:port`; `certificate` None without TLS or without."""
+    """Address of a connection's other end as `/host:port`, and its certificate if it sent one."""
 
     remote_address: str = UNKNOWN_ADDRESS
     certificate: PeerCertificate | None = None
 
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:
-    """Who is at the other end of a transport that has just been connected."""
+    """The peer of a transport that has just been connected."""
     address = transport.get_extra_info("peername")
     remote_address = f"/{address[0]}:{address[1]}" if address else UNKNOWN_ADDRESS
     connection: ssl.SSLObject | None = transport.get_extra_info("ssl_object")

@@ -1,8 +1,8 @@
-"""NonPersistentTopic: publish and subscribe in memory, nothing is kept.
+"""NonPersistentTopic: publishes to subscriptions in memory, without storage.
 
-What came in during one turn of the loop is handed to every subscription as one group, then
-receipted with (0,0). More in flight on one connection than it may have is dropped and receipted
-with (-1,-1).
+Messages that arrive during one turn of the loop are handed to every subscription as one group, and
+get receipts with (0,0). Those beyond the limit in flight of a connection are dropped, and get
+receipts with (-1,-1).
 
 Source: NonPersistentTopic in Pulsar's broker.
 """
@@ -20,14 +20,14 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
-from pulsar_py.server.topics.context import TopicContext, TopicSettings
-from pulsar_py.server.topics.non_persistent_subscription import NonPersistentSubscription
-from pulsar_py.server.topics.producer import Append, PublishContext
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.server.publishing.producer import Append, PublishContext
+from pulsar_py.server.subscriptions.non_persistent_subscription import NonPersistentSubscription
+from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.topics.stats import TopicStats
-from pulsar_py.server.topics.subscription import Subscription
-from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 
 
 class NonPersistentTopic(Topic):
@@ -45,7 +45,7 @@ class NonPersistentTopic(Topic):
         return self._subscriptions
 
     def append_function(self) -> Append:
-        """Into this turn's group."""
+        """The function that adds to this turn's group."""
         return self._append
 
     def _append(self, data: bytes, context: PublishContext) -> None:
@@ -89,7 +89,7 @@ class NonPersistentTopic(Topic):
     async def create_subscription(
         self, name: str, *, starts_at_earliest: bool, properties: Mapping[str, str] | None = None
     ) -> Subscription:
-        """The subscription of that name; there is nothing to start from."""
+        """The subscription of that name; a start position has no meaning here."""
         del starts_at_earliest
         if name in self._subscriptions:
             return self._subscriptions[name]
@@ -106,7 +106,7 @@ class NonPersistentTopic(Topic):
         return subscription
 
     def max_read_position(self) -> Position:
-        """There is nothing to hold back."""
+        """LATEST: nothing is held back."""
         return LATEST
 
     def forget_subscription(self, subscription: Subscription) -> None:
@@ -119,7 +119,7 @@ class NonPersistentTopic(Topic):
             self.last_active_seconds = self.context.clock.monotonic_seconds()
 
     async def delete_subscription(self, name: str, *, force: bool = False) -> None:
-        """Delete a subscription; connected consumers are no hindrance here, as in Pulsar."""
+        """Delete a subscription, also with connected consumers, as in Pulsar."""
         del force
         subscription = self._subscriptions.get(name)
         if subscription is None:
@@ -133,7 +133,7 @@ class NonPersistentTopic(Topic):
         self._settings = settings
 
     async def close(self, *, disconnect_clients: bool = True) -> None:
-        """Unload: everything in it is gone."""
+        """Unload the topic, which drops everything in it."""
         if self.state is TopicState.CLOSED:
             return
         self.state = TopicState.CLOSING

@@ -1,8 +1,8 @@
-"""PartitionedTopics: partitioned topics as a whole: create, count, grow, delete, list (edge).
+"""PartitionedTopics: creates, counts, grows, deletes and lists partitioned topics (edge).
 
 A partitioned topic is a number in metadata, which `Partitions` keeps; its partitions are topics
-like others, loaded and deleted by the registry. Here both are kept in step: partitions exist once
-the number is stored, new ones get the subscriptions of those there are, and the number goes last.
+like others, loaded and deleted by the registry. This keeps both in step: partitions exist once the
+number is stored, new ones get the subscriptions of existing ones, and the number is deleted last.
 
 Source: PersistentTopicsBase, fetchPartitionedTopicMetadataCheckAllowAutoCreationAsync of
 BrokerService in Pulsar's broker.
@@ -13,20 +13,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.resources import Resources
-from pulsar_py.server.topics.auto_creation import NameFacts, answer_partitions
-from pulsar_py.server.topics.partitions import Partitions
-from pulsar_py.server.topics.policies import effective_auto_creation
-from pulsar_py.server.topics.settings import RegistrySettings
+from pulsar_py.server.policies.auto_creation import NameFacts, answer_partitions
+from pulsar_py.server.policies.effective_settings import effective_auto_creation
+from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE, Partitions
+from pulsar_py.server.topics.registry_settings import RegistrySettings
 from pulsar_py.server.topics.topic import Topic
-from pulsar_py.server.topics.topic_loads import in_slices
 
 
 class SingleTopics(Protocol):
-    """What is asked of the registry, which knows topics one by one."""
+    """What partitioned topics need of the registry of single topics."""
 
     settings: RegistrySettings
 
@@ -43,10 +43,10 @@ class SingleTopics(Protocol):
         """Delete one topic."""
 
     async def forget(self, name: TopicName) -> None:
-        """Remove what belongs to a whole topic."""
+        """Remove policies and schemas of a whole topic."""
 
     async def facts(self, name: TopicName) -> NameFacts:
-        """What is known of a name."""
+        """The facts about a name."""
 
     async def check_topics_limit(
         self, namespace: NamespaceName, policies: NamespacePolicies | None, added_count: int
@@ -95,7 +95,7 @@ class PartitionedTopics:
         try:
             await self._partitions.put_count(name, answer.partitions_count)
         except TopicExistsError:
-            return await self._partitions.count(name)  # somebody else was quicker
+            return await self._partitions.count(name)  # another request was quicker
         return answer.partitions_count
 
     async def create(
@@ -155,7 +155,11 @@ class PartitionedTopics:
                 await self._partitions.stored_subscriptions(name.partition(index), prefix)
             )
         if subscriptions:
-            await in_slices(lambda each: self._create_subscriptions(each, subscriptions), added)
+            await each_result(
+                lambda each: self._create_subscriptions(each, subscriptions),
+                added,
+                at_once=TOPICS_AT_ONCE,
+            )
 
     async def _create_subscriptions(self, name: TopicName, subscriptions: set[str]) -> None:
         await self._ensure_owned(name)
@@ -177,7 +181,9 @@ class PartitionedTopics:
         if not force:
             for topic in filter(None, map(self._topics.loaded, names)):
                 topic.check_deletable()
-        await in_slices(lambda each: self._delete_if_there(each, force=force), names)
+        await each_result(
+            lambda each: self._delete_if_there(each, force=force), names, at_once=TOPICS_AT_ONCE
+        )
         await self._partitions.forget(name)
         await self._topics.forget(name)
 

@@ -1,7 +1,7 @@
-"""Partitions: the metadata of partitioned topics, and of the topics stored (edge).
+"""Partitions: metadata of partitioned topics and of stored topics (edge).
 
-A partitioned topic is a number in the metadata store; its partitions are topics like others. Here
-is what can be done without loading any of them.
+A partitioned topic is a number in the metadata store; its partitions are topics like others.
+Nothing here loads any of them.
 
 Source: PartitionedTopicResources, TopicResources in Pulsar's broker.
 """
@@ -9,7 +9,9 @@ Source: PartitionedTopicResources, TopicResources in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     MetadataExistsError,
     NotAllowedError,
@@ -18,14 +20,16 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
 from pulsar_py.common.work import in_turns
-from pulsar_py.managed_ledger.ledger_format import is_deletion_begun
+from pulsar_py.managed_ledger.log.ledger_format import is_deletion_begun
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import PartitionedTopicMetadata
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.settling import put_settled
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
-from pulsar_py.server.topics.deduplication import CURSOR_NAME
-from pulsar_py.server.topics.topic_loads import in_slices
+from pulsar_py.server.publishing.deduplication import CURSOR_NAME
+
+TOPICS_AT_ONCE: Final = 50
+"""Topics created or deleted at the same time: a few milliseconds of the loop's time."""
 
 
 class Partitions:
@@ -36,7 +40,7 @@ class Partitions:
         self._resources = resources
 
     async def count(self, name: TopicName) -> int:
-        """Number of partitions, 0 for what is not partitioned."""
+        """Number of partitions, 0 for other topics."""
         metadata = await self._resources.partitioned_topics.get(name)
         return (metadata.partitions_count or 0) if metadata is not None else 0
 
@@ -100,11 +104,11 @@ class Partitions:
         await self._resources.partitioned_topics.delete(name)
 
     async def create_stored(self, names: Iterable[TopicName]) -> None:
-        """Make persistent topics exist, without ledgers so far; fine where they do.
+        """Store persistent topics without ledgers so far; existing ones stay.
 
-        However many there are, others have their turns meanwhile.
+        However many there are, the loop serves others meanwhile.
         """
-        await in_slices(self._create_stored, names)
+        await each_result(self._create_stored, names, at_once=TOPICS_AT_ONCE)
 
     async def _create_stored(self, name: TopicName) -> None:
         path = paths.managed_ledger(name.managed_ledger_name)
@@ -113,7 +117,7 @@ class Partitions:
         except MetadataExistsError:
             if await self.is_stored(name):
                 return
-            # A deletion was cut short: what is left of it goes first.
+            # A deletion was cut short: it is finished first.
             await self._metadata.delete_recursive(path)
             await put_settled(self._metadata, path, b"", expected_version=MUST_NOT_EXIST)
 

@@ -1,9 +1,9 @@
-"""PersistentTopic: publish and subscribe on a managed ledger.
+"""PersistentTopic: publishes to and subscribes on a managed ledger.
 
-The ledger gives entries their positions and tells, a group at a time, that they are stored;
-receipts go out a run of one connection at a time. A failed write fences the topic: its producers
-get CLOSE_PRODUCER, and once every entry under way is decided it opens again. When another owner has
-the ledger, the topic is given up without writing anything.
+The ledger gives entries their positions and confirms them a group at a time; receipts go out a run
+of one connection at a time. A failed write fences the topic: its producers get CLOSE_PRODUCER, and
+once every entry under way has an outcome, it opens again. When another owner has the ledger, the
+topic is given up without writing anything.
 
 Order of unloading: fence, CLOSE_* to all clients, subscriptions (each cursor is written), ledger.
 
@@ -32,25 +32,25 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.common.position import EARLIEST, LATEST, Position
-from pulsar_py.managed_ledger.entry import Entry
-from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.managed_ledger.log.stats import ManagedLedgerStats
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedger
-from pulsar_py.managed_ledger.stats import ManagedLedgerStats
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
-from pulsar_py.server.topics.access_modes import TOPIC_EPOCH_PROPERTY
-from pulsar_py.server.topics.backlog import measure_backlog
-from pulsar_py.server.topics.backlog_quota import Backlog, exceeded_quotas, refusal
-from pulsar_py.server.topics.context import TopicContext, TopicSettings
-from pulsar_py.server.topics.deduplication import CURSOR_NAME, DuplicateStatus
-from pulsar_py.server.topics.entry_metadata import EntryStamper
-from pulsar_py.server.topics.message_checks import (
+from pulsar_py.server.limits.backlog import measure_backlog
+from pulsar_py.server.limits.backlog_quota import Backlog, exceeded_quotas, refusal
+from pulsar_py.server.limits.message_checks import (
     check_message,
     is_chunk_part,
     looks_at_messages,
     published_millis,
 )
-from pulsar_py.server.topics.message_deduplication import MessageDeduplication
-from pulsar_py.server.topics.producer import (
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.server.publishing.access_modes import TOPIC_EPOCH_PROPERTY
+from pulsar_py.server.publishing.deduplication import CURSOR_NAME, DuplicateStatus
+from pulsar_py.server.publishing.entry_metadata import EntryStamper
+from pulsar_py.server.publishing.message_deduplication import MessageDeduplication
+from pulsar_py.server.publishing.producer import (
     CHUNK,
     CHUNK_PART,
     MARKER,
@@ -58,10 +58,11 @@ from pulsar_py.server.topics.producer import (
     Producer,
     PublishContext,
 )
-from pulsar_py.server.topics.producers import NO_SEQUENCE_ID
+from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
+from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.topics.stats import TopicStats
-from pulsar_py.server.topics.subscription import PersistentSubscription, Subscription
-from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 from pulsar_py.wire.payload import parse_broker_entry_metadata
 
 logger = logging.getLogger(__name__)
@@ -88,21 +89,21 @@ class PersistentTopic(Topic):
         self._stamper = EntryStamper(settings.entry_metadata_interceptors)
         self._failing: list[Producer] = []  # producers with entries under way in a fenced topic
         self._lost = False  # another owner has the ledger
-        self._max_read_position = LATEST  # what is behind it is held back from consumers
+        self._max_read_position = LATEST  # later entries are held back from consumers
         ledger.listener = self
 
     @classmethod
     async def open(
         cls,
         name: TopicName,
-        ledger: ManagedLedger[Any],  # Any: the ledger's context type is ours to choose
+        ledger: ManagedLedger[Any],  # Any: the ledger's context type is PublishContext from here on
         settings: TopicSettings,
         context: TopicContext,
     ) -> PersistentTopic:
-        """Serve a ledger just opened: its subscriptions, deduplication and index.
+        """Load a topic on an opened ledger: its subscriptions, deduplication and index.
 
         Raises:
-            ManagedLedgerError, StorageError, MetadataError: What it needs can't be read.
+            ManagedLedgerError, StorageError, MetadataError: Its state can't be read.
         """
         self = cls(name, ledger, settings, context)
         for cursor_name, cursor in ledger.cursors.items():
@@ -125,7 +126,7 @@ class PersistentTopic(Topic):
     # --- publishing --------------------------------------------------------------------------
 
     def append_function(self) -> Append:
-        """Straight into the ledger, unless something has to be looked at before."""
+        """The ledger's own `append`, unless messages have to be checked first."""
         looks = (
             looks_at_messages(self._settings)
             or self.deduplication is not None
@@ -134,7 +135,7 @@ class PersistentTopic(Topic):
         return self._append_checked if looks else self.ledger.append
 
     def _append_checked(self, data: bytes, context: PublishContext) -> None:
-        """Check what the topic's settings forbid, then deduplicate, stamp and append."""
+        """Refuse what the topic's settings forbid, then deduplicate, stamp and append."""
         producer, sequence_id, highest, size, messages_count, kind = context
         if kind != MARKER and not self.is_system:
             check_message(data, self._settings)
@@ -194,7 +195,7 @@ class PersistentTopic(Topic):
         deduplication.on_group_persisted(last)
 
     def on_append_failed(self, contexts: Sequence[PublishContext], error: Exception) -> None:
-        """Entries were not stored: SEND_ERRORs, and a fresh start for all producers."""
+        """Entries were not stored: send SEND_ERRORs, and have all producers reconnect."""
         reason = error if isinstance(error, PulsarError) else PersistenceError(str(error))
         for producer, sequence_id, highest, size, _, _ in contexts:
             producer.send_publish_error(sequence_id, highest, reason)
@@ -207,7 +208,7 @@ class PersistentTopic(Topic):
         self._maybe_unfence()
 
     def _maybe_unfence(self) -> None:
-        """Open again once nothing of the time before the failure is undecided."""
+        """Open again once every entry from before the failure has an outcome."""
         self._failing = [each for each in self._failing if each.pending_count]
         if self._failing or self.state is not TopicState.FENCED or self._lost:
             return
@@ -216,7 +217,7 @@ class PersistentTopic(Topic):
         self.state = TopicState.OPEN
 
     def lose(self) -> None:
-        """Somebody else has the topic: fence the ledger, which is told and closes everything."""
+        """Another broker has the topic: fence the ledger, whose `on_fenced` closes everything."""
         self.ledger.fence(ManagedLedgerFencedError(f"{self.name}: another broker owns the bundle"))
 
     def on_fenced(self, error: Exception) -> None:
@@ -247,7 +248,7 @@ class PersistentTopic(Topic):
             self.deduplication.state.on_producer_added(producer.name)
 
     def on_producer_removed(self, producer: Producer) -> None:
-        """A producer that was let in is gone."""
+        """An admitted producer has left."""
         super().on_producer_removed(producer)
         if self.deduplication is not None:
             now = self.context.clock.monotonic_seconds()
@@ -267,7 +268,7 @@ class PersistentTopic(Topic):
                 raise error
 
     async def backlog(self) -> Backlog:
-        """How far the slowest durable cursor is behind, as quotas measure it."""
+        """The backlog of the slowest durable cursor, as quotas measure it."""
         return await measure_backlog(
             self.ledger, self._settings, self.context.clock.wall_time_millis()
         )
@@ -337,7 +338,7 @@ class PersistentTopic(Topic):
         except (ManagedLedgerError, StorageError) as error:
             raise PersistenceError(f"cursor {name} of {self.name}: {error}") from error
         if name in self._subscriptions:
-            return self._subscriptions[name]  # someone else asked for it at the same time
+            return self._subscriptions[name]  # another request created it at the same time
         return self._add_subscription(name, cursor, properties)
 
     def max_read_position(self) -> Position:
@@ -345,7 +346,7 @@ class PersistentTopic(Topic):
         return self._max_read_position
 
     def move_max_read_position(self, position: Position) -> None:
-        """Let subscriptions read up to and with a position; those that wait for it go on."""
+        """Let subscriptions read up to and with a position; waiting ones read on."""
         before, self._max_read_position = self._max_read_position, position
         if position <= before:
             return
@@ -379,7 +380,7 @@ class PersistentTopic(Topic):
     # --- life --------------------------------------------------------------------------------
 
     async def apply_settings(self, settings: TopicSettings) -> None:
-        """Go on with new settings; switching deduplication on replays nothing older."""
+        """Use new settings; deduplication that is switched on ignores older entries."""
         before, self._settings = self._settings, settings
         if settings.managed_ledger != before.managed_ledger:
             self.ledger.set_config(settings.managed_ledger)
@@ -421,7 +422,7 @@ class PersistentTopic(Topic):
         self.state = TopicState.CLOSED
 
     def _disconnect_consumers(self) -> None:
-        """The end of them all: nobody is sent anything while the first cursors are written."""
+        """Close all consumers, so that nothing is sent while the first cursors are written."""
         for subscription in list(self._subscriptions.values()):
             subscription.disconnect()
 

@@ -1,9 +1,9 @@
-"""TopicRegistry: all topics of a broker: load, create, list, unload, delete (edge).
+"""TopicRegistry: loads, creates, lists, unloads and deletes the topics of a broker (edge).
 
-A topic is in memory from its first use until it is unloaded or deleted; while it is being closed it
-is still here, so that nobody loads it twice, and is answered `ServiceNotReady`. What is decided
-about names that do not exist stands in `auto_creation`; partitioned topics, as a whole, are done by
-`partitioned_topics`.
+A topic is in memory from its first use until it is unloaded or deleted. While it is being closed it
+stays in the registry, so that it is never loaded twice; requests for it wait, or get
+`ServiceNotReady`. `auto_creation` decides about names that do not exist; `PartitionedTopics` does
+the same as this for partitioned topics.
 
 Source: BrokerService in Pulsar's broker.
 """
@@ -37,15 +37,15 @@ from pulsar_py.common.work import in_turns
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.resources import Resources
-from pulsar_py.server.topics.auto_creation import NameFacts, may_create
-from pulsar_py.server.topics.context import TopicContext, TopicSettings
+from pulsar_py.server.policies.auto_creation import NameFacts, may_create
+from pulsar_py.server.policies.effective_settings import effective_auto_creation, effective_settings
+from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.topics.non_persistent import NonPersistentTopic
 from pulsar_py.server.topics.partitioned_topics import PartitionedTopics
 from pulsar_py.server.topics.partitions import Partitions
 from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.policies import effective_auto_creation, effective_settings
-from pulsar_py.server.topics.settings import RegistrySettings
-from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.topics.registry_settings import RegistrySettings
+from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 from pulsar_py.server.topics.topic_loads import TopicLoads
 from pulsar_py.server.topics.topic_watch import OnTopicsChanged, TopicWatch
 
@@ -55,7 +55,7 @@ MAX_CONCURRENT_CLOSES = 100
 
 
 class TopicListMode(Enum):
-    """Which topics of a namespace are listed."""
+    """The topics of a namespace that a list has."""
 
     PERSISTENT = "persistent"
     NON_PERSISTENT = "non-persistent"
@@ -63,7 +63,7 @@ class TopicListMode(Enum):
 
 
 class TopicOwnership(Protocol):
-    """What the registry asks of the namespaces."""
+    """What the registry needs of the namespaces."""
 
     def is_owned(self, name: TopicName) -> bool:
         """Whether the topic's bundle is served here."""
@@ -72,11 +72,11 @@ class TopicOwnership(Protocol):
         """Become its owner if there is none."""
 
     async def not_owned_error(self, name: TopicName) -> ServiceNotReadyError:
-        """What to tell who asked for a topic that is not."""
+        """The error for a request for a topic that is not served here."""
 
 
 class SchemaStore(Protocol):
-    """What the registry asks of the schemas."""
+    """What the registry needs of the schemas."""
 
     async def purge(self, schema_id: str) -> None:
         """Remove all versions: the topic is deleted."""
@@ -96,7 +96,7 @@ class TopicRegistry:
         settings: RegistrySettings,
         tasks: TaskOwner,
     ) -> None:
-        """`context.on_topic_lost` has to lead to this registry's method of that name."""
+        """`context.on_topic_lost` must call this registry's method of that name."""
         self.settings = settings
         self._managed_ledgers = managed_ledgers
         self._resources = resources
@@ -149,9 +149,9 @@ class TopicRegistry:
                 loading took too long.
             TopicNotFoundError: It is missing and may not be created, or its partition index is
                 beyond the partitioned topic.
-            NotAllowedError: It is the name of a partitioned topic, or of a partition of nothing;
+            NotAllowedError: It is the name of a partitioned topic, or of a partition without one;
                 or the namespace is full, or takes no such topics.
-            PersistenceError: What is stored can't be read.
+            PersistenceError: The stored topic can't be read.
         """
         if not self._ownership.is_owned(name):
             raise await self._ownership.not_owned_error(name)
@@ -240,7 +240,7 @@ class TopicRegistry:
             raise NotAllowedError(f"Broker is not serving {name.domain} topics")
 
     async def facts(self, name: TopicName) -> NameFacts:
-        """What is known of a name: whether such a topic exists, and how many partitions."""
+        """The facts about a name: whether such a topic exists, and how many partitions."""
         exists = str(name) in self._topics or await self._partitions.is_stored(name)
         partitions_count = 0 if exists else await self._partitions.count(name.base)
         return NameFacts(name=name, exists=exists, partitions_count=partitions_count)
@@ -274,7 +274,7 @@ class TopicRegistry:
         return TopicPolicies({**shared.json, **local.json})
 
     def apply_settings(self, settings: RegistrySettings) -> None:
-        """The broker's settings changed: running topics go on with what holds now."""
+        """The broker's settings changed: running topics use them from now on."""
         self.settings = settings
         self._loads.set_max_concurrent_loads(settings.max_concurrent_loads)
         self._reapply(lambda _: True)
@@ -317,7 +317,7 @@ class TopicRegistry:
         Raises:
             TopicExistsError: It is there already, or is a partitioned topic's name.
             TopicNotFoundError: There is no such namespace, or the partition is beyond the last one.
-            NotAllowedError: The namespace is full, or it is a partition of nothing.
+            NotAllowedError: The namespace is full, or it is a partition without partitioned topic.
         """
         await self._ownership.ensure_owned(name)
         self._check_served(name)
@@ -338,7 +338,7 @@ class TopicRegistry:
         return topic
 
     async def delete(self, name: TopicName, *, force: bool = False) -> None:
-        """Delete a topic, loaded or not, with what is known of it.
+        """Delete a topic, loaded or not, with its policies and schemas.
 
         Raises:
             TopicNotFoundError: There is none.
@@ -366,7 +366,7 @@ class TopicRegistry:
         await self._delete_stored(name)
 
     async def _delete_stored(self, name: TopicName) -> None:
-        """Delete a topic that is not loaded; nobody may load it meanwhile."""
+        """Delete a topic that is not loaded; it can't be loaded meanwhile."""
         if str(name) in self._deleting:
             raise TopicFencedError(f"Topic {name} is being deleted")
         self._deleting.add(str(name))
@@ -379,7 +379,7 @@ class TopicRegistry:
             self._deleting.discard(str(name))
 
     async def forget(self, name: TopicName) -> None:
-        """Remove what belongs to a whole topic: its policies and schemas."""
+        """Remove policies and schemas of a whole topic."""
         await self._resources.topic_policies.delete(name)
         await self._resources.global_topic_policies.delete(name)
         await self._schemas.purge(name.schema_id)
@@ -409,16 +409,16 @@ class TopicRegistry:
         await each_result(self._close_topic, topics, at_once=MAX_CONCURRENT_CLOSES)
 
     def lose_topics(self, namespace: NamespaceName, concerns: Callable[[TopicName], bool]) -> None:
-        """Give up the topics for which `concerns` holds: somebody else has them.
+        """Give up the topics for which `concerns` holds: another broker has them.
 
-        Clients are sent away, and nothing is written.
+        Clients get CLOSE_PRODUCER and CLOSE_CONSUMER; nothing is written.
         """
         for topic in list(self._topics.values()):
             if topic.name.namespace_name == namespace and concerns(topic.name):
                 topic.lose()
 
     async def _close_topic(self, topic: Topic) -> None:
-        """Close a topic; it leaves memory whatever happens, so that it can be loaded anew."""
+        """Close a topic; it leaves memory even if that fails, so that it can be loaded anew."""
         ended = self._unloads.setdefault(str(topic.name), asyncio.Event())
         try:
             await topic.close()
@@ -466,11 +466,11 @@ class TopicRegistry:
         return sorted(shown)
 
     def watch(self, namespace: NamespaceName, callback: OnTopicsChanged) -> Callable[[], None]:
-        """Tell of created and deleted topics (full names); returns what ends the watch."""
+        """Call back with created and deleted topics (full names); returns what ends that."""
         return self._watch.watch(namespace, callback)
 
     async def close(self) -> None:
-        """Load nothing any more, and close what is left."""
+        """Refuse further loads, and close all topics."""
         self._is_closed = True
         for cancel in self._watch_cancels:
             cancel()

@@ -1,4 +1,4 @@
-"""Snapshots of topics and producers, for REST and metrics.
+"""Snapshots of topics, for REST and metrics.
 
 Plain values with Python's names; `admin` alone knows how REST spells them. Rates are per second
 over the last window (60 s), counts since the topic was loaded, times in milliseconds since 1970.
@@ -9,28 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
-from pulsar_py.server.topics.subscription_stats import SubscriptionStats
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerStats:
-    """One producer at one moment."""
-
-    producer_id: int
-    producer_name: str
-    access_mode: ProducerAccessMode.ValueType
-    address: str
-    client_version: str
-    connected_since_millis: int
-    metadata: Mapping[str, str]
-    message_in_rate: float
-    bytes_in_rate: float
-    chunked_rate: float
-    average_message_bytes: float
-    messages_in_count: int
-    bytes_in_count: int
-    dropped_count: int
+from pulsar_py.server.publishing.producer_stats import ProducerStats
+from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,12 @@
-"""Topic: what persistent and non-persistent topics share.
+"""Topic: the base of persistent and non-persistent topics.
 
-Subscribing with its limits, fencing and unloading, statistics; the producers are `TopicProducers`.
+It has the limits of subscriptions, fencing and unloading, and statistics; `TopicProducers` has the
+producers.
 
     OPEN ──write failed──> FENCED ──all answered──> OPEN
       └──close, delete, lost──> CLOSING ──> CLOSED          (a failed delete goes back to OPEN)
 
-Whether a topic is terminated is the managed ledger's to say.
+The managed ledger knows whether a topic is terminated.
 
 Source: AbstractTopic in Pulsar's broker.
 """
@@ -13,7 +14,8 @@ Source: AbstractTopic in Pulsar's broker.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import ClassVar
 
@@ -30,18 +32,32 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
-from pulsar_py.server.topics.consumer import Consumer
-from pulsar_py.server.topics.context import TopicContext, TopicSettings
-from pulsar_py.server.topics.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
-from pulsar_py.server.topics.producer import Append, Producer
-from pulsar_py.server.topics.producers import NO_SEQUENCE_ID, TopicProducers, host_of
-from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
+from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.server.publishing.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
+from pulsar_py.server.publishing.producer import Append, Producer, ProducerContext
+from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID, TopicProducers, host_of
+from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
+from pulsar_py.server.subscriptions.consumer import Consumer
+from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.topics.stats import TopicStats
-from pulsar_py.server.topics.subscription import Subscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicContext(ProducerContext):
+    """What the topics of one broker share.
+
+    Attributes:
+        on_topic_lost: Another owner has the topic: forget it, without writing anything.
+        unacked_limit: Counts the unacknowledged messages of all topics; None for no limit.
+    """
+
+    on_topic_lost: Callable[[Topic], None]
+    unacked_limit: BrokerUnackedLimit | None = None
 
 
 class TopicState(Enum):
-    """Where a topic is in its life."""
+    """The state of a topic."""
 
     OPEN = auto()
     FENCED = auto()
@@ -73,7 +89,7 @@ class Topic(ABC):
         self.last_active_seconds = context.clock.monotonic_seconds()
         self._settings = settings
         self._producers = TopicProducers(self, topic_epoch=topic_epoch)
-        self._messages_out_gone = 0  # of subscriptions that are gone
+        self._messages_out_gone = 0  # of deleted subscriptions
         self._bytes_out_gone = 0
 
     # --- what others ask -------------------------------------------------------------------
@@ -85,7 +101,7 @@ class Topic(ABC):
 
     @property
     def dispatch_settings(self) -> DispatchSettings:
-        """What subscriptions are tuned with."""
+        """Settings of its subscriptions."""
         return self._settings.dispatch
 
     @property
@@ -143,7 +159,7 @@ class Topic(ABC):
             raise ServiceMetadataError(f"Encryption is required in {self.name}")
 
     async def add_producer(self, request: ProducerRequest) -> ProducerGrant:
-        """Create the initial subscription if one is asked for, then take in the producer.
+        """Create the initial subscription if one is asked for, then admit the producer.
 
         Raises:
             ProducerBusyError: The name is taken, an exclusive producer is there, or too many are.
@@ -265,14 +281,14 @@ class Topic(ABC):
         await self.create_subscription(name, starts_at_earliest=True)
 
     async def _on_consumer_refused(self, subscription: Subscription) -> None:
-        """A consumer was not taken in: a reader's new subscription goes away again."""
+        """A consumer was refused: a reader's new subscription is removed again."""
         if not subscription.is_durable and not subscription.consumers:
             await subscription.delete()
 
     # --- for the kinds ---------------------------------------------------------------------
 
     def append_function(self) -> Append:
-        """Where producers hand entries to; replaced on all of them when settings change."""
+        """The function that producers hand entries to; replaced when settings change."""
         raise NotImplementedError
 
     def last_sequence_id(self, producer_name: str) -> int:
@@ -284,7 +300,7 @@ class Topic(ABC):
         """A producer may publish."""
 
     def on_producer_removed(self, producer: Producer) -> None:
-        """A producer that was let in is gone."""
+        """An admitted producer has left."""
         del producer
         self.last_active_seconds = self.context.clock.monotonic_seconds()
 
@@ -292,7 +308,7 @@ class Topic(ABC):
         """Raise if the backlog refuses producers."""
 
     async def store_topic_epoch(self, topic_epoch: int) -> None:  # noqa: B027 - nothing to do
-        """Write the epoch down before its producer may publish."""
+        """Store the epoch before its producer may publish."""
 
     @abstractmethod
     async def _create_subscription(self, request: SubscribeRequest) -> Subscription:
@@ -326,12 +342,12 @@ class Topic(ABC):
         """Go on with new effective settings."""
 
     def lose(self) -> None:
-        """Somebody else has the topic: have it closed soon, and write nothing."""
+        """Another broker has the topic: have it closed soon, and write nothing."""
         self.context.on_topic_lost(self)
 
     @abstractmethod
     async def close(self, *, disconnect_clients: bool = True) -> None:
-        """Unload: fence, tell the clients, write everything down. May be called again."""
+        """Unload: fence, close clients, write everything. May be called again."""
 
     @abstractmethod
     async def delete(self, *, force: bool = False) -> None:
@@ -369,10 +385,10 @@ class Topic(ABC):
             subscription.roll_rates(seconds)
 
     def check_deletable(self) -> None:
-        """Return if nobody is connected.
+        """Check that no client is connected.
 
         Raises:
-            TopicBusyError: Somebody is.
+            TopicBusyError: A client is.
         """
         producers, consumers = len(self.producers), self.consumers_count
         if producers or consumers:

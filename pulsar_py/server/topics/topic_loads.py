@@ -1,6 +1,6 @@
-"""TopicLoads: each topic is loaded once, however many ask, and not too many at a time (edge).
+"""TopicLoads: loads each topic once, however many ask, a bounded number at a time (edge).
 
-A load runs as a task of its own: who gave up waiting does not stop it for the others.
+A load runs as a task of its own: a caller that gives up waiting does not stop it for the others.
 
 Source: BrokerService.getTopic, loadOrCreatePersistentTopic in Pulsar's broker.
 """
@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from itertools import islice
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from pulsar_py.common.errors import (
     CorruptDataError,
@@ -26,12 +25,7 @@ from pulsar_py.server.topics.topic import Topic
 logger = logging.getLogger(__name__)
 
 _CLIENTS_OWN_ERRORS = (NotAllowedError, ServiceNotReadyError, TopicNotFoundError)
-"""Answers to requests that can't be met; nothing is wrong here."""
-
-T = TypeVar("T")
-
-SLICE_ITEMS: Final = 50
-"""How many topics are created or deleted at once: a few milliseconds of the loop's time."""
+"""Errors of single requests; they mean no fault of the broker."""
 
 Load = Callable[[], Coroutine[Any, Any, Topic]]  # Any: the send type of a coroutine
 
@@ -54,7 +48,7 @@ class TopicLoads:
         return name in self._loads
 
     async def load(self, name: str, load: Load) -> Topic:
-        """What `load` returns, or what the load already under way does.
+        """The topic that `load` returns, or that a load under way does.
 
         Raises:
             ServiceNotReadyError: It took too long; it may still succeed later.
@@ -78,7 +72,7 @@ class TopicLoads:
         return outcome
 
     async def _run(self, name: str, load: Load) -> Topic | Exception:
-        """A failure is a result: each who waits raises it; that nobody waits any more is fine."""
+        """Failures are results, which each waiting caller raises; there may be none left."""
         try:
             await self._take_slot()
             try:
@@ -99,7 +93,7 @@ class TopicLoads:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            await turn  # Whoever ends it has counted this load.
+            await turn  # The load that ends this wait has counted this one.
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._running_count -= 1
@@ -114,7 +108,7 @@ class TopicLoads:
                 turn.set_result(None)
 
     def set_max_concurrent_loads(self, count: int) -> None:
-        """Go on with another limit; loads under way are not disturbed."""
+        """Use another limit; loads under way go on."""
         self.max_concurrent_loads = count
         self._start_waiting()
 
@@ -131,28 +125,3 @@ def _log_failure(name: str, error: Exception) -> None:
     is_damage = isinstance(error, CorruptDataError) or isinstance(error.__cause__, CorruptDataError)
     level = logging.ERROR if is_damage else logging.WARNING
     logger.log(level, "topic not loaded", extra={"topic": name, "error": str(error) or repr(error)})
-
-
-async def in_slices(act: Callable[[T], Awaitable[object]], items: Iterable[T]) -> None:
-    """Do something to all items, a few at a time, then raise the first error there was.
-
-    Between two slices everybody else has a turn, however many items there are. `items` are taken
-    as they are needed.
-    """
-    failure: Exception | None = None
-    remaining = iter(items)
-    while batch := list(islice(remaining, SLICE_ITEMS)):
-        try:
-            await all_or_first_error([act(each) for each in batch])
-        except Exception as error:  # noqa: BLE001 - whatever it is: raised below, after the others
-            failure = failure or error
-        await asyncio.sleep(0)  # where nothing had to be waited for, nobody had a turn
-    if failure is not None:
-        raise failure
-
-
-async def all_or_first_error(works: Sequence[Awaitable[object]]) -> None:
-    """Await all, then raise the first error there was: nothing is left running."""
-    for result in await asyncio.gather(*works, return_exceptions=True):
-        if isinstance(result, BaseException):
-            raise result

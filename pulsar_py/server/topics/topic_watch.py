@@ -1,8 +1,8 @@
-"""TopicWatch: who wants to hear of topics that come and go, by namespace.
+"""TopicWatch: tells listeners which topics of a namespace were created or deleted.
 
-Persistent topics are watched in the metadata store, so that other brokers' are heard of too;
-non-persistent ones are told by the registry. System topics are left out. Where the store may have
-missed changes, a namespace that somebody watches is listed, and compared with what was told.
+Persistent topics are watched in the metadata store, which also has those of other brokers; the
+registry reports non-persistent ones. System topics are left out. After the store may have missed
+changes, each watched namespace is listed, and compared with the reported topics.
 
 Source: TopicResources in Pulsar's broker.
 """
@@ -32,12 +32,12 @@ class TopicWatch:
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
         self._callbacks: dict[NamespaceName, list[OnTopicsChanged]] = {}
-        self._known: dict[NamespaceName, set[str]] = {}  # persistent ones that were told or there
+        self._known: dict[NamespaceName, set[str]] = {}  # persistent ones, reported or found
         self._tasks = TaskOwner("topic watch")
         self._cancel = metadata.watch(paths.MANAGED_LEDGERS, self._on_notification)
 
     def watch(self, namespace: NamespaceName, callback: OnTopicsChanged) -> Callable[[], None]:
-        """Tell `callback` of changes in a namespace; returns what ends that."""
+        """Call `callback` with changes in a namespace; returns what ends that."""
         self._callbacks.setdefault(namespace, []).append(callback)
         if namespace not in self._known:
             self._known[namespace] = set()
@@ -54,7 +54,7 @@ class TopicWatch:
         return cancel
 
     async def _learn(self, namespace: NamespaceName) -> None:
-        """Note the topics that are there before anything is told."""
+        """Read the existing topics before any change is reported."""
         known = self._known.get(namespace)
         try:
             names = await self._stored(namespace)
@@ -71,7 +71,7 @@ class TopicWatch:
         return {str(namespace.topic(url_form_decode(name))) for name in names}
 
     async def _compare(self) -> None:
-        """Tell what was missed."""
+        """Report missed changes."""
         for namespace, known in list(self._known.items()):
             try:
                 stored = await self._stored(namespace)
@@ -84,13 +84,13 @@ class TopicWatch:
                 self.on_deleted(TopicName.parse(name))
 
     def on_created(self, name: TopicName) -> None:
-        """A topic is there now."""
+        """A topic was created."""
         if name.is_persistent and name.namespace_name in self._known:
             self._known[name.namespace_name].add(str(name))
         self._tell(name, [str(name)], [])
 
     def on_deleted(self, name: TopicName) -> None:
-        """A topic is gone."""
+        """A topic was deleted."""
         if name.namespace_name in self._known:
             self._known[name.namespace_name].discard(str(name))
         self._tell(name, [], [str(name)])
@@ -102,7 +102,7 @@ class TopicWatch:
             callback(created, deleted)
 
     def _on_notification(self, notification: Notification) -> None:
-        """Cursors lie below topics and change all the time: look at topics alone."""
+        """Pass on changes of topics; cursors, which lie below them, change all the time."""
         if notification.type is NotificationType.MODIFIED or not self._callbacks:
             return
         if notification.type is NotificationType.ANYTHING:
@@ -122,7 +122,7 @@ class TopicWatch:
             self.on_deleted(name)
 
     def close(self) -> None:
-        """Tell nobody any more."""
+        """End all watches."""
         self._cancel()
         self._tasks.abandon()
         self._callbacks.clear()

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import InvalidCursorPositionError
 from pulsar_py.common.position import EARLIEST, Position
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata import paths

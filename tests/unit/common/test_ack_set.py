@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_py.common import ack_set
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.batch_deleted_indexes import BatchDeletedIndexes
+from pulsar_py.managed_ledger.cursors.batch_deleted_indexes import BatchDeletedIndexes
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
 from pulsar_py.common.concurrently import concurrently, each_result
+from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.testing.clock import run_virtual
 
 
@@ -49,6 +51,27 @@ def test_only_so_many_run_at_once() -> None:
 
     run_virtual(concurrently(work, range(10), at_once=3))
     assert most == 3
+
+
+def test_others_have_turns_while_nothing_has_to_be_waited_for() -> None:
+    done = []
+
+    async def work(number: int) -> None:
+        done.append(number)
+
+    async def watched() -> list[int]:
+        tasks = TaskOwner("test")
+        task = tasks.spawn(each_result(work, range(10), at_once=3), "work")
+        counts = []
+        while not task.done():
+            await asyncio.sleep(0)
+            counts.append(len(done))
+        await tasks.close()
+        return counts
+
+    counts = run_virtual(watched())
+    assert max(after - before for before, after in pairwise([0, *counts])) <= 2 * 3
+    assert sorted(done) == list(range(10))
 
 
 def test_cancelling_waits_for_all() -> None:

@@ -7,7 +7,7 @@ import pytest
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.findings import Severity
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.cursor_format import CursorSnapshot, encode_cursor_record
+from pulsar_py.managed_ledger.cursors.format import CursorSnapshot, encode_cursor_record
 from pulsar_py.managed_ledger.inspection import (
     Topics,
     check_topics,
@@ -15,7 +15,7 @@ from pulsar_py.managed_ledger.inspection import (
     read_cursors,
     read_topics,
 )
-from pulsar_py.managed_ledger.ledger_format import (
+from pulsar_py.managed_ledger.log.ledger_format import (
     LedgerList,
     LedgerRecord,
     cursor_path,

@@ -12,7 +12,7 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.managed_ledger.ledger_format import ledger_path
+from pulsar_py.managed_ledger.log.ledger_format import ledger_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from tests.managed_ledger_parts import MANY, NAME, World, append_all, settle, texts
 

@@ -12,7 +12,7 @@ from pulsar_py.common.errors import (
     MetadataNotFoundError,
     StorageError,
 )
-from pulsar_py.managed_ledger.ledger_format import (
+from pulsar_py.managed_ledger.log.ledger_format import (
     LedgerList,
     cursor_path,
     decode_ledger_list,

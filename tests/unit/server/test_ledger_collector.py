@@ -9,7 +9,7 @@ import pytest
 from pulsar_py.common.errors import CorruptDataError, StorageError, StoreUnavailableError
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions
-from pulsar_py.managed_ledger.ledger_format import ledger_path
+from pulsar_py.managed_ledger.log.ledger_format import ledger_path
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.schema_registry.storage import SchemaStorage
 from pulsar_py.testing.hostile_ledgers import HostileLedgers, LedgerFaults

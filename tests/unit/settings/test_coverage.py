@@ -20,14 +20,14 @@ import pytest
 
 from pulsar_py.admin.http_server import HttpLimits
 from pulsar_py.common.policies import AutoTopicCreation, BacklogQuota, InactiveTopicPolicy
-from pulsar_py.managed_ledger.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.namespaces.lookup import LocalAddresses
+from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.schema_registry import SchemaPolicies
-from pulsar_py.server.topics.context import TopicSettings
-from pulsar_py.server.topics.settings import RegistrySettings
+from pulsar_py.server.topics.registry_settings import RegistrySettings
 from pulsar_py.storage.settings import BookieSettings
 from tests.package_source import PACKAGE, ROOT
 
@@ -99,7 +99,7 @@ def readers() -> Mapping[str, set[Path]]:
 
 @pytest.mark.parametrize("settings", HANDED_ON, ids=lambda each: each.__name__)
 def test_each_field_that_is_handed_on_is_read_by_somebody(settings: type) -> None:
-    handing_on = {PACKAGE / "server/topics/policies.py"}
+    handing_on = {PACKAGE / "server/policies/effective_settings.py"}
     if settings not in READ_AT_HOME:
         handing_on.add(PACKAGE.parent / (settings.__module__.replace(".", "/") + ".py"))
     unread = [each.name for each in fields(settings) if not readers()[each.name] - handing_on]

@@ -8,10 +8,10 @@ from math import ceil
 import pytest
 
 from pulsar_py.common.errors import CorruptDataError
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import BATCHES_TOGETHER
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
-from pulsar_py.server.topics.consumer import Consumer
+from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.testing.clock import VirtualClock
 from tests.dispatch_parts import FakeConnection, Topic, ack, message, received, settle
 from tests.unit.settings.parts import dispatching

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.cursor_format import NO_LEDGER
-from pulsar_py.managed_ledger.cursor_segments import StoredSegment, decode_entry
-from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.cursors.format import NO_LEDGER
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.cursors.segments import StoredSegment, decode_entry
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.server.broker import managed_ledger_config
 from pulsar_py.server.config import BrokerConfig

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_py.admin.resources.namespace_policies import POLICIES, Policy
 from pulsar_py.metadata.documents import NamespacePolicies
-from pulsar_py.server.topics.settings import MAX_PARTITIONS
+from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS
 from tests.unit.admin.resources.conftest import Admin
 
 N = "/admin/v2/namespaces/public/default"

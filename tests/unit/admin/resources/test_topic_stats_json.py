@@ -16,8 +16,9 @@ from pulsar_py.admin.resources.topic_stats_json import (
     topic_stats_json,
 )
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
-from pulsar_py.server.topics.stats import ProducerStats, TopicStats
-from pulsar_py.server.topics.subscription_stats import ConsumerStats, SubscriptionStats
+from pulsar_py.server.publishing.producer_stats import ProducerStats
+from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
+from pulsar_py.server.topics.stats import TopicStats
 
 
 def made(kind: Any, **values: Any) -> Any:

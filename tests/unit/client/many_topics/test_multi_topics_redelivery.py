@@ -16,7 +16,7 @@ from pulsar_py.client.shared.enums import ConsumerType, InitialPosition, Subscri
 from pulsar_py.common.errors import ClientTimeoutError, UnknownServiceError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID
 from pulsar_py.common.names import TopicName
-from pulsar_py.server.topics.base_subscription import SubscriptionState
+from pulsar_py.server.subscriptions.subscription import SubscriptionState
 from pulsar_py.server.topics.persistent import PersistentTopic
 from tests.simulated_client import World, simulated
 from tests.unit.client.consumer_parts import spawn

@@ -14,12 +14,12 @@ from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandProducer, CommandS
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LookupResult, LookupType
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest, SubscribeRequest
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.authentication import Authenticators
-from pulsar_py.server.topics.context import TopicSettings
-from pulsar_py.server.topics.in_flight import PublishBuffer
-from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest, SubscribeRequest
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.wire.commands import FIELD_NAMES, encode, serialize
 from pulsar_py.wire.framing import FrameDecoder, encode_message_header

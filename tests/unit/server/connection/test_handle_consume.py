@@ -148,6 +148,14 @@ async def test_ack_that_fails_says_why(server: Server) -> None:
     assert (answer.request_id, answer.error) == (5, UnknownServiceError.code)
 
 
+@pytest.mark.parametrize("half", ["txnid_least_bits", "txnid_most_bits"])
+async def test_half_a_transaction_id_makes_an_ack_transactional(server: Server, half: str) -> None:
+    client, consumer = await consuming(server)
+    answer = await client.asks(ack(request_id=5, **{half: 1}))
+    assert answer.error == NotAllowedError.code
+    assert consumer.acknowledged == []
+
+
 async def test_transactional_acks_are_refused(server: Server) -> None:
     client, consumer = await consuming(server)
     client.sends(ack(txnid_least_bits=1, txnid_most_bits=2))

@@ -15,7 +15,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     ProducerAccessMode,
     Schema,
 )
-from pulsar_py.server.topics.requests import ProducerGrant
+from pulsar_py.server.publishing.requests import ProducerGrant
 from tests.unit.server.connection.standins import Server, settle
 
 TOPIC = "persistent://public/default/t"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pulsar_py.common.errors import CorruptDataError
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import MAX_BATCHES_A_TURN
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.testing.clock import VirtualClock

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.managed_ledger.entry import Entry
-from pulsar_py.managed_ledger.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.server.dispatch.entry_source import EntrySource
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
-from pulsar_py.server.topics.subscription import PersistentSubscription
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from tests.dispatch_parts import Topic, ack, received, redeliver, settle
 
 

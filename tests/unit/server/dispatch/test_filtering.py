@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pulsar_py.common.position import Position
-from pulsar_py.managed_ledger.entry import Entry
-from pulsar_py.managed_ledger.entry_run import EntryRun
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.managed_ledger.log.entry_run import EntryRun
 from pulsar_py.server.dispatch.filtering import (
     DelayFilter,
     EntryFilters,

@@ -8,7 +8,7 @@ from pulsar_py.common.position import LATEST
 from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
-from pulsar_py.server.topics.subscription import PersistentSubscription
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from tests.dispatch_parts import (
     FakeConnection,
     TimedConnection,

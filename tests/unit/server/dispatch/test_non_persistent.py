@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import ConsumerBusyError
-from pulsar_py.managed_ledger.entry import Entry
+from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
-from pulsar_py.server.topics.consumer import Consumer
-from pulsar_py.server.topics.non_persistent_subscription import NonPersistentSubscription
+from pulsar_py.server.subscriptions.consumer import Consumer
+from pulsar_py.server.subscriptions.non_persistent_subscription import NonPersistentSubscription
 from tests.dispatch_parts import FakeConnection, Topic, message, messages_of, new_consumer
 
 EXCLUSIVE = SubscriptionType.EXCLUSIVE

@@ -4,7 +4,7 @@ import asyncio
 
 from pulsar_py.server.dispatch.sticky_key import StickyKeyDispatcher
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
-from pulsar_py.server.topics.consumer import Consumer
+from pulsar_py.server.subscriptions.consumer import Consumer
 from tests.dispatch_parts import (
     FakeConnection,
     Topic,

@@ -19,11 +19,11 @@ from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, MessageMetadata, ServerEr
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, SubscriptionType
+from pulsar_py.server.limits.in_flight import InFlightPublishes
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
-from pulsar_py.server.topics.in_flight import InFlightPublishes
+from pulsar_py.server.publishing.producer import Producer
+from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
 from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.producer import Producer
-from pulsar_py.server.topics.requests import ProducerGrant, ProducerRequest
 from pulsar_py.server.topics.topic import Topic
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.ledger_ids import CountedLedgerIds

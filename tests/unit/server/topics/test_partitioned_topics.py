@@ -15,8 +15,8 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.server.topics.settings import MAX_PARTITIONS
-from pulsar_py.server.topics.topic_loads import SLICE_ITEMS
+from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
+from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS
 from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
 
 
@@ -121,7 +121,7 @@ async def test_a_topic_has_no_more_partitions_than_are_allowed(rig: Rig) -> None
 
 async def test_others_have_turns_while_many_partitions_come_and_go(rig: Rig) -> None:
     partitioned = rig.broker.topics.partitioned
-    count = 40 * SLICE_ITEMS
+    count = 40 * TOPICS_AT_ONCE
     assert await turns_during(partitioned.create(name_of("p"), count)) >= 40
     assert await turns_during(partitioned.grow(name_of("p"), 2 * count)) >= 40
     assert await turns_during(partitioned.delete(name_of("p"))) >= 80

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
-from pulsar_py.managed_ledger.ledger_format import LedgerList, encode_ledger_list
+from pulsar_py.managed_ledger.log.ledger_format import LedgerList, encode_ledger_list
 from pulsar_py.metadata import paths
 from pulsar_py.server.topics.partitions import Partitions
 from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of

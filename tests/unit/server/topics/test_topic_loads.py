@@ -14,10 +14,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.server.topics.topic import Topic
 from pulsar_py.server.topics.topic_loads import (
-    SLICE_ITEMS,
     TopicLoads,
-    all_or_first_error,
-    in_slices,
 )
 from tests.unit.server.topics.rig import Rig
 
@@ -110,33 +107,3 @@ async def test_a_topic_that_is_not_there_leaves_none(caplog: pytest.LogCaptureFi
         await loads.load("t", load)
     assert not caplog.records
     await tasks.close()
-
-
-async def test_all_is_awaited_before_the_first_error_is_raised() -> None:
-    done: list[int] = []
-
-    async def work(n: int) -> None:
-        await asyncio.sleep(n)
-        done.append(n)
-        if n == 1:
-            raise TopicNotFoundError("1")
-
-    with pytest.raises(TopicNotFoundError):
-        await all_or_first_error([work(n) for n in range(3)])
-    assert done == [0, 1, 2]
-
-
-async def test_in_slices_all_is_done_a_few_at_a_time_and_the_first_error_raised() -> None:
-    done: list[int] = []
-    numbers = iter(range(3 * SLICE_ITEMS + 1))
-
-    async def work(n: int) -> None:
-        assert n - len(done) < SLICE_ITEMS
-        await asyncio.sleep(0)
-        done.append(n)
-        if n in {5, SLICE_ITEMS + 5}:
-            raise TopicNotFoundError(str(n))
-
-    with pytest.raises(TopicNotFoundError, match=r"^5$"):
-        await in_slices(work, numbers)
-    assert done == list(range(3 * SLICE_ITEMS + 1))

@@ -1,0 +1,71 @@
+"""CursorFlusher: writes dirty cursors when they are due, all with one timer (edge).
+
+A cursor says when its next write is due; the time stands until that write begins, so a heap of
+times is enough. Cursors that are due together append their states in one turn of the loop, which
+the journal syncs as one group; beyond `WRITES_A_TURN` they follow in the next turns, so that a
+store over a network is not flooded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from itertools import count
+from typing import Protocol
+
+from pulsar_py.common.clock import Clock
+
+WRITES_A_TURN = 1000
+"""Cursors whose writes begin in one turn of the loop: some ten milliseconds."""
+
+
+class Flushable(Protocol):
+    """A cursor that may be dirty."""
+
+    def write_if_due(self) -> None:
+        """Begin a write if one is due. Schedules itself again if it has to."""
+
+
+class CursorFlusher:
+    """The due times of all dirty cursors. Owned by the opener."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._due: list[tuple[float, int, Flushable]] = []  # heap; the number breaks ties
+        self._numbers = count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0  # when the timer runs, if there is one
+
+    def schedule(self, cursor: Flushable, due_at: float) -> None:
+        """Call the cursor's `write_if_due` at that time of the clock."""
+        heapq.heappush(self._due, (due_at, next(self._numbers), cursor))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        due_at = self._due[0][0]
+        if self._timer is not None:
+            if self._timer_at <= due_at:
+                return
+            self._timer.cancel()
+        self._timer_at = due_at
+        delay = max(0.0, due_at - self._clock.monotonic_seconds())
+        self._timer = self._clock.call_later(delay, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        # A timer may run a clock tick early; cursors due by then should be written together.
+        now = max(self._clock.monotonic_seconds(), self._timer_at)
+        due: list[Flushable] = []
+        while self._due and self._due[0][0] <= now and len(due) < WRITES_A_TURN:
+            due.append(heapq.heappop(self._due)[2])
+        for cursor in due:
+            cursor.write_if_due()
+        if self._due:
+            self._set_timer()
+
+    def close(self) -> None:
+        """Forget everything."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._due.clear()

@@ -1,0 +1,531 @@
+"""ManagedCursor: one subscription's place in a managed ledger (edge).
+
+Carries out what `CursorState` decides: reads runs of entries from the caches or from storage, and
+has the state written by a `CursorStore`, a second after an acknowledgement at the latest, idle or
+not. A non-durable cursor has no store and is gone with its owner.
+
+What always holds: acknowledgements and moves happen in memory at once, and without waiting; only a
+reset is written first. A read that was overtaken by a move of the cursor has no effect.
+
+Source: ManagedCursorImpl, NonDurableCursorImpl in Pulsar's managed-ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from itertools import islice
+from typing import Protocol
+
+from pulsar_py.common.errors import (
+    CursorBusyError,
+    CursorClosedError,
+    ManagedLedgerError,
+)
+from pulsar_py.common.position import LATEST, Position
+from pulsar_py.managed_ledger.cursors.format import NO_LEDGER
+from pulsar_py.managed_ledger.cursors.persister import CursorPersister, PersisterOwner
+from pulsar_py.managed_ledger.cursors.reading import CursorReading, ReadingOwner
+from pulsar_py.managed_ledger.cursors.state import CursorState
+from pulsar_py.managed_ledger.cursors.store import CursorStore
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.managed_ledger.log.stats import CursorStats
+
+_MAX_RANGES_SHOWN = 1000
+
+
+class CursorOwner(ReadingOwner, PersisterOwner, Protocol):
+    """What a cursor needs of its ManagedLedger."""
+
+    def ledgers_kept(self) -> AbstractAsyncContextManager[None]:
+        """While it lasts, nothing that is there now is trimmed."""
+
+
+class CursorWatch(Protocol):
+    """The registry of a managed ledger's cursors, which knows those that wait or tail."""
+
+    def wait(self, cursor: ManagedCursor, callback: Callable[[], None]) -> None:
+        """Call back once at the next confirmed group or at the end."""
+
+    def cancel_wait(self, cursor: ManagedCursor) -> None:
+        """Forget the callback."""
+
+    def is_waiting(self, cursor: ManagedCursor) -> bool:
+        """Whether a callback is registered."""
+
+    def on_activity_changed(self, cursor: ManagedCursor) -> None:
+        """The cursor's `is_active` changed."""
+
+    def on_cursor_closed(self, cursor: ManagedCursor) -> None:
+        """The cursor is not in use any more; its record stays."""
+
+    def on_cursor_abandoned(self, cursor: ManagedCursor) -> None:
+        """The cursor is being deleted, or belongs to another owner now."""
+
+
+class ManagedCursor:
+    """A durable or non-durable cursor. Owned by its ManagedLedger until closed or deleted.
+
+    Invariant: read_position is after mark_delete_position.
+
+    Pulsar's ManagedCursorImpl and NonDurableCursorImpl.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        owner: CursorOwner,
+        watch: CursorWatch,
+        state: CursorState,
+        store: CursorStore | None,
+    ) -> None:
+        """`store` is None for a non-durable cursor."""
+        self.name = name
+        self.is_durable = store is not None
+        # Called after the position moved, once a call.
+        self.on_mark_delete_moved: Callable[[], None] | None = None
+        # Called with batches that turned out to be acknowledged as a whole: their ledger was not in
+        # memory, when it is known that it was the last.
+        self.on_acknowledged_late: Callable[[list[Position]], None] | None = None
+        self._watch = watch
+        self._state = state
+        self._clock = owner.clock
+        self._ledgers_kept = owner.ledgers_kept
+        self._reading = CursorReading(name, owner, state, self.acknowledge, self._load)
+        self._persister = (
+            None
+            if store is None
+            else CursorPersister(name, owner, state, store, on_loaded=self._on_loaded)
+        )
+        self._is_active = False
+        self._is_closed = False
+        self._is_resetting = False
+        self.last_active_millis = self._clock.wall_time_millis()
+        if self._persister is not None:
+            self._persister.load_soon()
+
+    def __repr__(self) -> str:
+        return f"ManagedCursor({self.name}, mark-delete {self.mark_delete_position})"
+
+    # What it is
+
+    @property
+    def state(self) -> CursorState:
+        """The decider, for statistics and tests."""
+        return self._state
+
+    @property
+    def mark_delete_position(self) -> Position:
+        """Everything up to it is acknowledged."""
+        return self._state.mark_delete_position
+
+    @property
+    def persistent_mark_delete_position(self) -> Position:
+        """A mark-delete position that survives a crash, or lies before it after a reset."""
+        return min(self._state.persistent_mark_delete_position, self._state.mark_delete_position)
+
+    @property
+    def read_position(self) -> Position:
+        """The next entry to read."""
+        return self._state.read_position
+
+    @property
+    def properties(self) -> Mapping[str, int]:
+        """Numbers stored together with the mark-delete position."""
+        return self._state.properties
+
+    @property
+    def cursor_properties(self) -> Mapping[str, str]:
+        """Texts of users and of the broker (`#pulsar.internal.`), in the metadata store."""
+        return {} if self._persister is None else self._persister.store.cursor_properties
+
+    @property
+    def is_active(self) -> bool:
+        """Whether entries are cached for it while it tails."""
+        return self._is_active
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed or deleted."""
+        return self._is_closed
+
+    @property
+    def cursor_ledger_id(self) -> int:
+        """The cursor ledger that the record names, -1 if none."""
+        return NO_LEDGER if self._persister is None else self._persister.store.ledger_id
+
+    # Reading
+
+    def read_cached(
+        self, max_entries: int, max_bytes: int, max_position: Position = LATEST
+    ) -> Sequence[Entry] | None:
+        """The next unacknowledged entries up to `max_position`, if they are in memory.
+
+        Moves `read_position` past them. Entries of one ledger, at least one whatever `max_bytes`;
+        there may be more to read. `[]` means there is nothing to read now, None that `read` has to
+        be awaited.
+
+        Raises:
+            CursorClosedError: The cursor was closed.
+        """
+        return self._reading.read_cached(max_entries, max_bytes, max_position)
+
+    async def read(
+        self, max_entries: int, max_bytes: int, max_position: Position = LATEST
+    ) -> Sequence[Entry]:
+        """As `read_cached`, reading from storage. One at a time.
+
+        If the cursor is rewound, moved or reset meanwhile, what was read is dropped and the result
+        is empty.
+
+        Raises:
+            CursorClosedError: The cursor was closed.
+            StorageError: An entry can't be read.
+        """
+        return await self._reading.read(max_entries, max_bytes, max_position)
+
+    def read_replay_cached(self, positions: Sequence[Position]) -> list[Entry] | None:
+        """The entries at `positions` that exist and are not acknowledged, if they are in memory.
+
+        In the order asked for; those missing in the result are acknowledged or gone.
+
+        Raises:
+            CursorClosedError: The cursor was closed.
+        """
+        return self._reading.read_replay_cached(positions)
+
+    async def read_replay(self, positions: Sequence[Position]) -> list[Entry]:
+        """As `read_replay_cached`, reading from storage.
+
+        Raises:
+            CursorClosedError: The cursor was closed.
+            StorageError: An entry can't be read.
+        """
+        return await self._reading.read_replay(positions)
+
+    def wait_for_entries(self, callback: Callable[[], None]) -> None:
+        """Call back once, soon, when there is an entry to read or the ledger was terminated.
+
+        One callback at a time: a new one replaces the old one.
+        """
+        self._raise_if_closed()
+        self._watch.wait(self, callback)
+
+    def cancel_wait(self) -> None:
+        """Forget the waiting callback."""
+        self._watch.cancel_wait(self)
+
+    # Acknowledging
+
+    def acknowledge(
+        self,
+        positions: Sequence[Position],
+        ack_sets: Sequence[Sequence[int] | None] | None = None,
+    ) -> int:
+        """Acknowledge entries, or with an ack set the indexes whose bits are clear in it.
+
+        In memory; written within a second. Hot path: consume.
+
+        Returns how many of them were taken: all, or those before the first that is past the last
+        entry.
+
+        Raises:
+            CursorClosedError: The cursor is closed.
+        """
+        self._raise_if_closed()
+        before = self._state.mark_delete_position
+        try:
+            return self._state.acknowledge(positions, ack_sets, self._clock.monotonic_seconds())
+        finally:
+            self._after_change(before)
+
+    def acknowledge_cumulative(
+        self,
+        position: Position,
+        ack_set: Sequence[int] | None = None,
+        properties: Mapping[str, int] | None = None,
+    ) -> None:
+        """Acknowledge everything up to `position`, of that one only what `ack_set` leaves clear.
+
+        `properties` replace the cursor's if given.
+
+        Raises:
+            InvalidCursorPositionError: Past the last entry, or before the mark-delete position.
+            CursorBusyError: A reset is under way.
+            CursorClosedError: The cursor is closed.
+        """
+        self._raise_if_closed()
+        if self._is_resetting:
+            raise CursorBusyError(f"{self.name}: a reset is under way")
+        before = self._state.mark_delete_position
+        now = self._clock.monotonic_seconds()
+        self._state.acknowledge_cumulative(position, ack_set, properties, now)
+        self._after_change(before)
+
+    def _after_change(self, before: Position) -> None:
+        self.last_active_millis = self._clock.wall_time_millis()
+        if self._persister is not None:
+            self._persister.schedule()
+            if self._state.pages.wanted:
+                self._persister.load_soon()
+        if self.on_mark_delete_moved is not None and before != self._state.mark_delete_position:
+            self.on_mark_delete_moved()
+
+    async def _load(self, ledger_id: int) -> None:
+        """Bring back what is acknowledged of one ledger; the position may move."""
+        assert self._persister is not None, "only what is stored leaves memory"
+        await self._persister.load(ledger_id)
+
+    def _on_loaded(self, before: Position, finished: list[Position]) -> None:
+        if finished and self.on_acknowledged_late is not None:
+            self.on_acknowledged_late(finished)
+        if before != self._state.mark_delete_position:
+            self._after_change(before)
+
+    def is_acknowledged(self, position: Position) -> bool:
+        """Whether the whole entry is acknowledged."""
+        return self._state.is_acknowledged(position)
+
+    def batch_ack_set(self, position: Position) -> Sequence[int] | None:
+        """Words of the batch indexes still to deliver (bit set); None if all of them are."""
+        if not self._state.batch_deleted_indexes:
+            return None
+        return self._state.batch_ack_set(position)
+
+    # Moving
+
+    def rewind(self) -> None:
+        """Read again from the first entry that is not acknowledged."""
+        self._state.rewind()
+        self._reading.forget_ahead()
+
+    def seek(self, position: Position, *, is_forced: bool = False) -> None:
+        """Read on from `position`; not before the mark-delete position unless forced."""
+        self._state.seek(position, is_forced=is_forced)
+        self._reading.forget_ahead()
+
+    async def reset(self, position: Position, ack_set: Sequence[int] | None = None) -> None:
+        """Make `position` the next entry to deliver, as if all before it were acknowledged.
+
+        Persists first. EARLIEST and LATEST are understood; others become the next valid position.
+
+        Raises:
+            CursorBusyError: Another reset is under way.
+            CursorClosedError: The cursor is closed.
+            ManagedLedgerFencedError: Another owner has the ledger.
+            StorageError, MetadataError: It could not be written; nothing has changed.
+        """
+        self._raise_if_closed()
+        if self._is_resetting:
+            raise CursorBusyError(f"{self.name}: a reset is under way")
+        self._is_resetting = True
+        try:
+            # A trim decided before ends first: it must not delete the entries that are asked for.
+            async with self._ledgers_kept():
+                await self._reset(position, ack_set)
+        finally:
+            self._is_resetting = False
+
+    async def _reset(self, position: Position, ack_set: Sequence[int] | None) -> None:
+        target = self._state.reset_target(position, ack_set)
+        if self._persister is not None:
+            await self._persister.write_reset(target)
+        self._raise_if_closed()
+        before = self._state.mark_delete_position
+        self._state.become(target, self._clock.monotonic_seconds())
+        self._reading.forget_ahead()
+        self._after_change(before)
+
+    async def skip(self, count: int, *, counts_acknowledged: bool = False) -> None:
+        """Acknowledge the next `count` entries of the backlog.
+
+        Raises:
+            StorageError: Acknowledgements are not in memory, and can't be read now.
+        """
+        if self._persister is not None and not counts_acknowledged:
+            await self._persister.load_all()
+        self.acknowledge_cumulative(
+            self._state.position_after_skipping(count, counts_acknowledged=counts_acknowledged)
+        )
+
+    async def clear_backlog(self) -> None:
+        """Acknowledge all entries up to the last one."""
+        last = self._state.ledgers.last_confirmed_entry
+        if last > self._state.mark_delete_position:
+            self.acknowledge_cumulative(last)
+
+    def on_trimmed(self) -> None:
+        """Ledgers were deleted: the positions step over them."""
+        self._state.settle()
+
+    def set_persist_interval(self, seconds: float) -> None:
+        """Begin writes at most once in so long from now on, those that wait included."""
+        self._state.set_persist_interval(seconds)
+        if self._persister is not None:
+            self._persister.reschedule()
+
+    # Numbers
+
+    def backlog_count(self) -> int:
+        """Entries not acknowledged, exactly."""
+        return self._state.backlog_count()
+
+    def backlog_bytes(self) -> int:
+        """Estimated bytes of the backlog."""
+        return self._state.backlog_bytes()
+
+    def entries_to_read_count(self) -> int:
+        """Entries from the read position on, acknowledged ones included."""
+        return self._state.entries_to_read_count()
+
+    def has_more_entries(self) -> bool:
+        """Whether an entry stands at or after the read position."""
+        return self._state.has_more_entries()
+
+    @property
+    def ranges_not_persisted_count(self) -> int:
+        """Ranges and batches that the last write had to leave out."""
+        return 0 if self._persister is None else self._persister.ranges_not_persisted_count
+
+    @property
+    def ranges_over_limit_count(self) -> int:
+        """Ranges and batches beyond the limits of the settings; they are stored all the same."""
+        return 0 if self._persister is None else self._persister.ranges_over_limit_count
+
+    def individual_ranges_count(self) -> int:
+        """Ranges of individually acknowledged entries above the mark-delete position."""
+        return self._state.ranges_count()
+
+    def stats(self) -> CursorStats:
+        """A snapshot of all its numbers."""
+        state, persister = self._state, self._persister
+        store = None if persister is None else persister.store
+        shown = islice(state.individual_deleted_messages.ranges(), _MAX_RANGES_SHOWN)
+        backlog = state.backlog_count()
+        return CursorStats(
+            mark_delete_position=state.mark_delete_position,
+            read_position=state.read_position,
+            is_waiting=self._watch.is_waiting(self),
+            pending_reads_count=self._reading.reads_count,
+            messages_consumed_count=state.ledgers.entries_added_count - backlog,
+            cursor_ledger_id=self.cursor_ledger_id,
+            cursor_ledger_last_entry_id=-1 if store is None else store.last_entry_id,
+            individually_deleted_messages="[" + ",".join(map(str, shown)) + "]",
+            last_ledger_switch_millis=0 if store is None else store.last_switch_millis,
+            state=self._state_name(),
+            backlog_count=backlog,
+            entries_to_read_count=state.entries_to_read_count(),
+            ranges_not_persisted_count=self.ranges_not_persisted_count,
+            ranges_over_limit_count=self.ranges_over_limit_count,
+            properties=dict(state.properties),
+        )
+
+    def _state_name(self) -> str:
+        if self._is_closed:
+            return "Closed"
+        return "NoLedger" if self.cursor_ledger_id == NO_LEDGER else "Open"
+
+    # Caching
+
+    def set_active(self) -> None:
+        """Cache entries for it while it tails: it has consumers."""
+        self._set_activity(is_active=True)
+
+    def set_inactive(self) -> None:
+        """Cache nothing for it."""
+        self._set_activity(is_active=False)
+
+    def _set_activity(self, *, is_active: bool) -> None:
+        if self._is_active != is_active and not (self._is_closed and is_active):
+            self._is_active = is_active
+            self._watch.on_activity_changed(self)
+
+    # Writing
+
+    def set_properties(self, properties: Mapping[str, int]) -> None:
+        """Replace the numbers stored with the position; written with the next change."""
+        self._raise_if_closed()
+        self._state.set_properties(properties, self._clock.monotonic_seconds())
+        if self._persister is not None:
+            self._persister.schedule()
+
+    async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
+        """Replace the users' properties durably; internal ones stay.
+
+        Raises:
+            ValueError: A name begins with `#pulsar.internal.`.
+            ManagedLedgerError: It is not durable, or closed.
+            MetadataError: It could not be stored; nothing has changed.
+        """
+        await self._durable().set_cursor_properties(properties)
+
+    async def set_internal_property(self, name: str, value: str | None) -> None:
+        """Set or remove (None) one internal property durably; the name gets the prefix.
+
+        Raises:
+            ManagedLedgerError: It is not durable, or closed.
+            MetadataError: It could not be stored; nothing has changed.
+        """
+        await self._durable().set_internal_property(name, value)
+
+    def _durable(self) -> CursorPersister:
+        self._raise_if_closed()
+        if self._persister is None:
+            raise ManagedLedgerError(f"{self.name}: the cursor is not durable")
+        return self._persister
+
+    async def flush(self) -> None:
+        """Write what is dirty now.
+
+        Raises:
+            StorageError, MetadataError: It could not be written; it will be tried again.
+        """
+        if self._persister is not None:
+            await self._persister.flush()
+
+    # The end
+
+    async def close(self) -> None:
+        """Persist and release; waiting reads fail. A non-durable cursor is forgotten.
+
+        Raises:
+            StorageError, MetadataError: The state could not be written; it is released all the
+                same.
+        """
+        if self._is_closed:
+            return
+        self._release()
+        try:
+            if self._persister is not None:
+                await self._persister.close()
+        finally:
+            self._watch.on_cursor_closed(self)
+
+    def _release(self) -> None:
+        self.set_inactive()
+        self.cancel_wait()
+        self._is_closed = True
+        self._reading.close()
+
+    def abandon(self) -> None:
+        """Stop without writing: the managed ledger is another owner's, or is being deleted."""
+        if not self._is_closed:
+            self._release()
+            if self._persister is not None:
+                self._persister.abandon()
+            self._watch.on_cursor_abandoned(self)
+
+    async def delete(self) -> None:
+        """Remove the record and the cursor ledger for good.
+
+        Raises:
+            MetadataError: It could not be removed; the cursor goes on.
+            ManagedLedgerFencedError: Someone else changed it.
+        """
+        if self._persister is not None:
+            await self._persister.delete()
+        self.abandon()
+
+    def _raise_if_closed(self) -> None:
+        if self._is_closed:
+            raise CursorClosedError(f"{self.name}: the cursor is closed")

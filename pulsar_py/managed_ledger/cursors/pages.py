@@ -1,0 +1,89 @@
+"""CursorPages: tracks the parts of a large cursor not written yet, or not in memory (pure).
+
+A cursor whose state is stored in segments keeps note of the pages that changed, so that a save
+writes only those. Data ledgers not touched for long may leave memory once they are stored; of such
+a cold ledger only the counts stay, which keep the backlog exact.
+
+An acknowledgement in a cold ledger is kept in memory beside the stored ones, and the ledger is then
+wanted: it has to be loaded before the next save, and before any entry of it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class ColdLedger(NamedTuple):
+    """Counts of a ledger's acknowledgements that are stored and not in memory."""
+
+    entries_count: int  # acknowledged as a whole, above the mark-delete position
+    ranges_count: int
+    batches_count: int  # acknowledged partly
+
+
+class CursorPages:
+    """Owned by a CursorState. Invariant: nothing is cold or dirty unless it tracks."""
+
+    __slots__ = ("cold", "cold_entries_count", "dirty", "wanted")
+
+    def __init__(self) -> None:
+        # (kind, ledger id, page) of what changed; None while the state fits one entry.
+        self.dirty: set[tuple[int, int, int]] | None = None
+        self.cold: dict[int, ColdLedger] = {}  # data ledgers that are only stored, ascending
+        self.cold_entries_count = 0  # of all of them
+        self.wanted: set[int] = set()  # cold ones that have to be loaded
+
+    @property
+    def is_tracking(self) -> bool:
+        """Whether the state is stored in segments."""
+        return self.dirty is not None
+
+    def track(self, dirty: Iterable[tuple[int, int, int]] = ()) -> None:
+        """Keep note of changes from now on; `dirty` are not written yet."""
+        self.dirty = set(dirty)
+
+    def stop_tracking(self) -> None:
+        """The state fits one entry."""
+        assert not self.cold, "what is cold has to be loaded first"
+        self.dirty = None
+
+    def put_back(self, keys: Iterable[tuple[int, int, int]]) -> None:
+        """A write of these failed."""
+        if self.dirty is not None:
+            self.dirty.update(keys)
+
+    def is_clean(self, ledger_id: int) -> bool:
+        """Whether every change of a ledger was handed to a write."""
+        return self.dirty is not None and all(key[1] != ledger_id for key in self.dirty)
+
+    def touch(self, ledger_id: int) -> None:
+        """An entry of the ledger is asked for: a cold ledger becomes wanted."""
+        if ledger_id in self.cold:
+            self.wanted.add(ledger_id)
+
+    def leave_memory(self, ledger_id: int, left: ColdLedger) -> None:
+        """The ledger is cold from now on."""
+        assert self.is_clean(ledger_id), f"ledger {ledger_id} is not written"
+        self.cold[ledger_id] = left
+        self.cold_entries_count += left.entries_count
+
+    def forget(self, ledger_id: int) -> bool:
+        """The ledger is loaded, or not needed any more; False if it was not cold."""
+        self.wanted.discard(ledger_id)
+        left = self.cold.pop(ledger_id, None)
+        if left is None:
+            return False
+        self.cold_entries_count -= left.entries_count
+        return True
+
+    def forget_before(self, ledger_id: int) -> None:
+        """All ledgers before this one are acknowledged."""
+        for each in [each for each in self.cold if each < ledger_id]:
+            self.forget(each)
+
+    def check(self) -> None:
+        """Assert the invariants; for tests."""
+        assert self.is_tracking or not self.cold
+        assert self.wanted <= self.cold.keys()
+        assert self.cold_entries_count == sum(each.entries_count for each in self.cold.values())

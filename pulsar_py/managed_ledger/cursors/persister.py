@@ -1,0 +1,460 @@
+"""CursorPersister: writes a durable cursor's state when it is due or asked for (edge).
+
+The common write is one append to the cursor ledger, without a task: the flusher begins it when it
+is due, the ledger's confirmation ends it. Everything else (a first or a new cursor ledger, a reset,
+properties, closing) changes the record too and happens one at a time, under a lock; a due write
+waits for that lock. If no cursor ledger can be created, the record takes the state.
+
+A state too large for one entry is written in segments by a `CursorSegmentSaver`; a small change of
+it needs no task either. Limits of the settings never drop an acknowledgement: those beyond them are
+counted, and those that could not be written anywhere stay dirty.
+
+What always holds: `CursorState.persisted` is called only for a state that recovery will find.
+
+Source: internalMarkDelete, internalFlushPendingMarkDeletes in ManagedCursorImpl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Protocol
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    CursorClosedError,
+    ManagedLedgerError,
+    ManagedLedgerFencedError,
+    MetadataError,
+    StorageError,
+)
+from pulsar_py.common.position import Position
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
+from pulsar_py.managed_ledger.cursors.format import INTERNAL_PREFIX, NO_LEDGER
+from pulsar_py.managed_ledger.cursors.memory import CursorMemory
+from pulsar_py.managed_ledger.cursors.paging import fits_one_entry
+from pulsar_py.managed_ledger.cursors.segment_saver import (
+    CursorSegmentSaver,
+    OnLoaded,
+    nobody_cares,
+)
+from pulsar_py.managed_ledger.cursors.segments import (
+    SegmentKey,
+    SegmentRef,
+    changed_content,
+    segment_keys,
+)
+from pulsar_py.managed_ledger.cursors.state import CursorChanges, CursorState
+from pulsar_py.managed_ledger.cursors.store import CursorStore, OnWritten, encode_state
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+
+logger = logging.getLogger(__name__)
+
+
+class PersisterOwner(Protocol):
+    """What persisting a cursor needs of its managed ledger."""
+
+    name: str
+    config: ManagedLedgerConfig
+    clock: Clock
+    tasks: TaskOwner
+    flusher: CursorFlusher
+
+    cursor_memory: CursorMemory
+
+    def on_cursor_moved(self, before: Position, after: Position) -> None:
+        """A durable cursor's written position moved."""
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether another owner was seen."""
+
+    def fence(self, error: Exception) -> None:
+        """Stop everything: another owner was seen."""
+
+
+class CursorPersister:
+    """The writes of one durable cursor. Owned by it."""
+
+    def __init__(
+        self,
+        name: str,
+        owner: PersisterOwner,
+        state: CursorState,
+        store: CursorStore,
+        *,
+        on_loaded: OnLoaded = nobody_cares,
+    ) -> None:
+        self._name = name
+        self._owner = owner
+        self._state = state
+        self._clock = owner.clock
+        self._lock = asyncio.Lock()  # held while the record or a new cursor ledger is written
+        self._is_closed = False
+        self._is_deleted = False  # there is no record any more: nothing may write one
+        self._is_scheduled = False  # stands in the flusher
+        self._is_loading = False  # a task for wanted ledgers is under way
+        self._saver = CursorSegmentSaver(
+            name, state, store, owner.cursor_memory, owner.clock, on_loaded=on_loaded
+        )
+        self.store = store
+        self.ranges_not_persisted_count = 0  # what did not fit into the last write
+        self.ranges_over_limit_count = 0  # what the last write had beyond the limits
+        if state.pages.is_tracking:
+            self._saver.restored()
+
+    def schedule(self) -> None:
+        """Have the state written when it is due."""
+        if self._is_scheduled or self._is_closed or self._owner.is_fenced:
+            return
+        due_at = self._state.due_at()
+        if due_at is not None:
+            self._is_scheduled = True
+            self._owner.flusher.schedule(self, due_at)
+
+    def reschedule(self) -> None:
+        """The due time changed; a call that comes at the old one finds nothing due."""
+        self._is_scheduled = False
+        self.schedule()
+
+    def write_if_due(self) -> None:
+        """Begin a write if one is due; called by the flusher."""
+        self._is_scheduled = False
+        if self._is_closed or self._owner.is_fenced:
+            return
+        changes = self._state.changes_due(self._clock.monotonic_seconds())
+        if changes is None:
+            self.schedule()
+            return
+        if not self._lock.locked() and self._try_write(partial(self._on_written, changes)):
+            return
+        self._owner.tasks.spawn(self._write_slowly(changes), f"write cursor {self._name}")
+
+    def _try_write(self, on_written: OnWritten) -> bool:
+        """Append the state without waiting, if there is a cursor ledger and it is little work."""
+        state, config = self._state, self._owner.config
+        if not fits_one_entry(state, config.max_ranges_in_cursor_entry):
+            return self._saver.try_save(config, on_written)
+        if not self.store.can_append(config):
+            return False
+        if not self.store.try_append([encode_state(state, config)], config, on_written):
+            return False
+        self._is_small()
+        return True
+
+    def _is_small(self) -> None:
+        """The state was appended as one entry."""
+        if self._state.pages.is_tracking:
+            self._state.pages.stop_tracking()
+            self._saver.close()
+
+    async def _write_slowly(self, changes: CursorChanges) -> None:
+        """Write to a new cursor ledger, or else to the record."""
+        error: Exception | None = None
+        try:
+            async with self._lock:
+                if self._is_closed:
+                    return
+                await self._write_now(self._state)
+        except (StorageError, MetadataError, ManagedLedgerError) as failure:
+            error = failure
+        self._on_written(changes, error)
+
+    async def _write_now(self, content: CursorState) -> None:
+        """Write a state: to the cursor ledger, to a new one, or to the record.
+
+        The caller holds the lock.
+        """
+        self._raise_if_fenced()
+        config = self._owner.config
+        try:
+            if fits_one_entry(content, config.max_ranges_in_cursor_entry):
+                await self._write_small(content)
+            else:
+                assert content is self._state, "what a cursor is reset to is small"
+                await self._saver.save(config)
+        except (StorageError, MetadataError) as error:
+            logger.warning(
+                "cursor ledger failed", extra={"cursor": self._name, "error": str(error)}
+            )
+            await self._write_record(content, error)
+        except ManagedLedgerFencedError as error:
+            self._owner.fence(error)
+            raise
+        else:
+            self.ranges_not_persisted_count = 0
+
+    async def _write_small(self, content: CursorState) -> None:
+        store, config = self.store, self._owner.config
+
+        async def write_state() -> dict[SegmentKey, SegmentRef]:
+            await store.append_new([encode_state(content, config)])
+            return {}
+
+        if content is self._state:
+            self._is_small()
+        if not await store.append_and_wait([encode_state(content, config)], config):
+            await store.switch_ledger(content, config, write_state)
+
+    async def _write_record(self, content: CursorState, error: Exception) -> None:
+        """Without a cursor ledger, store as much as fits in the record.
+
+        Raises:
+            StorageError, MetadataError: Not all is durable.
+        """
+        store, pages = self.store, content.pages
+        limit = self._owner.config.max_unacked_ranges_to_persist_in_metadata
+        try:
+            if fits_record(content, limit):
+                old_ledger_id = store.ledger_id
+                await store.write_record(content)
+                await store.drop_ledger(old_ledger_id)
+                self.ranges_not_persisted_count = 0
+                return
+            if store.ledger_id == NO_LEDGER:
+                left_out_count = await store.write_part(content, limit)
+            else:
+                # The old ledger has the clean part: only the rest needs room in the record.
+                keys = segment_keys(content) if pages.dirty is None else pages.dirty
+                changed = changed_content(content, sorted(SegmentKey(*key) for key in keys))
+                left_out_count = await store.write_part(changed, limit)
+        except ManagedLedgerFencedError as lost:
+            self._owner.fence(lost)
+            raise
+        self._note_left_out(left_out_count)
+        if self.ranges_not_persisted_count:
+            raise error
+
+    def _on_written(self, changes: CursorChanges, error: Exception | None) -> None:
+        before = self._state.persistent_mark_delete_position
+        if error is None:
+            self._state.persisted(changes)
+            self._note_limits()
+            if self._state.pages.is_tracking:
+                self._saver.tell_memory()
+            self._owner.on_cursor_moved(before, self._state.persistent_mark_delete_position)
+        else:
+            self._state.failed(changes)
+            logger.warning(
+                "cursor not written",
+                extra={"topic": self._owner.name, "cursor": self._name, "error": str(error)},
+            )
+            self._fence_if_lost(error)
+        self.schedule()
+
+    def _fence_if_lost(self, error: Exception) -> None:
+        if isinstance(error, ManagedLedgerFencedError):
+            self._owner.fence(error)
+
+    def _note_left_out(self, left_out: int) -> None:
+        if left_out and not self.ranges_not_persisted_count:
+            logger.warning(
+                "acknowledgements exceed what the metadata store takes",
+                extra={"topic": self._owner.name, "cursor": self._name, "left_out": left_out},
+            )
+        self.ranges_not_persisted_count = left_out
+
+    def _note_limits(self) -> None:
+        """Count what was written beyond the settings' limits, and warn when that begins."""
+        state, config = self._state, self._owner.config
+        max_ranges = config.max_unacked_ranges_to_persist
+        max_batches = config.max_batch_deleted_indexes_to_persist
+        over = max(state.batches_count() - max_batches, 0)
+        if state.acknowledged_above_count() > max_ranges:
+            over += max(state.ranges_count() - max_ranges, 0)
+        if over and not self.ranges_over_limit_count:
+            logger.warning(
+                "acknowledgements exceed the limits; all are persisted",
+                extra={"topic": self._owner.name, "cursor": self._name, "over_limit": over},
+            )
+        self.ranges_over_limit_count = over
+
+    async def load(self, ledger_id: int | None = None) -> None:
+        """Load cold ledgers: one, or all that are wanted.
+
+        Raises:
+            StorageError: It can't be read now.
+        """
+        async with self._lock:
+            if ledger_id is not None:
+                await self._saver.load(ledger_id, self._owner.config)
+            await self._saver.load_wanted(self._owner.config)
+
+    async def load_all(self) -> None:
+        """Load all cold ledgers.
+
+        Raises:
+            StorageError: It can't be read now.
+        """
+        async with self._lock:
+            await self._saver.load_all(self._owner.config)
+
+    def load_soon(self) -> None:
+        """Load wanted ledgers in the background."""
+        if self._state.pages.wanted and not self._is_loading and not self._is_closed:
+            self._is_loading = True
+            self._owner.tasks.spawn(self._load_wanted(), f"load cursor {self._name}")
+
+    async def _load_wanted(self) -> None:
+        try:
+            await self.load()
+        except StorageError as error:
+            logger.warning(
+                "cursor state can't be loaded now",
+                extra={"topic": self._owner.name, "cursor": self._name, "error": str(error)},
+            )
+        finally:
+            self._is_loading = False
+        self.schedule()
+
+    async def flush(self) -> None:
+        """Write what is dirty now.
+
+        Raises:
+            StorageError, MetadataError: It could not be written; it will be tried again.
+        """
+        async with self._lock:
+            if self._is_deleted:
+                return
+            changes = self._state.changes_due(self._clock.monotonic_seconds(), is_forced=True)
+            if changes is None:
+                if self._state.is_write_in_flight:
+                    await self._write_now(self._state)
+                return
+            try:
+                await self._write_now(self._state)
+            except (StorageError, MetadataError, ManagedLedgerError) as error:
+                self._on_written(changes, error)
+                raise
+            self._on_written(changes, None)
+
+    async def write_reset(self, target: CursorState) -> None:
+        """Make a state durable before the cursor takes it.
+
+        Raises:
+            StorageError, MetadataError, ManagedLedgerFencedError: It may not be.
+        """
+        async with self._lock:
+            self._raise_if_deleted()
+            try:
+                await self._write_now(target)
+            except (StorageError, MetadataError, ManagedLedgerError):
+                self._state.doubt_stored(self._clock.monotonic_seconds())
+                self.schedule()
+                raise
+
+    async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
+        """Replace the users' properties durably; internal ones stay.
+
+        Raises:
+            ValueError: A name begins with `#pulsar.internal.`.
+            MetadataError: It could not be stored; nothing has changed.
+        """
+        for name in properties:
+            if name.startswith(INTERNAL_PREFIX):
+                raise ValueError(f"property {name!r} is internal")
+        internal = {
+            name: value
+            for name, value in self.store.cursor_properties.items()
+            if name.startswith(INTERNAL_PREFIX)
+        }
+        await self._store_cursor_properties({**properties, **internal})
+
+    async def set_internal_property(self, name: str, value: str | None) -> None:
+        """Set or remove (None) one internal property durably; the name gets the prefix.
+
+        Raises:
+            MetadataError: It could not be stored; nothing has changed.
+        """
+        changed = dict(self.store.cursor_properties)
+        changed.pop(INTERNAL_PREFIX + name, None)
+        if value is not None:
+            changed[INTERNAL_PREFIX + name] = value
+        await self._store_cursor_properties(changed)
+
+    async def _store_cursor_properties(self, properties: dict[str, str]) -> None:
+        store = self.store
+        async with self._lock:
+            self._raise_if_deleted()
+            self._raise_if_fenced()
+            before, store.cursor_properties = store.cursor_properties, properties
+            try:
+                await store.write_record(self._state, ledger_id=store.ledger_id)
+            except (MetadataError, ManagedLedgerError) as error:
+                store.cursor_properties = before
+                self._fence_if_lost(error)
+                raise
+
+    async def close(self) -> None:
+        """Write what is dirty, a small state into the record; nothing is written afterwards.
+
+        Raises:
+            StorageError, MetadataError, ManagedLedgerFencedError: It could not be written.
+        """
+        self._is_closed = True
+        async with self._lock:
+            try:
+                if not (self._is_deleted or self._owner.is_fenced):
+                    await self._close_store()
+            finally:
+                self._saver.close()
+
+    async def _close_store(self) -> None:
+        store, state, config = self.store, self._state, self._owner.config
+        is_whole = store.ledger_id == NO_LEDGER or store.last_entry_id < 0
+        if is_whole and not state.is_dirty:
+            await store.close_ledger()
+            return  # the record, or a cursor ledger of the last time, has it all
+        if not fits_record(state, config.max_unacked_ranges_to_persist_in_metadata):
+            await self._write_now(state)
+            await store.close_ledger()
+            return
+        old_ledger_id = store.ledger_id
+        try:
+            await store.write_record(state)
+        except ManagedLedgerFencedError as error:
+            self._owner.fence(error)
+            raise
+        await store.drop_ledger(old_ledger_id)
+
+    def abandon(self) -> None:
+        """Write nothing any more."""
+        self._is_closed = True
+        self._saver.close()
+
+    async def delete(self) -> None:
+        """Remove the record and the cursor ledger for good.
+
+        Raises:
+            MetadataError: It could not be removed, or the outcome is unknown; the cursor goes on.
+            ManagedLedgerFencedError: Someone else changed it.
+        """
+        self._is_closed = True
+        try:
+            async with self._lock:
+                await self.store.delete()
+                self._is_deleted = True
+        except BaseException:
+            self._is_closed = False
+            self.schedule()
+            raise
+
+    def _raise_if_fenced(self) -> None:
+        """The new owner reads these keys: this process may not write them any more."""
+        if self._owner.is_fenced:
+            raise ManagedLedgerFencedError(f"{self._name}: another owner has the managed ledger")
+
+    def _raise_if_deleted(self) -> None:
+        if self._is_deleted:
+            raise CursorClosedError(f"{self._name}: the cursor was deleted")
+
+
+def fits_record(state: CursorState, limit: int) -> bool:
+    """Whether the metadata store takes the whole state."""
+    batches_count = len(state.batch_deleted_indexes)
+    if state.pages.cold or batches_count > limit:
+        return False
+    return state.individual_deleted_messages.ranges_count() + batches_count <= limit

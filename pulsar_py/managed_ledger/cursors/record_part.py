@@ -1,0 +1,59 @@
+"""The part of a cursor's state that fits its metadata record, for want of a cursor ledger; pure.
+
+A record has a limit of ranges and of batches. What it has already stays in it, for that was
+reported as written; of the rest, the lowest positions are taken as long as there is room.
+"""
+
+from __future__ import annotations
+
+from pulsar_py.managed_ledger.cursors.format import CursorContent, CursorSnapshot
+
+
+def part_that_fits(
+    content: CursorContent, recorded: CursorSnapshot | None, limit: int
+) -> tuple[CursorSnapshot, int]:
+    """A part of `content` with at most `limit` ranges and as many batches, and what is left out.
+
+    The part in `recorded` is always kept; where its batches have become whole entries
+    there may be more ranges than the limit, but then fewer batches.
+    """
+    part = CursorSnapshot(content.mark_delete_position, properties=dict(content.properties))
+    if recorded is not None:
+        _keep(part, content, recorded)
+    _fill(part, content, limit)
+    ranges_left_out = content.individual_deleted_messages.without(part.individual_deleted_messages)
+    batches_left_out = len(content.batch_deleted_indexes) - len(part.batch_deleted_indexes)
+    return part, ranges_left_out.ranges_count() + batches_left_out
+
+
+def _keep(part: CursorSnapshot, content: CursorContent, recorded: CursorSnapshot) -> None:
+    """Take what the record has, as far as it still counts, as it is now."""
+    whole, batches = content.individual_deleted_messages, content.batch_deleted_indexes
+    part.individual_deleted_messages = whole.common_with(recorded.individual_deleted_messages)
+    for position, _ in recorded.batch_deleted_indexes.items():  # noqa: PERF102 - not a dict
+        if position in whole:
+            part.individual_deleted_messages.add(position)
+        elif (bits := batches.get(position)) is not None:
+            part.batch_deleted_indexes.put(position, bits)
+    for ledger_id, _, last in list(part.individual_deleted_messages.ranges()):
+        end = whole.run_end(ledger_id, last)
+        part.individual_deleted_messages.add_range(ledger_id, last, end)
+
+
+def _fill(part: CursorSnapshot, content: CursorContent, limit: int) -> None:
+    taken, batches = part.individual_deleted_messages, part.batch_deleted_indexes
+    ranges_count = taken.ranges_count()
+    room = min(limit, 2 * limit - len(batches)) - ranges_count
+    for ledger_id, first, last in content.individual_deleted_messages.ranges():
+        if room <= 0:
+            break
+        if last - first + 1 > taken.count_between(ledger_id, first, last):
+            room -= 1
+            taken.add_range(ledger_id, first, last)
+    room = min(limit, 2 * limit - taken.ranges_count()) - len(batches)
+    for position, bits in content.batch_deleted_indexes.items():
+        if room <= 0:
+            break
+        if position not in batches:
+            room -= 1
+            batches.put(position, bits)

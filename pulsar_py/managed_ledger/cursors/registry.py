@@ -1,0 +1,320 @@
+"""CursorRegistry: the cursors of one managed ledger; wakes those that wait for entries (edge).
+
+Durable cursors are made and deleted one at a time, with their records; non-durable ones only live
+here. Cursors that wait for entries are woken once a confirmed group, and then have to ask again.
+
+Source: ManagedCursorContainer, asyncOpenCursor, newNonDurableCursor in ManagedLedgerImpl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Protocol
+
+from pulsar_py.common.concurrently import each_result
+from pulsar_py.common.errors import (
+    CursorNotFoundError,
+    ManagedLedgerError,
+    ManagedLedgerFencedError,
+)
+from pulsar_py.common.position import Position
+from pulsar_py.ledgers.store import LedgerStore
+from pulsar_py.managed_ledger.cursors.managed_cursor import CursorOwner, ManagedCursor
+from pulsar_py.managed_ledger.cursors.state import CursorState
+from pulsar_py.managed_ledger.cursors.store import CursorStore
+from pulsar_py.managed_ledger.log.entry_cache import EntryCache
+from pulsar_py.managed_ledger.log.ledger_format import cursor_path
+from pulsar_py.managed_ledger.log.ledger_state import LedgerState
+from pulsar_py.metadata.store import MetadataStore
+
+
+class InitialPosition(Enum):
+    """Where a new cursor starts."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class RegistryOwner(CursorOwner, Protocol):
+    """What the cursors need of their ManagedLedger."""
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether no more entries will come."""
+
+    def raise_if_unusable(self) -> None:
+        """Raise if no cursors can be made: closed, fenced or deleted."""
+
+    async def prove_ownership(self) -> None:
+        """Return if the managed ledger is still ours, whatever happened to a ledger.
+
+        Raises:
+            ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
+            MetadataError: The store doesn't answer.
+        """
+
+
+FLUSHES_AT_ONCE = 100
+"""Cursors of one topic that are written at the same time."""
+
+
+class CursorRegistry:
+    """All cursors of one managed ledger, durable or not. Owned by it."""
+
+    def __init__(
+        self,
+        owner: RegistryOwner,
+        ledgers: LedgerState,
+        *,
+        metadata: MetadataStore,
+        ledger_store: LedgerStore,
+        cache: EntryCache,
+    ) -> None:
+        self._owner = owner
+        self._ledgers = ledgers
+        self._metadata = metadata
+        self._ledger_store = ledger_store
+        self._cache = cache
+        self._lock = asyncio.Lock()  # held while a durable cursor is made or deleted
+        self._active: dict[ManagedCursor, None] = {}  # cursors to cache for
+        self._waiting: dict[ManagedCursor, Callable[[], None]] = {}  # to wake at the next group
+        # Closed and not deleted: their records still name what they need.
+        self._closed: list[ManagedCursor] = []
+        self.cursors: dict[str, ManagedCursor] = {}
+
+    async def open(
+        self,
+        name: str,
+        initial: InitialPosition = InitialPosition.LATEST,
+        *,
+        properties: Mapping[str, int] | None = None,
+        cursor_properties: Mapping[str, str] | None = None,
+    ) -> ManagedCursor:
+        """The durable cursor of that name, created durably if missing.
+
+        `initial` and the properties only matter to a new one.
+
+        Raises:
+            ManagedLedgerError: Closed or fenced, or the name is a non-durable cursor's.
+            MetadataError: It could not be stored.
+        """
+        async with self._lock:
+            self._owner.raise_if_unusable()
+            cursor = self.cursors.get(name)
+            if cursor is not None:
+                if not cursor.is_durable:
+                    raise ManagedLedgerError(f"{self._owner.name}: cursor {name} is not durable")
+                return cursor
+            state = self._new_state(self._mark_delete_for(initial), properties)
+            store = self._cursor_store(name)
+            store.cursor_properties = dict(cursor_properties or {})
+            try:
+                await store.create(state)
+            except ManagedLedgerFencedError as error:
+                self._owner.fence(error)
+                raise
+            self._owner.raise_if_unusable()
+            state.settle()
+            cursor = self.cursors[name] = ManagedCursor(name, self._owner, self, state, store)
+            return cursor
+
+    def _cursor_store(self, name: str) -> CursorStore:
+        path = cursor_path(self._owner.name, name)
+        return CursorStore(
+            path,
+            self._metadata,
+            self._ledger_store,
+            self._owner.clock,
+            prove_ownership=self._owner.prove_ownership,
+        )
+
+    def _new_state(
+        self, mark_delete: Position, properties: Mapping[str, int] | None = None
+    ) -> CursorState:
+        return CursorState(
+            self._ledgers,
+            mark_delete,
+            properties=properties,
+            is_batch_index_ack_enabled=self._owner.config.is_batch_index_ack_enabled,
+            persist_interval_seconds=self._owner.config.cursor_persist_interval_seconds,
+        )
+
+    def _mark_delete_for(self, initial: InitialPosition) -> Position:
+        if initial is InitialPosition.LATEST:
+            return self._ledgers.last_confirmed_or_gap
+        return self._ledgers.previous_position(self._ledgers.first_position)
+
+    async def recover(self, name: str) -> None:
+        """Recover a stored cursor; called while the managed ledger is opened.
+
+        Raises:
+            MetadataError, StorageError: It can't be read now.
+        """
+        store = self._cursor_store(name)
+        snapshot = await store.recover(
+            self._owner.config, room_bytes=self._owner.cursor_memory.room_bytes
+        )
+        state = self._new_state(snapshot.mark_delete_position, snapshot.properties)
+        state.restore(snapshot)
+        self.cursors[name] = ManagedCursor(name, self._owner, self, state, store)
+
+    def new_non_durable(
+        self,
+        name: str,
+        start: Position | InitialPosition,
+        *,
+        initial: InitialPosition | None = None,
+    ) -> ManagedCursor:
+        """A cursor in memory only; the first entry it reads is the one at `start`.
+
+        A start past the end becomes `initial` (LATEST if None), one in a deleted ledger the next
+        entry there is. Never holds trimming back.
+
+        Raises:
+            ManagedLedgerError: Closed or fenced, or the name is taken.
+        """
+        self._owner.raise_if_unusable()
+        if name in self.cursors:
+            raise ManagedLedgerError(f"{self._owner.name}: there is a cursor {name}")
+        if isinstance(start, InitialPosition):
+            mark_delete = self._mark_delete_for(start)
+        elif start > self._ledgers.last_confirmed_entry and not self._is_next(start):
+            mark_delete = self._mark_delete_for(initial or InitialPosition.LATEST)
+        else:
+            before = Position(start.ledger_id, max(start.entry_id, 0) - 1)
+            following = self._ledgers.next_valid_position(before)
+            mark_delete = Position(following.ledger_id, following.entry_id - 1)
+        state = self._new_state(mark_delete)
+        cursor = self.cursors[name] = ManagedCursor(name, self._owner, self, state, None)
+        return cursor
+
+    def _is_next(self, start: Position) -> bool:
+        return start == self._ledgers.next_valid_position(self._ledgers.last_confirmed_entry)
+
+    async def delete(self, name: str) -> None:
+        """Remove a cursor with its record and cursor ledger.
+
+        Raises:
+            CursorNotFoundError: There is none.
+            MetadataError: Its record could not be removed; it goes on.
+        """
+        async with self._lock:
+            cursor = self.cursors.get(name)
+            if cursor is None:
+                raise CursorNotFoundError(f"{self._owner.name}: no cursor {name}")
+            try:
+                await cursor.delete()
+            except ManagedLedgerFencedError as error:
+                self._owner.fence(error)
+                raise
+
+    def slowest_durable(self) -> ManagedCursor | None:
+        """The durable cursor with the oldest mark-delete position that survives a crash.
+
+        Closed ones count: they will be back when the managed ledger is opened again.
+        """
+        durable = self.durable() + self._closed
+        return min(durable, key=lambda cursor: cursor.persistent_mark_delete_position, default=None)
+
+    def on_cursor_closed(self, cursor: ManagedCursor) -> None:
+        """A cursor was closed: if it is durable, it goes on holding back trimming."""
+        self.on_cursor_abandoned(cursor)
+        if cursor.is_durable:
+            self._closed.append(cursor)
+
+    def on_cursor_abandoned(self, cursor: ManagedCursor) -> None:
+        """Forget a cursor that is being deleted, or belongs to another owner now."""
+        if self.cursors.get(cursor.name) is cursor:
+            del self.cursors[cursor.name]
+
+    def on_activity_changed(self, cursor: ManagedCursor) -> None:
+        """Begin or stop caching for the cursor."""
+        if cursor.is_active:
+            self._active[cursor] = None
+            return
+        self._active.pop(cursor, None)
+        if not self._active:
+            self._cache.clear()
+
+    def wait(self, cursor: ManagedCursor, callback: Callable[[], None]) -> None:
+        """Call back once when a group is confirmed or at the end; soon if it could read now."""
+        if cursor.has_more_entries() or self._owner.is_terminated:
+            self.cancel_wait(cursor)
+            asyncio.get_running_loop().call_soon(callback)
+        else:
+            self._waiting[cursor] = callback
+
+    def cancel_wait(self, cursor: ManagedCursor) -> None:
+        """Forget a waiting cursor's callback."""
+        self._waiting.pop(cursor, None)
+
+    def is_waiting(self, cursor: ManagedCursor) -> bool:
+        """Whether it waits."""
+        return cursor in self._waiting
+
+    # Groups of entries
+
+    @property
+    def waiting_count(self) -> int:
+        """Cursors that wait for entries."""
+        return len(self._waiting)
+
+    def wake(self) -> None:
+        """Wake all cursors that wait. Hot path: publish, once a group."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            for callback in waiting.values():
+                callback()
+
+    def has_tailing_cursor(self, ledger_id: int, first_entry_id: int) -> bool:
+        """Whether an active cursor is near a group; drops what all of them have read.
+
+        Hot path: publish, once a group.
+        """
+        if not self._active:
+            return False
+        self._cache.evict_below(min(cursor.read_position for cursor in self._active))
+        threshold = self._owner.config.cursor_backlogged_threshold_entries
+        first = Position(ledger_id, first_entry_id)
+        return any(
+            self._ledgers.count_between(cursor.read_position, first) < threshold
+            for cursor in self._active
+        )
+
+    def on_ledgers_changed(self) -> None:
+        """Ledgers were added or deleted: all cursors step over those that are gone."""
+        for cursor in self.cursors.values():
+            cursor.on_trimmed()
+
+    # The end
+
+    def durable(self) -> list[ManagedCursor]:
+        """The durable cursors."""
+        return [cursor for cursor in self.cursors.values() if cursor.is_durable]
+
+    async def flush(self) -> None:
+        """Write all dirty cursors.
+
+        Raises:
+            StorageError, MetadataError: One could not be written.
+        """
+        await each_result(ManagedCursor.flush, self.durable(), at_once=FLUSHES_AT_ONCE)
+
+    async def close(self) -> list[Exception]:
+        """Persist and close all cursors; returns their errors."""
+        results = await asyncio.gather(
+            *(cursor.close() for cursor in list(self.cursors.values())), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, Exception):
+                raise result
+        return [result for result in results if isinstance(result, Exception)]
+
+    def abandon(self) -> list[int]:
+        """Stop all without writing; returns the cursor ledgers that their records name."""
+        cursors = list(self.cursors.values())
+        for cursor in cursors:
+            cursor.abandon()
+        return [cursor.cursor_ledger_id for cursor in cursors if cursor.cursor_ledger_id >= 0]

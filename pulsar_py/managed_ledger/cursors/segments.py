@@ -1,0 +1,249 @@
+"""The stored form of a large cursor: segments, and the marker that lists them.
+
+A state that does not fit one entry is cut into pages, and each page is an entry of its own:
+
+    kind      page of        data
+    HOLES     65,536 entries roaring bitmap (portable form) of the acknowledged entries' ids
+    BATCHES   4,096 entries  packed bit sets of partly acknowledged batches
+
+A save writes the pages that changed, then one marker, which lists the segments of all pages by
+their entries' ids in the same cursor ledger. A state counts only from its marker on: segments after
+the last marker belong to a save that was cut off, and readers step back over them.
+
+Both kinds of entries are a `PositionInfo` with an extra field, `CursorExtension` in
+PulsarPyCursor.proto, that Apache Pulsar skips: it reads the mark-delete position of a segment, and
+that and the lowest ranges of a marker, so at worst it delivers messages again. Readers here take
+nothing but position, properties and the list from a marker.
+
+What always holds: a segment may be older than the mark-delete position of a later marker, and hold
+entries at or below it; readers leave those out. It may also hold a batch that the HOLES segment of
+the same entries acknowledges as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from pulsar_py.common.errors import CorruptDataError, FormatVersionError
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursors import batch_deleted_indexes
+from pulsar_py.managed_ledger.cursors.format import (
+    CursorContent,
+    CursorSnapshot,
+    decode_position_info,
+    encode_position_info,
+)
+from pulsar_py.proto.MLDataFormats_pb2 import PositionInfo
+from pulsar_py.proto.PulsarPyCursor_pb2 import CursorExtension
+
+VERSION = 1
+MARKER_RANGES = 500
+"""Ranges that a marker repeats for Apache Pulsar; about 12 KB."""
+
+
+class SegmentKind(IntEnum):
+    """The kind of data in a segment."""
+
+    HOLES = 0
+    BATCHES = 1
+
+
+PAGE_SHIFTS = (16, batch_deleted_indexes.PAGE_SHIFT)
+"""By kind: a page has `1 << shift` entries. One of holes is a container of a roaring bitmap."""
+
+
+class SegmentKey(NamedTuple):
+    """Names one page of a cursor's state."""
+
+    kind: int
+    ledger_id: int  # of the data
+    page: int
+
+    @property
+    def last_position(self) -> Position:
+        """Where the page ends."""
+        return Position(self.ledger_id, ((self.page + 1) << PAGE_SHIFTS[self.kind]) - 1)
+
+
+class SegmentRef(NamedTuple):
+    """The place of a page's newest segment, and the counts of its data."""
+
+    entry_id: int  # in the cursor ledger
+    entries_count: int
+    ranges_count: int  # 0 for batches
+    size_bytes: int
+
+
+class StoredSegment(NamedTuple):
+    """A segment as read back."""
+
+    key: SegmentKey
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A marker as read back."""
+
+    snapshot: CursorSnapshot  # without any acknowledgements above the mark-delete position
+    refs: dict[SegmentKey, SegmentRef]
+
+
+def holes_key(position: Position) -> SegmentKey:
+    """The page that has an entry which is acknowledged as a whole."""
+    page = position.entry_id >> PAGE_SHIFTS[SegmentKind.HOLES]
+    return SegmentKey(SegmentKind.HOLES, position.ledger_id, page)
+
+
+def segment_keys(content: CursorContent) -> list[SegmentKey]:
+    """All pages of a state, ascending within each kind."""
+    deleted = content.individual_deleted_messages
+    keys = [
+        SegmentKey(SegmentKind.HOLES, ledger_id, number)
+        for ledger_id in deleted.ledger_ids()
+        for number in deleted.page_numbers(ledger_id, PAGE_SHIFTS[SegmentKind.HOLES])
+    ]
+    pages = content.batch_deleted_indexes.page_keys()
+    return keys + [SegmentKey(SegmentKind.BATCHES, *page) for page in pages]
+
+
+def encode_segment(content: CursorContent, key: SegmentKey) -> tuple[bytes, SegmentRef] | None:
+    """The entry for one page, and its ref with the entry id still open; None for an empty page."""
+    if key.kind == SegmentKind.HOLES:
+        page = content.individual_deleted_messages.page(
+            key.ledger_id, key.page, PAGE_SHIFTS[SegmentKind.HOLES]
+        )
+        data, entries_count, ranges_count = page
+    else:
+        batches = content.batch_deleted_indexes
+        data, ranges_count = batches.encode_page((key.ledger_id, key.page)), 0
+        entries_count = batches.page_entries_count((key.ledger_id, key.page))
+    if not entries_count:
+        return None
+    entry = _segment_entry(content.mark_delete_position, key, data)
+    return entry, SegmentRef(-1, entries_count, ranges_count, len(data))
+
+
+def encode_stored(mark_delete: Position, segment: StoredSegment) -> bytes:
+    """The entry for a segment that is copied as it is."""
+    return _segment_entry(mark_delete, segment.key, segment.data)
+
+
+def changed_content(content: CursorContent, keys: Iterable[SegmentKey]) -> CursorSnapshot:
+    """Only these pages of a state, with its position and numbers."""
+    found = CursorSnapshot(content.mark_delete_position, properties=dict(content.properties))
+    for key in keys:
+        encoded = encode_segment(content, key)
+        if encoded is not None:
+            part = decode_entry(encoded[0])
+            assert isinstance(part, StoredSegment)
+            add_segment(found, part)
+    return found
+
+
+def _segment_entry(mark_delete: Position, key: SegmentKey, data: bytes) -> bytes:
+    extension = CursorExtension()
+    segment = extension.segment
+    segment.version, segment.kind = VERSION, key.kind
+    segment.ledgerId, segment.page, segment.data = key.ledger_id, key.page, data
+    info = PositionInfo(ledgerId=mark_delete.ledger_id, entryId=mark_delete.entry_id)
+    return info.SerializeToString() + extension.SerializeToString()
+
+
+def encode_marker(content: CursorContent, refs: Mapping[SegmentKey, SegmentRef]) -> bytes:
+    """The entry that makes the segments it lists a state."""
+    extension = CursorExtension()
+    listed = extension.segments
+    listed.version = VERSION
+    listed.kind.extend([key.kind for key in refs])
+    listed.ledgerId.extend([key.ledger_id for key in refs])
+    listed.page.extend([key.page for key in refs])
+    listed.entryId.extend([ref.entry_id for ref in refs.values()])
+    listed.entriesCount.extend([ref.entries_count for ref in refs.values()])
+    listed.rangesCount.extend([ref.ranges_count for ref in refs.values()])
+    listed.sizeBytes.extend([ref.size_bytes for ref in refs.values()])
+    lowest = content.individual_deleted_messages.lowest(
+        MARKER_RANGES, PAGE_SHIFTS[SegmentKind.HOLES]
+    )
+    readable = encode_position_info(
+        CursorSnapshot(content.mark_delete_position, lowest, properties=content.properties),
+        max_ranges=MARKER_RANGES,
+        max_batches=0,
+        as_long_arrays=False,
+    )
+    return readable.data + extension.SerializeToString()
+
+
+def decode_entry(data: bytes) -> CursorSnapshot | Marker | StoredSegment:
+    """Read one entry of a cursor ledger: a state, a segment or a marker.
+
+    Raises:
+        CorruptDataError: It is malformed.
+        FormatVersionError: It is of another version.
+    """
+    extension = CursorExtension()
+    try:
+        extension.ParseFromString(data)
+    except DecodeError as error:
+        raise CorruptDataError(f"cursor state can't be read: {error}") from error
+    if extension.HasField("segment"):
+        segment = extension.segment
+        _check_version(segment.version)
+        key = _key(segment.kind, segment.ledgerId, segment.page)
+        return StoredSegment(key, segment.data)
+    snapshot = decode_position_info(data)
+    if not extension.HasField("segments"):
+        return snapshot
+    _check_version(extension.segments.version)
+    listed = extension.segments
+    columns = (listed.entryId, listed.entriesCount, listed.rangesCount, listed.sizeBytes)
+    if len({len(each) for each in (listed.kind, listed.ledgerId, listed.page, *columns)}) != 1:
+        raise CorruptDataError("cursor state can't be read: its list of segments is malformed")
+    keys = map(_key, listed.kind, listed.ledgerId, listed.page)
+    refs = dict(zip(keys, map(SegmentRef, *columns), strict=True))
+    bare = CursorSnapshot(snapshot.mark_delete_position, properties=snapshot.properties)
+    return Marker(bare, refs)
+
+
+def _check_version(found: int) -> None:
+    if found != VERSION:
+        raise FormatVersionError("cursor ledger", "segment of a cursor", found, VERSION)
+
+
+def _key(kind: int, ledger_id: int, page: int) -> SegmentKey:
+    if kind not in (SegmentKind.HOLES, SegmentKind.BATCHES) or page < 0:
+        raise CorruptDataError(f"cursor state can't be read: segment of kind {kind}, page {page}")
+    return SegmentKey(kind, ledger_id, page)
+
+
+def add_segment(content: CursorContent, segment: StoredSegment) -> list[Position]:
+    """Add a segment's data to a state; returns the batches that are then acknowledged as a whole.
+
+    Raises:
+        CorruptDataError: It is malformed.
+    """
+    key, data = segment
+    if key.kind == SegmentKind.BATCHES:
+        return content.batch_deleted_indexes.merge_page((key.ledger_id, key.page), data)
+    try:
+        content.individual_deleted_messages.add_serialized(key.ledger_id, data)
+    except ValueError as error:
+        raise CorruptDataError(f"cursor state can't be read: {error}") from error
+    return []
+
+
+def live_refs(
+    refs: Mapping[SegmentKey, SegmentRef], mark_delete: Position
+) -> dict[SegmentKey, SegmentRef]:
+    """The segments that hold anything above the mark-delete position."""
+    return {key: ref for key, ref in refs.items() if key.last_position > mark_delete}
+
+
+def ranges_count(refs: Iterable[SegmentRef]) -> int:
+    """Ranges in all of them; one that goes over a page's border counts twice."""
+    return sum(ref.ranges_count for ref in refs)

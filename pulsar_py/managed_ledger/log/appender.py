@@ -1,0 +1,524 @@
+"""Appender: appends entries to one ledger after the other, in order (edge).
+
+One queue has all appends without an answer, in order: first those pushed to the current ledger,
+then those that wait for the next one. A confirmation by the ledger takes a whole group off the
+front. When a ledger is full, its pushed entries are awaited, it is closed, and the next one is
+created and named in metadata; only then the rest of the queue goes there. When a ledger fails, it
+is recovered, and all entries behind its recovered end are pushed again to the next one: the ids of
+the failed attempt are never seen. When no ledger can be created, all waiting appends fail, and so
+do new ones for a while.
+
+A fenced ledger counts as failed, with one step more: repair of a lost replica fences the writers of
+living topics, so a fence does not tell who owns the topic. The bundle's ownership and the version
+of the list do; both are checked before anything is done with the ledger.
+
+A store that is busy, or has a full disk, refuses single appends; the ledger stays open.
+
+What always holds: listener calls come in the order of the appends that succeed; no entry is both
+answered and kept in the queue; nothing calls the listener from inside `append`.
+
+Source: OpAddEntry, internalAsyncAddEntry, createComplete and ledgerClosed in ManagedLedgerImpl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import sys
+from typing import Generic, Protocol, TypeVar
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    EntryTooBigError,
+    LedgerFencedError,
+    ManagedLedgerClosedError,
+    ManagedLedgerError,
+    ManagedLedgerFencedError,
+    ManagedLedgerTerminatedError,
+    MetadataError,
+    MetadataUnavailableError,
+    StorageError,
+    StoreUnavailableError,
+)
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.ledgers.store import LedgerListener, LedgerOptions, LedgerStore, LedgerWriter
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.ledger_list_store import LedgerListStore
+from pulsar_py.managed_ledger.log.ledger_state import LedgerState, State
+
+logger = logging.getLogger(__name__)
+
+C = TypeVar("C")
+
+_NEVER = sys.maxsize
+_ANSWER_GRACE = 1.5  # of the store's own time limit; after that an answer is not waited for
+
+
+class AppenderOwner(Protocol[C]):
+    """What the appender needs of its ManagedLedger."""
+
+    name: str
+    config: ManagedLedgerConfig
+
+    def on_confirmed_group(
+        self, ledger_id: int, first_entry_id: int, contexts: list[C], datas: list[bytes]
+    ) -> None:
+        """These entries are durable."""
+
+    def on_failed_group(self, contexts: list[C], error: Exception) -> None:
+        """These entries are not stored."""
+
+    async def prove_ownership(self) -> None:
+        """Return if the managed ledger is still its owner's, whatever happened to a ledger.
+
+        Raises:
+            ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
+            MetadataError: The store doesn't answer.
+        """
+
+    def on_ledger_created(self, placeholders: list[int]) -> None:
+        """The next ledger is in the list; these empty ones are not any more."""
+
+
+class Appender(Generic[C]):
+    """The queue of appends of one managed ledger, and its current ledger. Owned by it."""
+
+    def __init__(
+        self,
+        owner: AppenderOwner[C],
+        ledgers: LedgerState,
+        *,
+        ledger_list: LedgerListStore,
+        store: LedgerStore,
+        clock: Clock,
+        tasks: TaskOwner,
+        chance: random.Random,
+    ) -> None:
+        self._owner = owner
+        self._ledgers = ledgers
+        self._ledger_list = ledger_list
+        self._store = store
+        self._clock = clock
+        self._tasks = tasks
+        self._jitter = chance.random()
+        self._writer: LedgerWriter | None = None  # set while appends go straight to a ledger
+        self._ending: LedgerWriter | None = None  # the one being closed, or to be closed next time
+        self._ledger_id = -1  # of either of them
+        self._next_entry_id = 0  # first one of that ledger that is not confirmed
+        self._full_entry_id = _NEVER  # with this entry it is full
+        self._has_failed = False  # whether that ledger takes no more
+        self._was_fenced = False  # ... because somebody recovered it
+        self._contexts: list[C] = []  # all unanswered appends
+        self._datas: list[bytes] = []  # their bytes
+        self._pushed_count = 0  # those at the front that _ending has
+        self._waiting_bytes = 0  # of those behind them, while there is no writer
+        self._drained: asyncio.Event = asyncio.Event()  # _ending has nothing unconfirmed
+        self._is_going_on = False  # a task that brings the next ledger runs
+        self._refused: list[C] = []  # answered with _refusal soon
+        self._refusal: Exception | None = None
+        self._fail_until = float("-inf")  # appends fail at once before this time
+        self.last_failure_millis = 0  # when creating a ledger failed last; 0 never
+
+    @property
+    def pending_count(self) -> int:
+        """Appends not answered yet."""
+        return len(self._contexts)
+
+    @property
+    def writer(self) -> LedgerWriter | None:
+        """The ledger that can be read through its writer: open, or just being closed."""
+        return self._writer or self._ending
+
+    @property
+    def has_ledger(self) -> bool:
+        """Whether there is a ledger to end."""
+        return self.writer is not None
+
+    def append(self, data: bytes, context: C) -> None:
+        """Queue one entry; see ManagedLedger. Hot path: publish."""
+        writer = self._writer
+        if writer is None:
+            self._append_waiting(data, context)
+            return
+        try:
+            entry_id = writer.append(data)
+        except StorageError as error:
+            self._on_append_error(data, context, error)
+            return
+        self._contexts.append(context)
+        self._datas.append(data)
+        if entry_id >= self._full_entry_id:
+            self.begin_rollover()
+
+    def _append_waiting(self, data: bytes, context: C) -> None:
+        self.raise_if_ended()
+        config = self._owner.config
+        if (
+            self._ledgers.state is State.FAILED
+            and self._refusal is not None
+            and self._clock.monotonic_seconds() < self._fail_until
+        ):
+            self._refuse(context, self._refusal)
+            return
+        if self._waiting_bytes + len(data) > config.max_queued_bytes:
+            limit = config.max_queued_bytes
+            self._refuse(context, StorageError(f"{self._owner.name}: {limit} bytes wait already"))
+            return
+        self._contexts.append(context)
+        self._datas.append(data)
+        self._waiting_bytes += len(data)
+        self._go_on()
+
+    def raise_if_ended(self) -> None:
+        """Raise if no append can succeed: fenced, terminated or closed."""
+        state = self._ledgers.state
+        if state is State.FENCED:
+            raise ManagedLedgerFencedError(f"{self._owner.name}: another owner has it")
+        if state is State.TERMINATED:
+            raise ManagedLedgerTerminatedError(f"{self._owner.name}: terminated")
+        if state is State.CLOSED:
+            raise ManagedLedgerClosedError(f"{self._owner.name}: closed")
+
+    def _on_append_error(self, data: bytes, context: C, error: StorageError) -> None:
+        """The ledger refused an append."""
+        if isinstance(error, (StoreUnavailableError, EntryTooBigError)):
+            self._refuse(context, error)
+            return
+        self._on_writer_failed(error)
+        self._append_waiting(data, context)
+
+    def _refuse(self, context: C, error: Exception) -> None:
+        """Answer one append with an error, soon and together with others."""
+        if not self._refused:
+            asyncio.get_running_loop().call_soon(self._tell_refused)
+        self._refused.append(context)
+        self._refusal = error
+
+    def _tell_refused(self) -> None:
+        refused, self._refused = self._refused, []
+        assert self._refusal is not None, "set with the first refused one"
+        self._owner.on_failed_group(refused, self._refusal)
+
+    # News of the ledger
+
+    def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
+        """Entries up to there are durable. Hot path: publish, once a group."""
+        if ledger_id != self._ledger_id or last_add_confirmed < self._next_entry_id:
+            return
+        self._confirm_through(last_add_confirmed)
+        if self._writer is not None:
+            record = self._ledgers.last_ledger
+            if self._ledgers.is_rollover_due(
+                self._owner.config,
+                entries_count=record.entries_count,
+                size_bytes=record.size_bytes,
+                now_millis=self._clock.wall_time_millis(),
+                jitter=self._jitter,
+            ):
+                self.begin_rollover()
+
+    def _confirm_through(self, last_add_confirmed: int) -> None:
+        count = last_add_confirmed + 1 - self._next_entry_id
+        if self._writer is None:
+            count = min(count, self._pushed_count)
+            self._pushed_count -= count
+            if not self._pushed_count:
+                self._drained.set()
+        if not count:
+            return
+        contexts, datas = self._take(count)
+        first = self._next_entry_id
+        self._next_entry_id += count
+        self._owner.on_confirmed_group(self._ledger_id, first, contexts, datas)
+
+    def _take(self, count: int) -> tuple[list[C], list[bytes]]:
+        """Take the first contexts off the queue."""
+        contexts, datas = self._contexts, self._datas
+        if count == len(contexts):
+            self._contexts, self._datas = [], []
+            return contexts, datas
+        taken = contexts[:count], datas[:count]
+        del contexts[:count], datas[:count]
+        return taken
+
+    def on_failed(self, ledger_id: int, error: StorageError) -> None:
+        """The ledger confirms nothing more."""
+        if ledger_id == self._ledger_id:
+            self._on_writer_failed(error)
+
+    def _on_writer_failed(self, error: StorageError) -> None:
+        self._was_fenced |= isinstance(error, LedgerFencedError)
+        if self._has_failed:
+            return
+        self._has_failed = True
+        logger.warning(
+            "ledger failed",
+            extra={"topic": self._owner.name, "ledger_id": self._ledger_id, "error": str(error)},
+        )
+        self._drained.set()
+        if self._writer is not None:
+            self.begin_rollover()
+
+    # From one ledger to the next
+
+    def begin_rollover(self) -> None:
+        """Stop appending to the current ledger and go on in a new one. Needs a current ledger."""
+        assert self._writer is not None, "only an open ledger can be rolled"
+        self._stop_writer()
+        self._ledgers.move_to(State.CLOSING)
+        self._go_on()
+
+    def _stop_writer(self) -> None:
+        self._ending, self._writer = self._writer, None
+        self._pushed_count = len(self._contexts)
+        self._waiting_bytes = 0
+        if not self._pushed_count:
+            self._drained.set()
+
+    def _go_on(self) -> None:
+        if not self._is_going_on:
+            self._is_going_on = True
+            self._tasks.spawn(self._bring_next_ledger(), "next ledger")
+
+    async def _bring_next_ledger(self) -> None:
+        try:
+            async with self._ledger_list.lock:
+                if self._writer is None:
+                    await self.open_next_ledger()
+        finally:
+            self._is_going_on = False
+        if self._ledgers.state is State.CLOSING:
+            self._go_on()  # the waiting entries filled the new ledger already
+
+    async def roll(self) -> None:
+        """Go on in a new ledger if the current one has entries. Under the change lock."""
+        if self._writer is not None and self._ledgers.last_ledger.entries_count:
+            self._stop_writer()
+            self._ledgers.move_to(State.CLOSING)
+            await self.open_next_ledger()
+
+    async def create_first(self) -> None:
+        """Create a ledger when there is none, and wait for it. Under the change lock.
+
+        Raises:
+            StorageError, MetadataError, ManagedLedgerFencedError: There is still none.
+        """
+        await self._create()
+
+    async def open_next_ledger(self) -> None:
+        """End the current ledger and create the next one. Under the change lock.
+
+        Waiting appends fail if that can't be done.
+        """
+        try:
+            await self.end_ledger()
+            if self._ledgers.state not in (State.TERMINATED, State.FENCED, State.CLOSED):
+                await self._create()
+        except (StorageError, MetadataError, ManagedLedgerError) as error:
+            self._on_creation_failed(error)
+
+    async def end_ledger(self) -> None:
+        """Wait for pushed entries, and close the ledger at its last confirmed entry.
+
+        Fine if there is none. The caller holds the change lock and writes the list.
+
+        Raises:
+            StorageError: Its end could not be determined.
+        """
+        if self._writer is not None:
+            self._stop_writer()
+        writer = self._ending
+        if writer is None:
+            return
+        await self._wait_drained()
+        if self._ledgers.state is State.FENCED:
+            return
+        ledger_id = writer.ledger_id
+        last, length = await self._end_of(writer)
+        self._confirm_through(last)
+        count = self._next_entry_id
+        if count <= last:
+            # They are stored, but were reported as failed: no reader may ever see them.
+            length = self._ledgers.last_ledger.size_bytes
+        self._ending = None
+        self._ledger_id = -1
+        self._pushed_count = 0
+        self._waiting_bytes = sum(map(len, self._datas))
+        self._ledgers.ledger_closed(count, length, self._clock.wall_time_millis())
+        logger.info(
+            "ledger closed",
+            extra={"topic": self._owner.name, "ledger_id": ledger_id, "entries": count},
+        )
+
+    async def _wait_drained(self) -> None:
+        """Wait until pushed entries are answered; a ledger that does not answer has failed."""
+        limit_seconds = self._store.limits.answer_timeout_seconds
+        try:
+            async with asyncio.timeout(_ANSWER_GRACE * limit_seconds):
+                await self._drained.wait()
+        except TimeoutError:
+            self._on_writer_failed(
+                StorageError(
+                    f"ledger {self._ledger_id} has not answered {self._pushed_count} appends "
+                    f"within {_ANSWER_GRACE * limit_seconds:g} s"
+                )
+            )
+
+    async def _end_of(self, writer: LedgerWriter) -> tuple[int, int]:
+        """Close a ledger, by recovery if its writer can't; returns its last entry and length.
+
+        Raises:
+            ManagedLedgerFencedError: Another owner has the managed ledger.
+            StorageError, MetadataError: Its end could not be determined.
+        """
+        if not self._was_fenced:
+            try:
+                await writer.close()
+            except LedgerFencedError:
+                self._was_fenced = True
+            except StorageError:
+                pass  # Whether the close was written is unknown: the store has to be asked.
+            else:
+                return writer.last_add_confirmed, writer.length_bytes
+        if self._was_fenced:
+            await self._owner.prove_ownership()
+        # Entries found beyond our count were stored, and count as confirmed.
+        return await self._recover_own(writer.ledger_id)
+
+    async def _recover_own(self, ledger_id: int) -> tuple[int, int]:
+        """Let the store end our own ledger; returns its last entry and length.
+
+        Recovery fences our own writer: that does not mean another owner.
+        """
+        self._ledger_id = -1
+        try:
+            reader = await self._store.recover(
+                ledger_id, password=self._owner.config.ledger_options.password
+            )
+        finally:
+            self._ledger_id = ledger_id
+        last, length = reader.last_add_confirmed, reader.length_bytes
+        await reader.close()
+        return last, length
+
+    async def _create(self) -> None:
+        self._ledgers.move_to(State.CREATING)
+        config = self._owner.config
+        writer = await create_ledger(
+            self._store,
+            self,
+            config.data_ledger_options(self._owner.name),
+            timeout_seconds=config.ledger_creation_timeout_seconds,
+        )
+        try:
+            await self._ledger_list.write(self._ledgers.with_next_ledger(writer.ledger_id))
+        except ManagedLedgerFencedError:
+            await self._discard(writer)
+            raise
+        self.adopt(writer)
+
+    async def _discard(self, writer: LedgerWriter) -> None:
+        """Delete a ledger that no metadata names."""
+        try:
+            await writer.close()
+            await self._store.delete(writer.ledger_id)
+        except StorageError:
+            logger.warning("ledger left over", extra={"ledger_id": writer.ledger_id})
+
+    def adopt(self, writer: LedgerWriter) -> None:
+        """Make a ledger that metadata names the current one, and push the waiting entries."""
+        placeholders = self._ledgers.ledger_created(
+            writer.ledger_id, self._clock.wall_time_millis()
+        )
+        config = self._owner.config
+        self._ledger_id = writer.ledger_id
+        self._next_entry_id = 0
+        self._has_failed = False
+        self._was_fenced = False
+        self._drained.clear()
+        self._refusal = None
+        self._full_entry_id = _NEVER
+        if not config.minimum_rollover_seconds:
+            self._full_entry_id = config.max_entries_per_ledger - 1
+        self._owner.on_ledger_created(placeholders)
+        if self._ledgers.state is not State.CREATING:
+            # It was closed, terminated or fenced meanwhile: that call ends the ledger.
+            self._ending = writer
+            self._drained.set()
+            return
+        self._writer = writer
+        self._ledgers.move_to(State.OPENED)
+        self._push_waiting()
+
+    def _push_waiting(self) -> None:
+        self._waiting_bytes = 0
+        contexts, datas = self._take(len(self._contexts))
+        for place, (data, context) in enumerate(zip(datas, contexts, strict=True)):
+            try:
+                self.append(data, context)
+            except ManagedLedgerError as error:
+                self._owner.on_failed_group(contexts[place:], error)
+                return
+
+    def _on_creation_failed(self, error: Exception) -> None:
+        if self._ledgers.state in (State.TERMINATED, State.FENCED, State.CLOSED):
+            return  # the call that ended it answers pending appends
+        config = self._owner.config
+        backoff = config.creation_failure_backoff_seconds
+        if isinstance(error, (StoreUnavailableError, MetadataUnavailableError)):
+            backoff = config.unavailable_backoff_seconds
+        logger.warning(
+            "no new ledger",
+            extra={"topic": self._owner.name, "error": f"{type(error).__name__}: {error}"},
+        )
+        self._ledgers.move_to(State.FAILED)
+        self.last_failure_millis = self._clock.wall_time_millis()
+        self._fail_until = self._clock.monotonic_seconds() + backoff
+        self._refusal = error
+        self.fail_pending(error)
+
+    def fail_pending(self, error: Exception) -> None:
+        """Answer everything in the queue with an error."""
+        self._pushed_count = 0
+        self._waiting_bytes = 0
+        self._drained.set()
+        contexts, _ = self._take(len(self._contexts))
+        if contexts:
+            self._owner.on_failed_group(contexts, error)
+
+    def release(self) -> None:
+        """Stop using the current ledger without closing it: it belongs to another owner."""
+        if self._writer is not None:
+            self._stop_writer()
+        self._ledger_id = -1
+        self._drained.set()
+
+    def fail_waiting(self, error: Exception) -> None:
+        """Fail appends that wait for a ledger; the ledger still decides about pushed ones."""
+        pushed = len(self._contexts) if self._writer is not None else self._pushed_count
+        contexts = self._contexts[pushed:]
+        del self._contexts[pushed:], self._datas[pushed:]
+        self._waiting_bytes = 0
+        if contexts:
+            self._owner.on_failed_group(contexts, error)
+
+
+async def create_ledger(
+    store: LedgerStore,
+    listener: LedgerListener,
+    options: LedgerOptions,
+    *,
+    timeout_seconds: float,
+) -> LedgerWriter:
+    """A new ledger within that time.
+
+    Raises:
+        StoreUnavailableError: There is none in time; one that nobody names may be left over.
+        StorageError, MetadataError: As `LedgerStore.create`.
+    """
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            return await store.create(listener, options)
+    except TimeoutError as error:
+        raise StoreUnavailableError(f"no new ledger within {timeout_seconds:g} s") from error

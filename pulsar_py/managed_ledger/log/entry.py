@@ -1,0 +1,32 @@
+"""Entry: one stored entry, as cursors return it.
+
+Entries that several cursors read from the cache are one shared object, so whatever is parsed from
+an entry is parsed once: the layer above keeps it in `summary`.
+
+Source: EntryImpl in Pulsar's managed-ledger.
+"""
+
+from __future__ import annotations
+
+from pulsar_py.common.buffer import EntryBytes
+from pulsar_py.common.position import Position
+
+
+class Entry:
+    """One entry: its position, its bytes, and what the layer above parsed from them."""
+
+    __slots__ = ("data", "entry_id", "ledger_id", "summary")
+
+    def __init__(self, ledger_id: int, entry_id: int, data: EntryBytes) -> None:
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        self.data = data  # exactly as appended
+        self.summary: object | None = None  # belongs to the layer above; never read here
+
+    @property
+    def position(self) -> Position:
+        """Where the entry stands."""
+        return Position(self.ledger_id, self.entry_id)
+
+    def __repr__(self) -> str:
+        return f"Entry({self.ledger_id}:{self.entry_id}, {len(self.data)} bytes)"

@@ -1,0 +1,192 @@
+"""The stored form of a managed ledger: a `ManagedLedgerInfo` under `/managed-ledgers/<name>`.
+
+    ledgerInfo            ids ascend; the last has no entries, size and timestamp while it is open
+    terminatedPosition    there once the topic is terminated
+    properties            texts, such as the topic's epoch; `pulsar_py.deleting` is ours: the
+                          managed ledger is being deleted, and what is left of it has to go
+
+The value may be compressed, as Apache Pulsar can be told to: 0x47 0x78, the size of a metadata
+message in four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
+the compressed message. We write plain ones and read plain and ZLIB ones. Fields of offloaded
+ledgers are kept as they were.
+
+Source: MLDataFormats.proto, MetaStoreImpl in Pulsar's managed-ledger.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+from urllib.parse import quote_plus, unquote_plus
+
+from google.protobuf.message import DecodeError
+
+from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.position import Position
+from pulsar_py.proto.MLDataFormats_pb2 import (
+    CompressionType,
+    ManagedLedgerInfo,
+    ManagedLedgerInfoMetadata,
+)
+
+ROOT: Final = "/managed-ledgers"
+
+DELETING_PROPERTY: Final = "pulsar_py.deleting"
+
+_COMPRESSED_MAGIC = b"\x47\x78"
+_HEADER_BYTES = 6
+
+
+def ledger_path(name: str) -> str:
+    """Where the metadata store keeps a managed ledger."""
+    return f"{ROOT}/{name}"
+
+
+def cursor_path(name: str, cursor_name: str) -> str:
+    """Where it keeps one of its cursors. Names are encoded as by Java's URLEncoder."""
+    return f"{ROOT}/{name}/{encode_name(cursor_name)}"
+
+
+def encode_name(text: str) -> str:
+    """A cursor's name as a path segment."""
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def decode_name(segment: str) -> str:
+    """The reverse of `encode_name`."""
+    return unquote_plus(segment)
+
+
+@dataclass(slots=True)
+class LedgerRecord:
+    """One ledger of a managed ledger."""
+
+    ledger_id: int
+    entries_count: int = 0  # confirmed ones while it is open
+    size_bytes: int = 0  # theirs
+    closed_millis: int = 0  # wall time; 0 while open
+    is_closed: bool = False
+    first_index: int = 0  # entries before it since the managed ledger was opened; never renumbered
+    stored: ManagedLedgerInfo.LedgerInfo | None = None  # fields we only keep, as of reading
+
+
+@dataclass(slots=True)
+class LedgerList:
+    """The record of a managed ledger."""
+
+    ledgers: list[LedgerRecord] = field(default_factory=list)
+    terminated_position: Position | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    is_being_deleted: bool = False  # the rest of the record counts no more
+
+
+def decode_ledger_list(value: bytes) -> LedgerList:
+    """Read the stored form.
+
+    Raises:
+        CorruptDataError: It is malformed, or ids do not ascend: then one of them is damaged, and
+            a ledger of the topic is not named.
+    """
+    stored = decode_unchecked(value)
+    for ledger_id, following in misplaced_ids(stored):
+        raise CorruptDataError(
+            f"managed ledger record names ledger {following} after ledger {ledger_id}"
+        )
+    return stored
+
+
+def misplaced_ids(stored: LedgerList) -> Iterator[tuple[int, int]]:
+    """Neighbours in the list whose ids do not ascend."""
+    for one, other in pairwise(stored.ledgers):
+        if other.ledger_id <= one.ledger_id:
+            yield one.ledger_id, other.ledger_id
+
+
+def decode_unchecked(value: bytes) -> LedgerList:
+    """Read the stored form, without a check of ids and their order.
+
+    Raises:
+        CorruptDataError: It is malformed.
+    """
+    info = ManagedLedgerInfo()
+    try:
+        info.ParseFromString(decompressed(value))
+    except DecodeError as error:
+        raise CorruptDataError(f"managed ledger record can't be read: {error}") from error
+    stored = LedgerList([_record(ledger) for ledger in info.ledgerInfo])
+    if info.HasField("terminatedPosition"):
+        end = info.terminatedPosition
+        stored.terminated_position = Position(end.ledgerId, end.entryId)
+    stored.properties = {prop.key: prop.value for prop in info.properties}
+    stored.is_being_deleted = stored.properties.pop(DELETING_PROPERTY, None) is not None
+    return stored
+
+
+def is_deletion_begun(value: bytes) -> bool:
+    """Whether the stored list is of a managed ledger whose deletion has begun.
+
+    False for a malformed list: opening it raises the error.
+    """
+    try:
+        return decode_unchecked(value).is_being_deleted
+    except CorruptDataError:
+        return False
+
+
+def _record(ledger: ManagedLedgerInfo.LedgerInfo) -> LedgerRecord:
+    # Apache Pulsar writes timestamp 0 or none for the open one; closed ones always have one.
+    return LedgerRecord(
+        ledger.ledgerId,
+        entries_count=ledger.entries,
+        size_bytes=ledger.size,
+        closed_millis=ledger.timestamp,
+        is_closed=ledger.timestamp > 0,
+        stored=ledger if ledger.HasField("offloadContext") or ledger.properties else None,
+    )
+
+
+def encode_ledger_list(stored: LedgerList) -> bytes:
+    """The stored form."""
+    info = ManagedLedgerInfo()
+    for record in stored.ledgers:
+        ledger = info.ledgerInfo.add()
+        if record.stored is not None:
+            ledger.CopyFrom(record.stored)
+        ledger.ledgerId = record.ledger_id
+        if record.is_closed:
+            ledger.entries = record.entries_count
+            ledger.size = record.size_bytes
+            ledger.timestamp = record.closed_millis
+    if stored.terminated_position is not None:
+        info.terminatedPosition.ledgerId = stored.terminated_position.ledger_id
+        info.terminatedPosition.entryId = stored.terminated_position.entry_id
+    for key, value in stored.properties.items():
+        info.properties.add(key=key, value=value)
+    if stored.is_being_deleted:
+        info.properties.add(key=DELETING_PROPERTY, value="true")
+    return info.SerializeToString()
+
+
+def decompressed(value: bytes) -> bytes:
+    """The plain message of a value that may be compressed.
+
+    Raises:
+        CorruptDataError: It is cut short, or compressed in a way that is not read here.
+    """
+    if value[:2] != _COMPRESSED_MAGIC:
+        return value
+    end = _HEADER_BYTES + int.from_bytes(value[2:_HEADER_BYTES], "big")
+    header = ManagedLedgerInfoMetadata()  # the cursor's has the same fields
+    try:
+        header.ParseFromString(value[_HEADER_BYTES:end])
+    except DecodeError as error:
+        raise CorruptDataError(f"compressed record's header can't be read: {error}") from error
+    if header.compressionType == CompressionType.NONE:
+        return value[end:]
+    if header.compressionType == CompressionType.ZLIB:
+        return zlib.decompress(value[end:])
+    name = CompressionType.Name(header.compressionType)
+    raise CorruptDataError(f"record is compressed with {name}, which is not supported here")

@@ -1,0 +1,99 @@
+"""LedgerListStore: a managed ledger's list of ledgers in the metadata store (edge).
+
+The list is written by compare-and-set: a version that this owner has not written means another
+owner; then `on_lost` is called, and no later write can succeed. Every change holds `lock` from its
+decision until the decision is stored.
+
+A write that fails may have been stored. The next write finds out; a caller that relies on the
+stored list awaits `settled`, which writes the list in memory once more.
+
+A list that is about to be deleted is marked first: a deletion cut short, which leaves the list and
+some of its cursors, is finished by the next opening.
+
+Source: MetaStoreImpl.asyncUpdateLedgerIds in Pulsar's managed-ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from pulsar_py.common.errors import ManagedLedgerFencedError
+from pulsar_py.managed_ledger.log.ledger_format import LedgerList, encode_ledger_list, ledger_path
+from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
+from pulsar_py.metadata.store import MetadataStore
+
+
+class LedgerListStore:
+    """The record of one managed ledger. Owned by it."""
+
+    def __init__(
+        self,
+        name: str,
+        metadata: MetadataStore,
+        *,
+        version: int,
+        current: Callable[[], LedgerList],
+        on_lost: Callable[[Exception], None],
+    ) -> None:
+        """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
+
+        `current` gives the list as it is in memory.
+        """
+        self.lock = asyncio.Lock()  # held while the list of ledgers changes
+        self._metadata = metadata
+        self._record = OwnedRecord(metadata, ledger_path(name), version=version)
+        self._current = current
+        self._on_lost = on_lost
+
+    async def write(self, stored: LedgerList) -> None:
+        """Compare and set the list. Under the lock.
+
+        Raises:
+            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
+            MetadataError: It could not be stored, or the outcome is unknown.
+        """
+        try:
+            await self._record.write(encode_ledger_list(stored))
+        except ManagedLedgerFencedError as error:
+            self._on_lost(error)
+            raise
+
+    @asynccontextmanager
+    async def settled(self) -> AsyncIterator[None]:
+        """The lock, once it is known that the list in memory is the one that is stored.
+
+        Raises:
+            ManagedLedgerFencedError: Another list is stored; `on_lost` was called.
+            MetadataError: The store doesn't answer.
+        """
+        async with self.lock:
+            if self._record.is_in_doubt:
+                await self.write(self._current())
+            yield
+
+    async def confirm(self) -> None:
+        """Return if nobody else has changed the list; needs no lock.
+
+        Raises:
+            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
+            MetadataError: The store doesn't answer.
+        """
+        try:
+            await self._record.confirm()
+        except ManagedLedgerFencedError as error:
+            self._on_lost(error)
+            raise
+
+    async def delete(self, stored: LedgerList) -> None:
+        """Remove the list and all cursors' records. Under the lock.
+
+        Raises:
+            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
+            MetadataError: Some of it may still be there; opening it removes the rest.
+        """
+        # A last compare-and-set proves that it is still ours to delete.
+        stored.is_being_deleted = True
+        await self.write(stored)
+        await self._metadata.delete_recursive(self._record.path)

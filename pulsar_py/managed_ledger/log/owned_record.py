@@ -1,0 +1,156 @@
+"""OwnedRecord: one key of the metadata store that its owner alone writes (edge).
+
+Each write is a compare-and-set on top of what the owner wrote before, so that a version that is not
+expected means another owner. The store's answer can be missing, though: then the write was made, or
+not, or it may yet be made. The digest of such a value is kept; if a later compare-and-set finds
+another version, the key is read back, and a value with a kept digest at the very next version is
+this owner's own write. So the next write, at the latest, finds out whether it was made.
+
+What always holds: the version that a write is made on top of is one that this owner has written, or
+found when it became the owner. It never takes over a version that somebody else wrote.
+
+Source: asyncUpdateLedgerIds and asyncUpdateCursorInfo of MetaStoreImpl in Pulsar's managed-ledger,
+which rely on every answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from hashlib import sha256
+
+from pulsar_py.common.errors import (
+    ManagedLedgerFencedError,
+    MetadataBadVersionError,
+    MetadataError,
+    MetadataExistsError,
+    MetadataNotFoundError,
+    MetadataTooLargeError,
+    MetadataUnavailableError,
+)
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore, Versioned
+
+logger = logging.getLogger(__name__)
+
+_CERTAINLY_NOT_MADE = (MetadataUnavailableError, MetadataTooLargeError)
+_ANOTHER_VERSION = (MetadataBadVersionError, MetadataExistsError)
+
+
+class OwnedRecord:
+    """A key and the version that its owner knows. One write at a time; owned by who writes it."""
+
+    def __init__(
+        self, metadata: MetadataStore, path: str, *, version: int = MUST_NOT_EXIST
+    ) -> None:
+        """`version` is what is stored now; MUST_NOT_EXIST if nothing is."""
+        self.path = path
+        self.version = version
+        self._metadata = metadata
+        self._doubtful: set[bytes] = set()  # digests of values sent on top of `version`
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the outcome of a write is unknown."""
+        return bool(self._doubtful)
+
+    def found(self, versioned: Versioned) -> None:
+        """Continue from a version that the owner has read."""
+        self.version = versioned.version
+        self._doubtful.clear()
+
+    async def write(self, value: bytes) -> None:
+        """Replace the value durably.
+
+        Raises:
+            ManagedLedgerFencedError: Somebody else changed it.
+            MetadataError: It is not stored, or the outcome is unknown.
+        """
+        digest = sha256(value).digest()
+        before = set(self._doubtful)
+        self._doubtful.add(digest)
+        try:
+            version = await self._metadata.put(self.path, value, expected_version=self.version)
+        except _ANOTHER_VERSION as error:
+            self._doubtful = before  # this write was certainly not made
+            if await self._adopt(error) != digest:
+                await self.write(value)
+        except _CERTAINLY_NOT_MADE:
+            self._doubtful = before
+            raise
+        except MetadataError as error:
+            if await self._find_out(error) != digest:
+                raise
+        else:
+            self._is_now(version)
+
+    def _is_now(self, version: int) -> None:
+        self.version = version
+        self._doubtful.clear()
+
+    async def _adopt(self, refusal: MetadataError) -> bytes:
+        """Another version is stored: go on from there if it is our own; returns its digest."""
+        digest = await self._own_write()
+        if digest is None:
+            raise ManagedLedgerFencedError(f"{self.path}: {refusal}") from refusal
+        return digest
+
+    async def _find_out(self, error: MetadataError) -> bytes | None:
+        """The answer is missing: the digest of our own write that is found, None if none is yet."""
+        try:
+            return await self._own_write()
+        except MetadataError:
+            # The next write asks again; what matters to the caller is what happened to this one.
+            logger.info("outcome not known", extra={"path": self.path, "error": str(error)})
+            return None
+
+    async def _own_write(self) -> bytes | None:
+        """Read back what is stored, and take its version if it is one of the doubtful values."""
+        stored = await self._read()
+        if stored is None or stored.version != self.version + 1:
+            return None
+        digest = sha256(stored.value).digest()
+        if digest not in self._doubtful:
+            return None
+        logger.info("found our own write", extra={"path": self.path, "version": stored.version})
+        self._is_now(stored.version)
+        return digest
+
+    async def _read(self) -> Versioned | None:
+        await self._metadata.sync(self.path)
+        return await self._metadata.get(self.path)
+
+    async def confirm(self) -> None:
+        """Return if what is stored is what this owner wrote; may run beside a write.
+
+        Raises:
+            ManagedLedgerFencedError: Somebody else changed it.
+            MetadataError: The store doesn't answer.
+        """
+        version = self.version
+        stored = await self._read()
+        found = MUST_NOT_EXIST if stored is None else stored.version
+        if found in (version, self.version):
+            return
+        digest = None if stored is None else sha256(stored.value).digest()
+        if found == version + 1 and digest in self._doubtful:
+            return
+        raise ManagedLedgerFencedError(f"{self.path}: it has version {found}, not {version}")
+
+    async def delete(self) -> None:
+        """Remove the key; fine if it is gone.
+
+        Raises:
+            ManagedLedgerFencedError: Somebody else changed it.
+            MetadataError: It may still be there.
+        """
+        try:
+            await self._metadata.delete(self.path, expected_version=self.version)
+        except MetadataNotFoundError:
+            logger.info("record was gone", extra={"path": self.path})
+        except MetadataBadVersionError as error:
+            await self._adopt(error)
+            await self.delete()
+        except _CERTAINLY_NOT_MADE:
+            raise
+        except MetadataError:
+            if await self._read() is not None:
+                raise

@@ -1,0 +1,59 @@
+"""Statistics of a managed ledger: frozen values, made on request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pulsar_py.common.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerStats:
+    """One ledger of a managed ledger."""
+
+    ledger_id: int
+    entries_count: int
+    size_bytes: int
+    closed_millis: int  # 0 while open
+
+
+@dataclass(frozen=True, slots=True)
+class CursorStats:
+    """One cursor."""
+
+    mark_delete_position: Position
+    read_position: Position
+    is_waiting: bool
+    pending_reads_count: int
+    messages_consumed_count: int
+    cursor_ledger_id: int  # -1: the state is in the metadata record
+    cursor_ledger_last_entry_id: int
+    individually_deleted_messages: str
+    last_ledger_switch_millis: int
+    state: str
+    backlog_count: int
+    entries_to_read_count: int
+    ranges_not_persisted_count: int  # what did not fit the last write
+    ranges_over_limit_count: int  # what the last write had beyond the limits of the settings
+    properties: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedLedgerStats:
+    """A snapshot of all ledgers and cursors."""
+
+    entries_added_count: int
+    entries_count: int
+    size_bytes: int
+    current_ledger_entries_count: int
+    current_ledger_size_bytes: int
+    last_ledger_created_millis: int
+    last_ledger_creation_failure_millis: int  # 0: none failed
+    waiting_cursors_count: int
+    pending_appends_count: int
+    last_confirmed_entry: Position
+    state: str
+    ledgers: Sequence[LedgerStats]
+    cursors: Mapping[str, CursorStats]
+    properties: Mapping[str, str]

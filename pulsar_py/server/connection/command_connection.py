@@ -1,0 +1,96 @@
+"""CommandConnection: the members of a connection that command handlers use.
+
+`ServerCnx` implements it, and `Connections` the services behind it. Handlers know these protocols
+alone, so that each can be read, and tested, without the socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Protocol
+
+from pulsar_py.common.errors import ServiceError
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
+from pulsar_py.server.connection.closed_producers import ClosedProducers
+from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
+from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
+from pulsar_py.server.dispatch.client_connection import ClientConnection
+from pulsar_py.server.limits.in_flight import InFlightPublishes
+from pulsar_py.server.namespaces.service import NamespaceService
+from pulsar_py.server.publishing.producer import Producer
+from pulsar_py.server.schema_registry import SchemaRegistry
+from pulsar_py.server.security.authentication import AuthenticationState, Authenticators
+from pulsar_py.server.security.peer import Peer
+from pulsar_py.server.subscriptions.consumer import Consumer
+from pulsar_py.server.topics.registry import TopicRegistry
+from pulsar_py.server.topics.topic import Topic
+from pulsar_py.wire.connection_state import ConnectionState, Handshake
+
+
+class BrokerServices(Protocol):
+    """What the connections of one broker share."""
+
+    topics: TopicRegistry
+    namespaces: NamespaceService
+    schemas: SchemaRegistry
+    authenticators: Authenticators
+    settings: ConnectionSettings
+    pending_lookups_count: int  # of all connections, against `max_pending_lookups`
+
+
+class CommandConnection(ClientConnection, Protocol):
+    """One client's connection, as its commands change it."""
+
+    # Who the client is; set by CONNECT and AUTH_RESPONSE.
+    peer: Peer
+    state: ConnectionState
+    handshake: Handshake
+    role: str | None
+    original_principal: str | None  # whom a proxy connects for
+    auth_method_name: str
+    auth_state: AuthenticationState | None
+    credentials_expire_at_millis: int | None
+
+    # What the client opened, by the ids that it chose.
+    producers: dict[int, Producer]
+    consumers: dict[int, Consumer]
+    consumer_topics: dict[int, Topic]  # of `consumers`
+    closed_producers: ClosedProducers
+    pending_producers: dict[int, PendingProducer]  # being created, or waiting
+    pending_consumers: dict[int, PendingConsumer]  # being created
+    watchers: dict[int, TopicListWatcher]
+
+    @property
+    def connections(self) -> BrokerServices:
+        """Topics, namespaces, schemas and settings of the broker."""
+
+    @property
+    def in_flight(self) -> InFlightPublishes:
+        """The count of publishes without an answer."""
+
+    @property
+    def is_handshake_done(self) -> bool:
+        """Whether CONNECTED was sent."""
+
+    def serve(self, command: BaseCommand, rest: bytes | None) -> None:
+        """Call the handler of a command whose type the connection's state allows.
+
+        Raises:
+            RemoteProtocolError: It breaks the protocol.
+        """
+
+    def spawn(self, work: Coroutine[object, object, None], name: str) -> None:
+        """Run the rest of a command as a task; the connection reads on meanwhile."""
+
+    def send_error(self, request_id: int, error: BaseException) -> None:
+        """Answer a request with ERROR; what is not the client's or the world's doing is logged."""
+
+    def explain(self, error: BaseException) -> ServiceError:
+        """The error to answer with; writes one log line."""
+
+    def refuse(self, reason: str) -> None:
+        """Close the connection because of what the client sent; writes one log line."""
+
+    def forget_consumer(self, consumer_id: int) -> Consumer | None:
+        """Free the id; returns the consumer that had it."""

@@ -1,0 +1,49 @@
+"""Measures a topic's backlog for its quotas (edge: it may have to read one entry).
+
+Source: PersistentTopic.isSizeBacklogExceeded, checkTimeBacklogExceeded in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsar_py.common.errors import ManagedLedgerError, StorageError
+from pulsar_py.common.policies import BacklogQuotaType
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
+from pulsar_py.server.limits.backlog_quota import Backlog
+from pulsar_py.server.limits.message_checks import published_millis
+from pulsar_py.server.policies.topic_settings import TopicSettings
+
+Ledger = ManagedLedger[Any]  # Any: appending is not done here
+
+
+async def measure_backlog(ledger: Ledger, settings: TopicSettings, now_millis: int) -> Backlog:
+    """The backlog of the slowest durable cursor; its age only if a quota needs it."""
+    slowest = ledger.slowest_durable_cursor()
+    if slowest is None or not slowest.backlog_count():
+        return Backlog(0, None)
+    age = None
+    quota = settings.backlog_quotas.get(BacklogQuotaType.MESSAGE_AGE)
+    if quota is not None and quota.limit_seconds > 0:
+        age = await _oldest_age_seconds(
+            ledger, slowest, now_millis, is_precise=settings.is_age_quota_precise
+        )
+    return Backlog(ledger.backlog_size_bytes(), age)
+
+
+async def _oldest_age_seconds(
+    ledger: Ledger, cursor: ManagedCursor, now_millis: int, *, is_precise: bool
+) -> float | None:
+    """Age of a cursor's oldest unacknowledged entry; coarse: since its ledger was closed."""
+    oldest = ledger.next_valid_position(cursor.mark_delete_position)
+    if is_precise:
+        try:
+            entry = await ledger.read_entry(oldest)
+        except (StorageError, ManagedLedgerError):
+            return None
+        return (now_millis - published_millis(entry)) / 1000
+    for each in ledger.ledgers_info():
+        if each.ledger_id == oldest.ledger_id and each.closed_millis > 0:
+            return (now_millis - each.closed_millis) / 1000
+    return None

@@ -1,0 +1,137 @@
+"""Counts publishes without an answer, for each connection and for the whole broker.
+
+A connection owns one `InFlightPublishes`; all of a broker's share one `PublishBuffer`. Each counts
+entries or bytes and says when reading SENDs has to stop and when it may go on: at the limit, and at
+half of it. Nothing here waits or reads sockets; the connection does, on a callback.
+
+Invariant: every `started` is matched by exactly one `finished`, whether the publish succeeded or
+not.
+
+Source: maxPendingPublishRequestsPerConnection, maxMessagePublishBufferSizeInMB in broker.conf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+NO_LIMIT = 1 << 62
+
+
+class PublishBuffer:
+    """Bytes of all publishes under way in one broker; its connections pause and resume together."""
+
+    def __init__(self, max_bytes: int) -> None:
+        """`max_bytes` 0 means no limit."""
+        self.limit = max_bytes if max_bytes > 0 else NO_LIMIT
+        self.resume_bytes = self.limit // 2
+        self.bytes_count = 0
+        self.is_full = False
+        self._connections: dict[InFlightPublishes, None] = {}  # in order of connecting
+
+    def add(self, connection: InFlightPublishes) -> None:
+        """A connection opened."""
+        self._connections[connection] = None
+
+    def remove(self, connection: InFlightPublishes) -> None:
+        """A connection is gone; what it has in flight still counts until it is answered."""
+        self._connections.pop(connection, None)
+
+    def filled(self) -> None:
+        """The limit was reached: pause everyone."""
+        self.is_full = True
+        for connection in list(self._connections):
+            connection.update()
+
+    def drained(self) -> None:
+        """Half of the limit is free again: everyone may go on."""
+        self.is_full = False
+        for connection in list(self._connections):
+            connection.update()
+
+
+class InFlightPublishes:
+    """Publishes of one connection without an answer; pauses and resumes its reading."""
+
+    __slots__ = (
+        "_is_closed",
+        "_on_pause",
+        "_on_resume",
+        "buffer",
+        "entries_count",
+        "is_paused",
+        "max_entries",
+        "max_non_persistent",
+        "non_persistent_count",
+        "resume_entries",
+    )
+
+    def __init__(
+        self,
+        buffer: PublishBuffer,
+        *,
+        max_entries: int,
+        max_non_persistent: int = 1000,
+        on_pause: Callable[[], None],
+        on_resume: Callable[[], None],
+    ) -> None:
+        """`max_entries` 0 means no limit of the connection's own.
+
+        `max_non_persistent` (maxConcurrentNonPersistentMessagePerConnection) is enforced by
+        non-persistent topics themselves.
+        """
+        self.buffer = buffer
+        self.max_entries = max_entries if max_entries > 0 else NO_LIMIT
+        self.resume_entries = self.max_entries // 2
+        self.entries_count = 0
+        self.max_non_persistent = max_non_persistent  # beyond it, publishes are dropped
+        self.non_persistent_count = 0
+        self.is_paused = False
+        self._is_closed = False
+        self._on_pause = on_pause
+        self._on_resume = on_resume
+        buffer.add(self)
+
+    def started(self, size_bytes: int) -> None:
+        """One publish came in (`Producer.publish` has the same lines inline)."""
+        self.entries_count += 1
+        self.buffer.bytes_count += size_bytes
+        if self.entries_count >= self.max_entries or self.buffer.bytes_count >= self.buffer.limit:
+            self.on_limit()
+
+    def on_limit(self) -> None:
+        """A limit was reached, by the connection or by all together."""
+        if self.entries_count >= self.max_entries:
+            self.update()
+        if self.buffer.bytes_count >= self.buffer.limit and not self.buffer.is_full:
+            self.buffer.filled()
+
+    def finished(self, entries_count: int, size_bytes: int) -> None:
+        """That many publishes were answered, or dropped."""
+        self.entries_count -= entries_count
+        buffer = self.buffer
+        buffer.bytes_count -= size_bytes
+        assert self.entries_count >= 0
+        assert buffer.bytes_count >= 0
+        if buffer.is_full and buffer.bytes_count <= buffer.resume_bytes:
+            buffer.drained()
+        if self.is_paused:
+            self.update()
+
+    def update(self) -> None:
+        """Pause or resume as the counts demand; safe to call at any time."""
+        if self._is_closed:
+            return
+        limit = self.resume_entries + 1 if self.is_paused else self.max_entries
+        should_pause = self.buffer.is_full or self.entries_count >= limit
+        if should_pause == self.is_paused:
+            return
+        self.is_paused = should_pause
+        if should_pause:
+            self._on_pause()
+        else:
+            self._on_resume()
+
+    def close(self) -> None:
+        """The connection is gone; its callbacks are not called any more."""
+        self._is_closed = True
+        self.buffer.remove(self)

@@ -1,0 +1,79 @@
+"""Reads what topics need of messages: violations of settings, chunks, publish times.
+
+Pure. Metadata is parsed only here, and only when a setting needs it: most topics store messages
+without parsing them.
+
+Source: ServerCnx.handleSend, Producer, PersistentTopic in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from pulsar_py.common.buffer import EntryBytes
+from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError, ServiceMetadataError
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.wire.payload import parse_broker_entry_metadata, parse_metadata
+
+
+def looks_at_messages(settings: TopicSettings) -> bool:
+    """Whether `check_message` could refuse anything."""
+    return (
+        settings.is_encryption_required
+        or settings.max_message_bytes > 0
+        or settings.max_delay_millis > 0
+    )
+
+
+def check_message(data: bytes, settings: TopicSettings) -> None:
+    """Refuse a published message that the topic's settings forbid.
+
+    The size is that of everything after the command: metadata and framing count.
+
+    Raises:
+        ServiceMetadataError: It is not encrypted, and has to be.
+        NotAllowedError: It is too large, or to be delivered too late.
+    """
+    if not looks_at_messages(settings):
+        return
+    metadata = None
+    if settings.is_encryption_required or settings.max_delay_millis > 0:
+        metadata = _metadata_or_none(data)
+    if settings.is_encryption_required and (metadata is None or not metadata.encryption_keys):
+        raise ServiceMetadataError("Messages must be encrypted")
+    if 0 < settings.max_message_bytes < len(data):
+        raise NotAllowedError("Exceed maximum message size")
+    longest = settings.max_delay_millis
+    if longest <= 0 or metadata is None or not metadata.HasField("deliver_at_time"):
+        return
+    # Counted from the message's own publish time, not from the clock.
+    if metadata.deliver_at_time - metadata.publish_time > longest:
+        raise NotAllowedError(f"Exceeds max allowed delivery delay of {longest} milliseconds")
+
+
+def is_chunk_part(data: bytes) -> bool:
+    """Whether a chunk is not the last one of its message."""
+    metadata = _metadata_or_none(data)
+    return metadata is not None and metadata.chunk_id < metadata.num_chunks_from_msg - 1
+
+
+def published_millis(entry: Entry) -> int:
+    """When an entry was published: the broker's time if it was stamped, else the client's.
+
+    0 if it is unknown.
+    """
+    try:
+        stamp = parse_broker_entry_metadata(entry.data)
+    except RemoteProtocolError:
+        return 0
+    if stamp is not None and stamp.HasField("broker_timestamp"):
+        return stamp.broker_timestamp
+    metadata = _metadata_or_none(entry.data)
+    return metadata.publish_time if metadata is not None else 0
+
+
+def _metadata_or_none(data: EntryBytes) -> MessageMetadata | None:
+    try:
+        return parse_metadata(data)
+    except RemoteProtocolError:
+        return None  # unreadable metadata is stored all the same, unless a setting needs it

@@ -1,0 +1,86 @@
+"""Decides whether a topic that does not exist is created on use, and with how many partitions.
+
+Pure: facts about a name go in; the decision, or an error with the reason, comes out.
+
+Source: BrokerService.isAllowAutoTopicCreation, ServerCnx.handlePartitionMetadataRequest in Pulsar.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_py.common.errors import NotAllowedError, TopicNotFoundError
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.policies import AutoTopicCreation, TopicType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameFacts:
+    """Facts about a topic's name.
+
+    Attributes:
+        exists: The topic itself is stored, or loaded.
+        partitions_count: Of the partitioned topic of that name, or whose partition it is; 0 if
+            there is none.
+    """
+
+    name: TopicName
+    exists: bool
+    partitions_count: int
+
+
+def may_create(facts: NameFacts, policy: AutoTopicCreation, *, is_wanted: bool) -> bool:
+    """Whether PRODUCER or SUBSCRIBE may create the topic if it is missing.
+
+    Raises:
+        NotAllowedError: The name is a partitioned topic's own, or of a partition without such a
+        topic. TopicNotFoundError: A partition beyond the last one.
+    """
+    name = facts.name
+    if facts.exists:
+        return False
+    if not name.is_partition:
+        if facts.partitions_count:
+            raise NotAllowedError(f"Found partitioned metadata for non-partitioned topic: {name}")
+        return is_wanted and (policy.is_allowed or name.is_system)
+    if not facts.partitions_count:
+        raise NotAllowedError(
+            f"Partition metadata not found for the partitioned topic: {name.base}"
+        )
+    if name.partition_index >= facts.partitions_count:
+        raise TopicNotFoundError(f"Topic {name} does not exist")
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsAnswer:
+    """The answer to PARTITIONED_METADATA; with `creates`, that count is stored first."""
+
+    partitions_count: int
+    creates: bool = False
+
+
+def answer_partitions(
+    facts: NameFacts, policy: AutoTopicCreation, *, auto_create: bool
+) -> PartitionsAnswer:
+    """The count of partitions to answer, and whether to create them.
+
+    Raises:
+        TopicNotFoundError: The topic is missing and may not be created.
+    """
+    name = facts.name
+    if name.is_partition and facts.partitions_count:
+        if name.partition_index >= facts.partitions_count:
+            raise TopicNotFoundError(f"Topic {name} does not exist")
+        return PartitionsAnswer(0)
+    if not name.is_partition and facts.partitions_count:
+        return PartitionsAnswer(facts.partitions_count)
+    if facts.exists:
+        return PartitionsAnswer(0)
+    if name.is_system:
+        return PartitionsAnswer(0)
+    if not (auto_create and policy.is_allowed):
+        raise TopicNotFoundError(f"Topic {name} does not exist")
+    if policy.topic_type is TopicType.PARTITIONED and not name.is_partition:
+        return PartitionsAnswer(policy.default_partitions_count, creates=True)
+    return PartitionsAnswer(0)

@@ -1,0 +1,219 @@
+"""Resolves a topic's settings: its own policy, else the namespace's, else the broker's setting.
+
+Pure. The broker's settings come as the `TopicSettings` of a topic without any policy; policies of
+namespace and topic replace its fields. Nothing is inherited within one policy: a retention of the
+topic replaces the namespace's whole.
+
+Source: HierarchyTopicPolicies in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from pulsar_py.common.policies import (
+    AutoTopicCreation,
+    DelayedDeliveryPolicy,
+    PersistencePolicies,
+    RetentionPolicy,
+    SchemaCompatibilityStrategy,
+)
+from pulsar_py.ledgers.store import LedgerOptions
+from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
+from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
+from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.server.policies.topic_settings import TopicSettings
+from pulsar_py.server.schema_registry import SchemaPolicies
+
+T = TypeVar("T")
+
+_NO_NAMESPACE = NamespacePolicies()
+_NO_TOPIC = TopicPolicies()
+
+DEFAULT_PERSIST_INTERVAL_SECONDS: Final = 1.0
+MAX_PERSIST_INTERVAL_SECONDS: Final = 3600.0
+"""Longest time of acknowledgements that a crash may lose, whatever a policy's rate."""
+
+SUBSCRIPTION_TYPES = {each.wire_name: each for each in SubscriptionType}
+"""Subscription types by the names that policies and settings use."""
+
+
+def effective_settings(
+    broker: TopicSettings,
+    namespace: NamespacePolicies | None,
+    topic: TopicPolicies | None,
+) -> TopicSettings:
+    """The effective settings of a topic.
+
+    Raises:
+        MetadataError: A policy can't be read.
+    """
+    if namespace is None and topic is None:
+        return broker
+    ns = namespace or _NO_NAMESPACE
+    own = topic or _NO_TOPIC
+    return replace(
+        broker,
+        max_producers=_first(own.max_producers, ns.max_producers_per_topic, broker.max_producers),
+        max_subscriptions=_first(
+            own.max_subscriptions, ns.max_subscriptions_per_topic, broker.max_subscriptions
+        ),
+        max_message_bytes=_first(own.max_message_bytes, broker.max_message_bytes),
+        max_delay_millis=_max_delay_millis(own, ns, broker),
+        allows_subscription_creation=_first(
+            own.is_auto_subscription_creation_allowed,
+            ns.is_auto_subscription_creation_allowed,
+            broker.allows_subscription_creation,
+        ),
+        is_encryption_required=bool(ns.is_encryption_required) or broker.is_encryption_required,
+        message_ttl_seconds=_first(
+            own.message_ttl_seconds, ns.message_ttl_seconds, broker.message_ttl_seconds
+        ),
+        subscription_expiration_minutes=_first(
+            ns.subscription_expiration_minutes, broker.subscription_expiration_minutes
+        ),
+        backlog_quotas={
+            **broker.backlog_quotas,
+            **(ns.backlog_quotas or {}),
+            **(own.backlog_quotas or {}),
+        },
+        is_deduplication_enabled=_first(
+            own.is_deduplication_enabled,
+            ns.is_deduplication_enabled,
+            broker.is_deduplication_enabled,
+        ),
+        deduplication_snapshot_seconds=_first(
+            own.deduplication_snapshot_seconds,
+            ns.deduplication_snapshot_seconds,
+            broker.deduplication_snapshot_seconds,
+        ),
+        inactive=_first(own.inactive_topics, ns.inactive_topics, broker.inactive),
+        schema=_schema(broker.schema, ns, own),
+        dispatch=_dispatch(broker.dispatch, ns, own),
+        managed_ledger=_managed_ledger(broker.managed_ledger, ns, own),
+    )
+
+
+def effective_auto_creation(
+    broker: AutoTopicCreation, namespace: NamespacePolicies | None
+) -> AutoTopicCreation:
+    """Whether missing topics of a namespace are created, and as what."""
+    if namespace is None:
+        return broker
+    if namespace.is_deleted:
+        return replace(broker, is_allowed=False)
+    return _first(namespace.auto_topic_creation, broker)
+
+
+def _first(*values: T | None) -> T:
+    """The first that is set; the last one always is."""
+    for value in values:
+        if value is not None:
+            return value
+    raise AssertionError("the broker's setting is always there")
+
+
+def _max_delay_millis(own: TopicPolicies, ns: NamespacePolicies, broker: TopicSettings) -> int:
+    inherited = ns.delayed_delivery.max_delay_millis if ns.delayed_delivery else None
+    return _first(own.delayed_delivery_max_delay_millis, inherited, broker.max_delay_millis)
+
+
+def _schema(broker: SchemaPolicies, ns: NamespacePolicies, own: TopicPolicies) -> SchemaPolicies:
+    strategies = (own.schema_compatibility_strategy, ns.schema_compatibility_strategy)
+    undefined = SchemaCompatibilityStrategy.UNDEFINED
+    defined = [each for each in strategies if each not in (None, undefined)]
+    return SchemaPolicies(
+        strategy=_first(*defined, broker.strategy),
+        is_auto_update_allowed=_first(
+            ns.is_schema_auto_update_allowed, broker.is_auto_update_allowed
+        ),
+        is_validation_enforced=bool(
+            own.is_schema_validation_enforced
+            or ns.is_schema_validation_enforced
+            or broker.is_validation_enforced
+        ),
+    )
+
+
+def _dispatch(
+    broker: DispatchSettings, ns: NamespacePolicies, own: TopicPolicies
+) -> DispatchSettings:
+    delayed = ns.delayed_delivery or DelayedDeliveryPolicy(
+        is_active=broker.is_delayed_delivery_enabled,
+        tick_millis=broker.delayed_delivery_tick_millis,
+    )
+    types = own.subscription_types or ns.subscription_types
+    enabled = broker.enabled_subscription_types
+    if types:
+        enabled = frozenset(
+            SUBSCRIPTION_TYPES[name] for name in types if name in SUBSCRIPTION_TYPES
+        )
+    return replace(
+        broker,
+        max_consumers_per_topic=_first(
+            own.max_consumers, ns.max_consumers_per_topic, broker.max_consumers_per_topic
+        ),
+        max_consumers_per_subscription=_first(
+            own.max_consumers_per_subscription,
+            ns.max_consumers_per_subscription,
+            broker.max_consumers_per_subscription,
+        ),
+        max_unacked_messages_per_consumer=_first(
+            own.max_unacked_messages_per_consumer,
+            ns.max_unacked_messages_per_consumer,
+            broker.max_unacked_messages_per_consumer,
+        ),
+        max_unacked_messages_per_subscription=_first(
+            own.max_unacked_messages_per_subscription,
+            ns.max_unacked_messages_per_subscription,
+            broker.max_unacked_messages_per_subscription,
+        ),
+        enabled_subscription_types=enabled,
+        is_delayed_delivery_enabled=_first(own.is_delayed_delivery_enabled, delayed.is_active),
+        delayed_delivery_tick_millis=_first(own.delayed_delivery_tick_millis, delayed.tick_millis),
+    )
+
+
+def _managed_ledger(
+    broker: ManagedLedgerConfig, ns: NamespacePolicies, own: TopicPolicies
+) -> ManagedLedgerConfig:
+    changes: dict[str, Any] = {}  # Any: fields of ManagedLedgerConfig
+    retention = own.retention or ns.retention
+    if retention is not None:
+        changes["retention_seconds"] = retention_seconds(retention)
+        changes["retention_size_bytes"] = retention_size_bytes(retention)
+    persistence = own.persistence or ns.persistence
+    if persistence is not None:
+        changes["ledger_options"] = _ledger_options(broker.ledger_options, persistence)
+        changes["cursor_persist_interval_seconds"] = cursor_persist_interval_seconds(
+            persistence.max_mark_deletes_per_second
+        )
+    return replace(broker, **changes) if changes else broker
+
+
+def retention_seconds(policy: RetentionPolicy) -> float:
+    """How long acknowledged data is kept, -1 for ever."""
+    return policy.retention_minutes * 60.0 if policy.retention_minutes >= 0 else -1.0
+
+
+def retention_size_bytes(policy: RetentionPolicy) -> int:
+    """How much acknowledged data is kept, -1 without limit."""
+    return policy.retention_megabytes * MEBIBYTE if policy.retention_megabytes >= 0 else -1
+
+
+def cursor_persist_interval_seconds(writes_per_second: float) -> float:
+    """How long after one write of a cursor the next may come; a second where there is no rate."""
+    if writes_per_second <= 0:
+        return DEFAULT_PERSIST_INTERVAL_SECONDS
+    return min(1 / writes_per_second, MAX_PERSIST_INTERVAL_SECONDS)
+
+
+def _ledger_options(options: LedgerOptions, persistence: PersistencePolicies) -> LedgerOptions:
+    return replace(
+        options,
+        ensemble_size=persistence.ensemble_size,
+        write_quorum_size=persistence.write_quorum_size,
+        ack_quorum_size=persistence.ack_quorum_size,
+    )

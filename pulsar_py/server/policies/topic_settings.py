@@ -1,0 +1,53 @@
+"""TopicSettings: the effective settings of one topic.
+
+Topic policy over namespace policy over broker configuration, resolved by `effective_settings`. A
+change makes a new value; running topics are handed it by the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pulsar_py.common.policies import (
+    BacklogQuota,
+    BacklogQuotaType,
+    InactiveTopicDeleteMode,
+    InactiveTopicPolicy,
+)
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.schema_registry import SchemaPolicies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSettings:
+    """Effective settings of one topic; limits of 0 mean none. Comments name broker.conf's."""
+
+    max_producers: int = 0  # maxProducersPerTopic
+    max_same_address_producers: int = 0  # maxSameAddressProducersPerTopic
+    max_subscriptions: int = 0  # maxSubscriptionsPerTopic
+    max_message_bytes: int = 0  # the topic policy only
+    max_delay_millis: int = 0  # delayedDeliveryMaxDelayInMillis
+    allows_subscription_creation: bool = True  # allowAutoSubscriptionCreation
+    is_encryption_required: bool = False  # encryptionRequireOnProducer
+    message_ttl_seconds: int = 0  # ttlDurationDefaultInSeconds
+    subscription_expiration_minutes: int = 0  # subscriptionExpirationTimeMinutes
+    backlog_quotas: Mapping[BacklogQuotaType, BacklogQuota] = field(default_factory=dict)
+    is_backlog_quota_checked: bool = True  # backlogQuotaCheckEnabled
+    is_age_quota_precise: bool = False  # preciseTimeBasedBacklogQuotaCheck
+    is_deduplication_enabled: bool = False  # brokerDeduplicationEnabled
+    deduplication_snapshot_entries: int = 1000  # brokerDeduplicationEntriesInterval
+    deduplication_snapshot_seconds: int = 120  # brokerDeduplicationSnapshotIntervalSeconds
+    deduplication_max_producers: int = 10_000  # brokerDeduplicationMaxNumberOfProducers
+    deduplication_inactivity_seconds: float = 21_600.0  # …ProducerInactivityTimeoutMinutes
+    inactive: InactiveTopicPolicy = field(
+        default_factory=lambda: InactiveTopicPolicy(
+            InactiveTopicDeleteMode.DELETE_WHEN_NO_SUBSCRIPTIONS, 60, is_deletion_enabled=True
+        )
+    )
+    entry_metadata_interceptors: tuple[str, ...] = ()  # brokerEntryMetadataInterceptors
+    replicator_prefix: str = "pulsar.repl"  # replicatorPrefix
+    schema: SchemaPolicies = field(default_factory=SchemaPolicies)
+    dispatch: DispatchSettings = field(default_factory=DispatchSettings)
+    managed_ledger: ManagedLedgerConfig = field(default_factory=ManagedLedgerConfig)

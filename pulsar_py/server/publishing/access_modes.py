@@ -1,0 +1,213 @@
+"""AccessModes: decides who may produce: exclusive producers, topic epochs, the queue of waiters.
+
+Pure. Each request and each departure is a call, which returns the decision; the topic carries it
+out: it persists the epoch, closes fenced producers, promotes waiting ones. Producers are opaque
+tokens here. A topic's epoch is None until it had its first exclusive producer.
+
+A producer that left while it waited keeps its turn, as in Apache Pulsar: when the turn comes, the
+epoch moves as if it had become exclusive and had left at once. The effect of such turns is summed
+up in two numbers, so that clients that come and go while another produces cost no memory.
+
+Invariants: an exclusive producer is alone; none waits while none produces, nor is a turn left.
+
+Source: ProducerAccessMode in PulsarApi.proto; PIP-68.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from pulsar_py.common.errors import ProducerBusyError, ProducerFencedError, ServiceError
+from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
+
+TOPIC_EPOCH_PROPERTY = "pulsar.topic.epoch"
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A shared producer, added as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    """The exclusive producer from now on; valid once `topic_epoch` is persisted."""
+
+    topic_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """In the queue; `leave` of others promotes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Not admitted."""
+
+    error: ServiceError
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[T]):
+    """An outcome, after those in `fenced` were thrown out (connected and waiting ones)."""
+
+    outcome: Admitted | Exclusive | Waiting | Refused
+    fenced: tuple[T, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnsGone:
+    """The effect of the turns of departed producers on the topic's epoch, in order.
+
+    A turn without an epoch adds one, a turn with one raises the epoch to it. Any sequence of these
+    is `max(epoch + added, least)`, where a topic without an epoch counts as -1.
+    """
+
+    added: int = 0
+    least: int = -1
+
+    @classmethod
+    def one(cls, topic_epoch: int | None) -> _TurnsGone:
+        """The turn of a producer that asked with this epoch."""
+        return cls(added=1) if topic_epoch is None else cls(least=topic_epoch)
+
+    def then(self, later: _TurnsGone) -> _TurnsGone:
+        """These turns, and after them others."""
+        least = self.least + later.added if self.least >= 0 else -1
+        return _TurnsGone(self.added + later.added, max(least, later.least))
+
+    def epoch_after(self, epoch: int | None) -> int | None:
+        """The topic's epoch when all of them have passed."""
+        after = max((-1 if epoch is None else epoch) + self.added, self.least)
+        return None if after < 0 else after
+
+
+@dataclass(slots=True)
+class _Waiter(Generic[T]):
+    """A producer in the queue; `gone_ahead` had their place before it."""
+
+    producer: T
+    topic_epoch: int | None
+    gone_ahead: _TurnsGone = field(default_factory=_TurnsGone)
+
+
+class AccessModes(Generic[T]):
+    """The producers of one topic, as far as access modes go."""
+
+    def __init__(self, topic_epoch: int | None) -> None:
+        self.topic_epoch = topic_epoch
+        self.exclusive: T | None = None
+        self.shared: dict[T, None] = {}  # in order of admission
+        self._queue: deque[_Waiter[T]] = deque()  # those that wait for exclusive access
+        self._gone_last = _TurnsGone()  # behind the last of the queue
+
+    @property
+    def waiting(self) -> tuple[T, ...]:
+        """Producers that wait for exclusive access, the next one first."""
+        return tuple(each.producer for each in self._queue)
+
+    def check(self) -> None:
+        """Assert what always holds."""
+        assert self.exclusive is None or not self.shared
+        is_used = self.exclusive is not None or bool(self.shared)
+        assert is_used or (not self._queue and self._gone_last == _TurnsGone())
+
+    def request(
+        self,
+        producer: T,
+        mode: ProducerAccessMode.ValueType,
+        topic_epoch: int | None,
+        *,
+        name_of_exclusive: str = "",
+    ) -> Decision[T]:
+        """A producer asks to be let in, with the topic epoch it had before, if any."""
+        is_taken = self.exclusive is not None or bool(self._queue)
+        is_free = not is_taken and not self.shared
+        if mode == ProducerAccessMode.Shared:
+            if is_taken:
+                text = f"Topic has an existing exclusive producer: {name_of_exclusive}"
+                return Decision(Refused(ProducerBusyError(text)))
+            self.shared[producer] = None
+            return Decision(Admitted())
+        if mode == ProducerAccessMode.ExclusiveWithFencing:
+            fenced = self._throw_out_all()
+            return Decision(self._become_exclusive(producer, topic_epoch), fenced)
+        if is_free:
+            return Decision(self._become_exclusive(producer, topic_epoch))
+        if mode == ProducerAccessMode.WaitForExclusive:
+            self._queue.append(_Waiter(producer, topic_epoch, self._gone_last))
+            self._gone_last = _TurnsGone()
+            return Decision(Waiting())
+        text = (
+            f"Topic has an existing exclusive producer: {name_of_exclusive}"
+            if is_taken
+            else "Topic has existing shared producers"
+        )
+        return Decision(Refused(ProducerFencedError(text)))
+
+    def leave(self, producer: T) -> T | None:
+        """A producer is gone; returns the waiting one that is to be promoted now, if any.
+
+        Also moves `topic_epoch` by the turns of those that left before it.
+        """
+        for index, waiter in enumerate(self._queue):
+            if waiter.producer == producer:
+                self._leave_queue(index)
+                return None
+        if producer == self.exclusive:
+            self.exclusive = None
+        self.shared.pop(producer, None)
+        if self.exclusive is not None or self.shared:
+            return None
+        if self._queue:
+            following = self._queue.popleft()
+            self.topic_epoch = following.gone_ahead.epoch_after(self.topic_epoch)
+            return following.producer
+        self.topic_epoch = self._gone_last.epoch_after(self.topic_epoch)
+        self._gone_last = _TurnsGone()
+        return None
+
+    def _leave_queue(self, index: int) -> None:
+        """Keep the turn of a waiting producer that has left."""
+        waiter = self._queue[index]
+        del self._queue[index]
+        gone = waiter.gone_ahead.then(_TurnsGone.one(waiter.topic_epoch))
+        if index < len(self._queue):
+            following = self._queue[index]
+            following.gone_ahead = gone.then(following.gone_ahead)
+        else:
+            self._gone_last = gone.then(self._gone_last)
+
+    def promote(self, producer: T, topic_epoch: int | None) -> Exclusive | Refused:
+        """Make the one that `leave` returned exclusive."""
+        assert self.exclusive is None
+        assert not self.shared
+        return self._become_exclusive(producer, topic_epoch)
+
+    def _become_exclusive(self, producer: T, topic_epoch: int | None) -> Exclusive | Refused:
+        current = self.topic_epoch
+        if topic_epoch is not None and current is not None and topic_epoch < current:
+            text = f"Topic epoch has already moved. Current epoch: {current}, producer epoch: "
+            return Refused(ProducerFencedError(f"{text}{topic_epoch}"))
+        if topic_epoch is not None:
+            self.topic_epoch = topic_epoch
+        else:
+            self.topic_epoch = 0 if current is None else current + 1
+        self.exclusive = producer
+        return Exclusive(self.topic_epoch)
+
+    def _throw_out_all(self) -> tuple[T, ...]:
+        """Remove all producers and all turns."""
+        fenced = (*self.shared, *self.waiting)
+        if self.exclusive is not None:
+            fenced = (self.exclusive, *fenced)
+        self.exclusive = None
+        self.shared.clear()
+        self._queue.clear()
+        self._gone_last = _TurnsGone()
+        return fenced

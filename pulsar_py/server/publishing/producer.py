@@ -1,0 +1,346 @@
+"""Producer: one producer id of one connection, on one topic.
+
+It takes SENDs, checks what depends on the producer alone, and hands each entry to the topic's
+`append`; the outcome comes back a run at a time. Receipts keep the order of the SENDs.
+
+    WAITING ──ready──> READY ──leave──> CLOSED        the client closed it
+       │                 ├───────────> DISCONNECTED   the broker said CLOSE_PRODUCER: SENDs dropped
+       └──────fenced─────┴───────────> FENCED         a SEND closes the connection
+
+Invariant: every SEND that was counted in flight is counted out once, also after the producer left.
+
+Source: Producer in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, Protocol
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    ChecksumError,
+    ManagedLedgerClosedError,
+    ManagedLedgerTerminatedError,
+    NotAllowedError,
+    PersistenceError,
+    PulsarError,
+    ServiceError,
+    ServiceMetadataError,
+    TopicTerminatedError,
+)
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.server.publishing.producer_stats import ProducerStats
+from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
+from pulsar_py.wire import commands
+from pulsar_py.wire.commands import SendReceiptEncoder
+from pulsar_py.wire.payload import ChecksumStatus, verify_checksum
+
+# Kinds of SENDs: the last item of the context.
+MESSAGE: Final = 0
+CHUNK: Final = 1
+MARKER: Final = 2
+CHUNK_PART: Final = 3  # a chunk that is not its message's last one
+
+_SEND_ERRORS = (ChecksumError, NotAllowedError, ServiceMetadataError, TopicTerminatedError)
+
+_WRONG = ChecksumStatus.WRONG
+
+Append = Callable[[bytes, "PublishContext"], None]
+
+# Hot path: a plain tuple an entry. Producer, sequence id, highest one, size, messages, kind.
+PublishContext = tuple["Producer", int, int | None, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerContext:
+    """What the producers of one broker share.
+
+    Attributes:
+        tasks: Owns background work of topics and their producers; closed by the broker.
+        new_producer_name: A name no producer of the cluster ever had.
+        receipts: Builds SEND_RECEIPT frames in one reused message.
+    """
+
+    clock: Clock
+    tasks: TaskOwner
+    new_producer_name: Callable[[], Awaitable[str]]
+    receipts: SendReceiptEncoder
+
+
+class ProducerTopic(Protocol):
+    """What a producer needs of its topic."""
+
+    @property
+    def name(self) -> TopicName:
+        """The topic's name."""
+
+    @property
+    def context(self) -> ProducerContext:
+        """What all producers share."""
+
+    def remove_producer(self, producer: Producer) -> None:
+        """The producer left."""
+
+
+class ProducerState(Enum):
+    """The state of a producer."""
+
+    WAITING = auto()
+    READY = auto()
+    CLOSED = auto()
+    DISCONNECTED = auto()
+    FENCED = auto()
+
+
+class Producer:
+    """Takes in the SENDs of one producer id; made by `Topic.add_producer`, owned by its topic."""
+
+    __slots__ = (
+        "_append",
+        "_closed",
+        "_rates",
+        "_refuses",
+        "bytes_in_count",
+        "chunks_count",
+        "connected_since_millis",
+        "connection",
+        "dropped_count",
+        "in_flight",
+        "is_chunked",
+        "messages_in_count",
+        "name",
+        "pending_count",
+        "producer_id",
+        "request",
+        "state",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        topic: ProducerTopic,
+        request: ProducerRequest,
+        name: str,
+        append: Append,
+        *,
+        now_millis: int,
+    ) -> None:
+        self.topic = topic
+        self.request = request
+        self.name = name
+        self.connection = request.connection
+        self.producer_id = request.producer_id
+        self.in_flight = request.in_flight
+        self.state = ProducerState.WAITING
+        self.connected_since_millis = now_millis
+        self.messages_in_count = 0
+        self.bytes_in_count = 0
+        self.chunks_count = 0
+        self.dropped_count = 0  # non-persistent topics: publishes beyond the connection's limit
+        self.is_chunked = False
+        self.pending_count = 0  # entries handed to the topic without an answer
+        self._append = append
+        self._refuses = True  # whether `publish` takes the slow way out
+        self._closed: asyncio.Future[None] | None = None  # `close` waits for the last answer by it
+        self._rates = (0.0, 0.0, 0.0, 0, 0, 0)  # last rates, and the counts they started from
+
+    @property
+    def epoch(self) -> int:
+        """How often the client reconnected it."""
+        return self.request.epoch
+
+    @property
+    def is_closed(self) -> bool:
+        """It left its topic."""
+        return self.state not in (ProducerState.READY, ProducerState.WAITING)
+
+    def publish(  # noqa: PLR0917 - hot path: positional
+        self,
+        sequence_id: int,
+        highest_sequence_id: int | None,
+        messages_count: int,
+        is_chunk: bool,  # noqa: FBT001
+        is_marker: bool,  # noqa: FBT001
+        headers_and_payload: bytes,
+    ) -> None:
+        """Take one SEND; every answer (SEND_RECEIPT, SEND_ERROR, none) goes to the connection.
+
+        Never raises. Receipts come in order.
+        """
+        # Hot path: publish-1k
+        if self._refuses:
+            self._refuse(sequence_id, highest_sequence_id)
+            return
+        size = len(headers_and_payload)
+        if highest_sequence_id is not None and sequence_id > highest_sequence_id:
+            highest_sequence_id = None
+        if verify_checksum(headers_and_payload) is _WRONG:
+            self.send_error(
+                sequence_id, highest_sequence_id, ChecksumError("Checksum failed on the broker")
+            )
+            return
+        in_flight = self.in_flight
+        in_flight.entries_count += 1
+        buffer = in_flight.buffer
+        buffer.bytes_count += size
+        if in_flight.entries_count >= in_flight.max_entries or buffer.bytes_count >= buffer.limit:
+            in_flight.on_limit()
+        self.pending_count += 1
+        self.messages_in_count += messages_count if messages_count > 0 else 1
+        self.bytes_in_count += size
+        kind = MESSAGE
+        if is_chunk:
+            kind = CHUNK
+            self.chunks_count += 1
+            self.is_chunked = True
+        elif is_marker:
+            kind = MARKER
+        try:
+            self._append(
+                headers_and_payload,
+                (self, sequence_id, highest_sequence_id, size, messages_count, kind),
+            )
+        except PulsarError as error:
+            self.count_out(1, size)
+            self.send_publish_error(sequence_id, highest_sequence_id, error)
+
+    def set_append(self, append: Append) -> None:
+        """The topic's settings changed: entries go this way from now on."""
+        self._append = append
+
+    def count_out(self, entries_count: int, size_bytes: int) -> None:
+        """That many publishes have been answered, or never will be."""
+        self.pending_count -= entries_count
+        assert self.pending_count >= 0, self.name
+        self.in_flight.finished(entries_count, size_bytes)
+        if self.pending_count == 0 and self._closed is not None and not self._closed.done():
+            self._closed.set_result(None)
+
+    def send_receipt(
+        self, sequence_id: int, highest_sequence_id: int | None, ledger_id: int, entry_id: int
+    ) -> None:
+        """Answer one SEND; groups go through `Topic.on_appended` instead."""
+        encode = self.topic.context.receipts.encode
+        self.connection.send(
+            encode(self.producer_id, sequence_id, ledger_id, entry_id, highest_sequence_id)
+        )
+
+    def send_publish_error(
+        self, sequence_id: int, highest_sequence_id: int | None, error: PulsarError
+    ) -> None:
+        """Answer a SEND that could not be stored; nothing is sent after CLOSE_PRODUCER."""
+        if self.state is ProducerState.DISCONNECTED or isinstance(error, ManagedLedgerClosedError):
+            return
+        self.send_error(sequence_id, highest_sequence_id, _as_send_error(error))
+
+    def send_error(
+        self, sequence_id: int, highest_sequence_id: int | None, error: ServiceError
+    ) -> None:
+        """SEND_ERROR; it names the highest sequence id of the batch."""
+        highest = sequence_id if highest_sequence_id is None else highest_sequence_id
+        self.connection.send(
+            commands.send_error(self.producer_id, max(sequence_id, highest), error.code, str(error))
+        )
+
+    def _refuse(self, sequence_id: int, highest_sequence_id: int | None) -> None:
+        if self.state in (ProducerState.FENCED, ProducerState.WAITING):
+            self.connection.close()
+        elif self.state is ProducerState.CLOSED:
+            error = PersistenceError("Producer is closed")
+            self.send_error(sequence_id, highest_sequence_id, error)
+
+    def become_ready(self) -> None:
+        """It may publish from now on."""
+        assert self.state is ProducerState.WAITING
+        self.state = ProducerState.READY
+        self._refuses = False
+
+    def tell_ready(self, answer: ProducerGrant | ServiceError) -> None:
+        """Report the outcome of waiting for exclusive access to the connection."""
+        if self.request.on_ready is not None:
+            self.request.on_ready(answer)
+
+    async def close(self) -> None:
+        """Leave the topic after all publishes are answered (CLOSE_PRODUCER by the client)."""
+        self._leave(ProducerState.CLOSED)
+        if self.pending_count and self._closed is None:
+            self._closed = asyncio.get_running_loop().create_future()
+        if self._closed is not None:
+            await asyncio.shield(self._closed)
+        self.topic.remove_producer(self)
+
+    def on_connection_lost(self) -> None:
+        """Leave the topic at once; nothing is answered any more."""
+        self._leave(ProducerState.CLOSED)
+        self.topic.remove_producer(self)
+
+    def disconnect(self) -> None:
+        """The broker closes it: CLOSE_PRODUCER, and late SENDs are dropped."""
+        if self.is_closed:
+            return
+        self._leave(ProducerState.DISCONNECTED)
+        self.connection.producer_closed_by_broker(self.producer_id)
+        self.topic.remove_producer(self)
+
+    def replace(self) -> None:
+        """The same client came back with a higher epoch: leave without a CLOSE_PRODUCER."""
+        self._leave(ProducerState.DISCONNECTED)
+        self.topic.remove_producer(self)
+
+    def fence(self) -> None:
+        """Another one became exclusive. The client learns it with its next SEND."""
+        self._leave(ProducerState.FENCED)
+
+    def _leave(self, state: ProducerState) -> None:
+        if not self.is_closed:
+            self.state = state
+            self._refuses = True
+
+    def roll_rates(self, seconds: float) -> None:
+        """Start a new window of rates; the last one was this long."""
+        *_, messages, size, chunks = self._rates
+        self._rates = (
+            (self.messages_in_count - messages) / seconds,
+            (self.bytes_in_count - size) / seconds,
+            (self.chunks_count - chunks) / seconds,
+            self.messages_in_count,
+            self.bytes_in_count,
+            self.chunks_count,
+        )
+
+    def stats(self) -> ProducerStats:
+        """A snapshot for REST and metrics."""
+        message_rate, bytes_rate, chunk_rate, *_ = self._rates
+        return ProducerStats(
+            producer_id=self.producer_id,
+            producer_name=self.name,
+            access_mode=self.request.access_mode,
+            address=self.connection.remote_address,
+            client_version=self.connection.client_version,
+            connected_since_millis=self.connected_since_millis,
+            metadata=self.request.metadata,
+            message_in_rate=message_rate,
+            bytes_in_rate=bytes_rate,
+            chunked_rate=chunk_rate,
+            average_message_bytes=bytes_rate / message_rate if message_rate else 0.0,
+            messages_in_count=self.messages_in_count,
+            bytes_in_count=self.bytes_in_count,
+            dropped_count=self.dropped_count,
+        )
+
+    def __repr__(self) -> str:
+        return f"Producer({self.name!r}, {self.producer_id}, {self.state.name})"
+
+
+def _as_send_error(error: PulsarError) -> ServiceError:
+    """The few codes clients know in SEND_ERROR; anything else makes them reconnect and resend."""
+    if isinstance(error, ManagedLedgerTerminatedError):
+        return TopicTerminatedError(str(error))
+    if isinstance(error, _SEND_ERRORS):
+        return error
+    return PersistenceError(str(error))

@@ -1,0 +1,32 @@
+"""Snapshots of producers, for REST and metrics.
+
+Rates are per second over the last window (60 s), counts since the producer connected, times in
+milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerStats:
+    """One producer at one moment."""
+
+    producer_id: int
+    producer_name: str
+    access_mode: ProducerAccessMode.ValueType
+    address: str
+    client_version: str
+    connected_since_millis: int
+    metadata: Mapping[str, str]
+    message_in_rate: float
+    bytes_in_rate: float
+    chunked_rate: float
+    average_message_bytes: float
+    messages_in_count: int
+    bytes_in_count: int
+    dropped_count: int

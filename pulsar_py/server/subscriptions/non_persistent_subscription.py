@@ -1,0 +1,159 @@
+"""NonPersistentSubscription: the consumers of a topic without storage.
+
+Acknowledgements and redeliveries have no effect; SEEK succeeds without moving or disconnecting
+anything. A non-durable subscription ends with its last consumer.
+
+Source: NonPersistentSubscription in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.server.dispatch.dispatcher import Dispatcher
+from pulsar_py.server.dispatch.non_persistent import (
+    NonPersistentDispatcher,
+    NonPersistentMultipleDispatcher,
+    NonPersistentSingleActiveDispatcher,
+    NonPersistentStickyKeyDispatcher,
+)
+from pulsar_py.server.dispatch.sticky_key import mode_name
+from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+from pulsar_py.server.subscriptions.subscription import (
+    HashStats,
+    Subscription,
+    SubscriptionOwner,
+    SubscriptionState,
+)
+from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+
+if TYPE_CHECKING:
+    from pulsar_py.server.subscriptions.consumer import Consumer
+
+
+class NonPersistentSubscription(Subscription):
+    """Hands each message to a consumer with permits, or drops it."""
+
+    is_persistent = False
+
+    def __init__(
+        self,
+        owner: SubscriptionOwner,
+        name: str,
+        *,
+        clock: Clock,
+        is_durable: bool = True,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(owner, name, clock=clock, is_durable=is_durable)
+        self._properties = properties or {}
+        self._dropped_count = 0  # Of former dispatchers.
+        self._dropped_rolled_count = 0
+        self._dropped_rate = 0.0
+
+    def send_messages(self, entries: Sequence[Entry]) -> None:
+        """Deliver published entries (position 0:0) now, or drop and count them."""
+        # Hot path: non-persistent publish.
+        dispatcher = self._dispatcher
+        if isinstance(dispatcher, NonPersistentDispatcher):
+            dispatcher.send_messages(entries)
+
+    def _new_dispatcher(self, wanted: SubscriptionType, meta: KeySharedMeta | None) -> Dispatcher:
+        self._dropped_count = self._dropped_messages_count()
+        if wanted.has_single_active_consumer:
+            return NonPersistentSingleActiveDispatcher(
+                wanted,
+                lambda: self.settings,
+                topic_name=self.topic_name,
+                partition_index=self.partition_index,
+            )
+        if wanted is SubscriptionType.KEY_SHARED:
+            return NonPersistentStickyKeyDispatcher(meta, self.settings)
+        return NonPersistentMultipleDispatcher()
+
+    def _end_reader(self) -> None:
+        self.state = SubscriptionState.CLOSED
+        self.owner.forget_subscription(self)
+
+    def acknowledge(
+        self,
+        consumer: Consumer,
+        positions: list[Position],
+        ack_sets: list[Sequence[int] | None] | None,
+    ) -> bool:
+        """Nothing is pending."""
+        del consumer, positions, ack_sets
+        return True
+
+    def acknowledge_cumulative(
+        self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]
+    ) -> None:
+        """Nothing is pending."""
+
+    def _check_may_delete(self) -> None:
+        """It always may: no reset or deletion takes time here."""
+
+    async def reset_to_position(self, position: Position, ack_set: Sequence[int] | None) -> None:
+        """There is nothing to move."""
+
+    async def reset_to_time(self, timestamp_millis: int) -> None:
+        """There is nothing to move."""
+
+    async def close(self) -> None:
+        """Disconnect all consumers."""
+        self.state = SubscriptionState.CLOSED
+        self.disconnect()
+
+    async def delete(self) -> None:
+        """Disconnect all consumers; the topic forgets it."""
+        if self.state is not SubscriptionState.CLOSED:
+            await self.close()
+            self.owner.forget_subscription(self)
+
+    def _dropped_messages_count(self) -> int:
+        dispatcher = self._dispatcher
+        if isinstance(dispatcher, NonPersistentDispatcher):
+            return self._dropped_count + dispatcher.dropped_messages_count
+        return self._dropped_count
+
+    def hash_stats_of(self, consumer: Consumer) -> HashStats:
+        """The slots a Key_Shared consumer owns."""
+        if isinstance(self._dispatcher, NonPersistentStickyKeyDispatcher):
+            return HashStats(ranges=self._dispatcher.selector.ranges_of(consumer))
+        return HashStats(ranges=consumer.requested_ranges)
+
+    def roll_rates(self, elapsed_seconds: float) -> None:
+        """Start a new window of rates; the last one was this long."""
+        super().roll_rates(elapsed_seconds)
+        dropped = self._dropped_messages_count()
+        if elapsed_seconds > 0:
+            self._dropped_rate = (dropped - self._dropped_rolled_count) / elapsed_seconds
+        self._dropped_rolled_count = dropped
+
+    def stats(self) -> SubscriptionStats:
+        """A snapshot for REST and metrics."""
+        dispatcher = self._dispatcher
+        consumers = tuple(consumer.stats() for consumer in self.consumers)
+        active = None if dispatcher is None else dispatcher.active_consumer
+        sticky = dispatcher if isinstance(dispatcher, NonPersistentStickyKeyDispatcher) else None
+        kind = self.subscription_type
+        return SubscriptionStats(
+            subscription_type=None if kind is None else kind.wire_name,
+            is_durable=self.is_durable,
+            active_consumer_name=None if active is None else active.name,
+            messages_out_count=self._messages_out_gone
+            + sum(each.messages_out_count for each in consumers),
+            bytes_out_count=self._bytes_out_gone + sum(each.bytes_out_count for each in consumers),
+            dropped_messages_count=self._dropped_messages_count(),
+            dropped_rate=self._dropped_rate,
+            key_shared_mode=None if sticky is None else mode_name(sticky.meta),
+            allow_out_of_order_delivery=(
+                sticky is not None and sticky.meta.allow_out_of_order_delivery
+            ),
+            properties=self._properties,
+            consumers=consumers,
+        )

@@ -1,0 +1,509 @@
+"""PersistentSubscription: a subscription with a cursor on a managed ledger.
+
+It owns the cursor and the tasks that read for its dispatcher. Acknowledgements go to the cursor
+first, then to the dispatcher, which settles them with their holders. SEEK closes the consumers that
+must go, moves the cursor durably, and lets consumers in again. The part shared with non-persistent
+subscriptions is `Subscription`.
+
+Source: PersistentSubscription in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    CursorNotFoundError,
+    ManagedLedgerError,
+    MetadataError,
+    PersistenceError,
+    StorageError,
+    SubscriptionBusyError,
+    UnknownServiceError,
+)
+from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
+from pulsar_py.server.dispatch.dispatcher import Dispatcher, PersistentDispatcher
+from pulsar_py.server.dispatch.entry_source import EntrySource
+from pulsar_py.server.dispatch.filtering import EntryFilter, MarkerFilter, summary_of
+from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
+from pulsar_py.server.dispatch.single_active import SingleActiveConsumerDispatcher
+from pulsar_py.server.dispatch.sticky_key import StickyKeyDispatcher, mode_name
+from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.subscriptions.subscription import (
+    HashStats,
+    Subscription,
+    SubscriptionOwner,
+    SubscriptionState,
+)
+from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+
+if TYPE_CHECKING:
+    from pulsar_py.server.subscriptions.consumer import Consumer
+
+__all__ = [
+    "HashStats",
+    "PersistentSubscription",
+    "Subscription",
+    "SubscriptionOwner",
+    "SubscriptionState",
+]
+
+logger = logging.getLogger(__name__)
+
+REPLICATED_PROPERTY = "pulsar.replicated.subscription"
+"""Stored with the position of a replicated subscription, as 1."""
+
+READER_GRACE_SECONDS = 60.0
+"""How long a reader's subscription waits for its consumer to come back after SEEK."""
+
+_STORAGE_ERRORS = (ManagedLedgerError, StorageError, MetadataError)
+
+
+class PersistentSubscription(Subscription):
+    """A subscription with a cursor on a managed ledger; owned by its topic."""
+
+    is_persistent = True
+
+    def __init__(
+        self,
+        owner: SubscriptionOwner,
+        name: str,
+        ledger: ManagedLedger[Any],  # Any: the context of appends belongs to producers
+        cursor: ManagedCursor,
+        *,
+        clock: Clock,
+        is_replicated: bool = False,
+        properties: Mapping[str, str] | None = None,
+        broker_unacked_limit: BrokerUnackedLimit | None = None,
+    ) -> None:
+        super().__init__(owner, name, clock=clock, is_durable=cursor.is_durable)
+        self.ledger = ledger
+        self.cursor = cursor
+        self.tasks = TaskOwner(f"subscription {name} of {owner.name}")
+        self.is_read_in_flight = False
+        self.is_replicated = is_replicated or REPLICATED_PROPERTY in cursor.properties
+        self._initial_properties = properties or {}
+        self._broker_unacked_limit = broker_unacked_limit
+        self._grace: asyncio.TimerHandle | None = None  # A reader's consumer is awaited.
+        self._expired_count = 0
+        self._expired_rate = 0.0
+        self._expired_count_rolled = 0
+        self._last_expired_millis = 0
+        self._last_mark_delete_advanced_millis = 0
+        cursor.on_mark_delete_moved = self._on_mark_delete_moved
+        cursor.on_acknowledged_late = self._on_acknowledged_late
+
+    # For the dispatcher.
+
+    @property
+    def entry_source(self) -> EntrySource:
+        """The source of the dispatcher: the cursor itself."""
+        return self.cursor
+
+    def entry_filters(self) -> Sequence[EntryFilter]:
+        """The filters of its entries: markers are never delivered."""
+        return (MarkerFilter(),)
+
+    def last_confirmed_entry(self) -> Position:
+        """The topic's last entry."""
+        return self.ledger.last_confirmed_entry
+
+    def is_terminated(self) -> bool:
+        """Nothing will be appended any more."""
+        return self.ledger.is_terminated
+
+    def max_read_position(self) -> Position:
+        """The last position that may be dispatched."""
+        return self.owner.max_read_position()
+
+    def _last_readable_entry(self) -> Position:
+        """The topic's last entry that may be dispatched."""
+        return self.ledger.last_entry_up_to(self.max_read_position())
+
+    def acknowledge_filtered(self, positions: list[Position]) -> None:
+        """Acknowledge entries that are never delivered."""
+        try:
+            self.cursor.acknowledge(positions)
+        except ManagedLedgerError as error:
+            self._log_refused(error)
+            return
+        self._check_end_of_topic()
+
+    def on_read_finished(self) -> None:
+        """The read of a dispatcher that was replaced has ended."""
+        if isinstance(self._dispatcher, PersistentDispatcher):
+            self._dispatcher.read_more()
+
+    def _new_dispatcher(self, wanted: SubscriptionType, meta: KeySharedMeta | None) -> Dispatcher:
+        if wanted.has_single_active_consumer:
+            return SingleActiveConsumerDispatcher(self, wanted)
+        if wanted is SubscriptionType.KEY_SHARED:
+            return StickyKeyDispatcher(self, meta, self._broker_unacked_limit)
+        return MultipleConsumersDispatcher(self, self._broker_unacked_limit)
+
+    # Joining and leaving.
+
+    def _on_joined(self, consumer: Consumer) -> None:
+        self._cancel_grace()
+        self.cursor.set_active()
+        is_replicated = consumer.request.is_replicated
+        if is_replicated is not None and is_replicated != self.is_replicated:
+            self.is_replicated = is_replicated
+            properties = dict(self.cursor.properties)
+            properties.pop(REPLICATED_PROPERTY, None)
+            if is_replicated:
+                properties[REPLICATED_PROPERTY] = 1
+            self.cursor.set_properties(properties)
+
+    def _on_last_consumer_left(self) -> None:
+        self.cursor.set_inactive()
+
+    def disconnect(self) -> None:
+        """Stop dispatching, then remove all consumers; a reader's may come back for a while."""
+        super().disconnect()
+        if self.state is SubscriptionState.OPEN:
+            self._await_reader()
+
+    def _end_reader(self) -> None:
+        self.state = SubscriptionState.CLOSED
+        self._cancel_grace()
+        if self._dispatcher is not None:
+            self._dispatcher.close()
+        self.cursor.abandon()  # Nothing has to be written, and the name is free at once.
+        self.owner.forget_subscription(self)
+        self.tasks.spawn(self.tasks.close(), "close")
+
+    def _cancel_grace(self) -> None:
+        if self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+
+    # Acknowledging.
+
+    def acknowledge(
+        self,
+        consumer: Consumer,
+        positions: list[Position],
+        ack_sets: list[Sequence[int] | None] | None,
+    ) -> bool:
+        """Acknowledge entries; a position past the last entry, and all after it, are ignored."""
+        # Hot path: acknowledge.
+        try:
+            taken_count = self.cursor.acknowledge(positions, ack_sets)
+        except ManagedLedgerError as error:
+            self._log_refused(error)
+            return False
+        is_whole = taken_count == len(positions)
+        if not is_whole:
+            positions = positions[:taken_count]
+            ack_sets = ack_sets and ack_sets[:taken_count]
+        if self._dispatcher is not None:
+            self._dispatcher.on_acknowledged(consumer, positions, ack_sets)
+        self._check_end_of_topic()
+        return is_whole
+
+    def acknowledge_cumulative(
+        self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]
+    ) -> None:
+        """Acknowledge everything up to a position; a refusal is logged, not answered."""
+        stored: dict[str, int] | None = None
+        if properties:
+            stored = dict(properties)
+            if self.is_replicated:
+                stored[REPLICATED_PROPERTY] = 1
+        try:
+            self.cursor.acknowledge_cumulative(position, ack_set, stored)
+        except ManagedLedgerError as error:
+            self._log_refused(error)
+            return
+        self._check_end_of_topic()
+
+    def _log_refused(self, error: ManagedLedgerError) -> None:
+        logger.debug(
+            "acknowledgement refused",
+            extra={"topic": self.topic_name, "subscription": self.name, "error": str(error)},
+        )
+
+    def _check_end_of_topic(self) -> None:
+        if self.ledger.is_terminated and isinstance(self._dispatcher, PersistentDispatcher):
+            self._dispatcher.tell_end_of_topic()
+
+    def on_terminated(self) -> None:
+        """The topic was terminated: consumers that have seen all get REACHED_END_OF_TOPIC."""
+        self._check_end_of_topic()
+
+    def _on_acknowledged_late(self, positions: list[Position]) -> None:
+        """Batches turned out to be acknowledged as a whole: no consumer owes them any more."""
+        if self._dispatcher is not None:
+            self._dispatcher.on_acknowledged(None, positions, None)
+
+    def _on_mark_delete_moved(self) -> None:
+        self._last_mark_delete_advanced_millis = self.clock.wall_time_millis()
+
+    # SEEK.
+
+    async def reset_to_position(self, position: Position, ack_set: Sequence[int] | None) -> None:
+        """Close consumers, move the cursor durably, and let consumers in again.
+
+        Exclusive and Failover close the active consumer only, Shared and Key_Shared all.
+        """
+        if self.state is not SubscriptionState.OPEN:
+            raise UnknownServiceError(f"Subscription {self.name} is being reset or deleted")
+        with self._reset_under_way():
+            self.state = SubscriptionState.RESETTING
+            self._disconnect_for_reset()
+            try:
+                await self.cursor.reset(*self._readable_target(position, ack_set))
+            except _STORAGE_ERRORS as error:
+                raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
+            finally:
+                # Closing may have overtaken the reset.
+                if self.state is SubscriptionState.RESETTING:
+                    self.state = SubscriptionState.OPEN
+                    self._await_reader()
+                    if self._dispatcher is not None:
+                        self._dispatcher.on_cursor_reset()
+
+    def _disconnect_for_reset(self) -> None:
+        """Stop sending, and close the consumers that must go."""
+        dispatcher = self._dispatcher
+        if not isinstance(dispatcher, SingleActiveConsumerDispatcher):
+            self.disconnect()
+            return
+        active = dispatcher.hold()
+        if active is not None:
+            cast("Consumer", active).disconnect()
+
+    def _readable_target(
+        self, position: Position, ack_set: Sequence[int] | None
+    ) -> tuple[Position, Sequence[int] | None]:
+        """The target of a reset: at most the first entry that may not be dispatched yet.
+
+        No consumer has seen an entry past the max read position, so no seek skips one.
+        """
+        limit = self.max_read_position()
+        if limit >= self.ledger.last_confirmed_entry:
+            return position, ack_set
+        first_held_back = self.ledger.next_valid_position(limit)
+        return (position, ack_set) if position <= first_held_back else (first_held_back, None)
+
+    def _await_reader(self) -> None:
+        """A reader that seeks comes back to the same subscription, or it ends after all."""
+        if not self.is_durable and not self.consumers and self._grace is None:
+            self._grace = self.clock.call_later(READER_GRACE_SECONDS, self._on_grace_over)
+
+    def _on_grace_over(self) -> None:
+        self._grace = None
+        if self.state is SubscriptionState.OPEN and not self.consumers:
+            self._end_reader()
+
+    async def reset_to_time(self, timestamp_millis: int) -> None:
+        """Move the cursor to the first entry published at that time or later.
+
+        Only entries that may be dispatched are looked at; if all of those are older, the cursor
+        waits behind them.
+        """
+        if self.state is not SubscriptionState.OPEN:
+            raise UnknownServiceError(f"Subscription {self.name} is being reset or deleted")
+        with self._reset_under_way():
+            try:
+                older = await self._newest_older_than(timestamp_millis)
+            except _STORAGE_ERRORS as error:
+                raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
+            position = EARLIEST if older is None else self.ledger.next_valid_position(older)
+            await self.reset_to_position(position, None)
+
+    async def _newest_older_than(
+        self, timestamp_millis: int, *, after: Position | None = None
+    ) -> Position | None:
+        """The newest entry that may be dispatched and was published before that time."""
+        last = self._last_readable_entry()
+        return await self.ledger.find_newest(
+            lambda entry: entry.position <= last and _timestamp_millis(entry) < timestamp_millis,
+            after=after,
+        )
+
+    # Skipping and expiring.
+
+    async def skip_messages(self, entries_count: int) -> None:
+        """Acknowledge that many entries of the backlog."""
+        await self.cursor.skip(entries_count)
+        self._on_cursor_advanced()
+
+    async def clear_backlog(self) -> None:
+        """Acknowledge everything."""
+        await self.cursor.clear_backlog()
+        if isinstance(self._dispatcher, MultipleConsumersDispatcher):
+            self._dispatcher.delayed.clear()
+        self._on_cursor_advanced()
+
+    async def expire_up_to(self, position: Position) -> bool:
+        """Acknowledge entries up to and with a position; False if none was left.
+
+        Entries that may not be dispatched yet do not expire.
+        """
+        position = min(position, self._last_readable_entry())
+        if position <= self.cursor.mark_delete_position:
+            return False
+        backlog_before = self.cursor.backlog_count()
+        try:
+            self.cursor.acknowledge_cumulative(position)
+        except ManagedLedgerError as error:
+            self._log_refused(error)
+            return False
+        self._expired_count += backlog_before - self.cursor.backlog_count()
+        self._last_expired_millis = self.clock.wall_time_millis()
+        self._on_cursor_advanced()
+        return True
+
+    async def expire_older_than(self, seconds: int) -> bool:
+        """Acknowledge entries published longer ago than that; False if there were none."""
+        limit_millis = self.clock.wall_time_millis() - seconds * 1000
+        position = await self._newest_older_than(
+            limit_millis, after=self.cursor.mark_delete_position
+        )
+        return position is not None and await self.expire_up_to(position)
+
+    def _on_cursor_advanced(self) -> None:
+        if self._dispatcher is not None:
+            self._dispatcher.on_mark_delete_moved(self.cursor.mark_delete_position)
+        self._check_end_of_topic()
+
+    # News from the topic.
+
+    def on_settings_changed(self) -> None:
+        """The owner's `dispatch_settings` changed."""
+        if isinstance(self._dispatcher, PersistentDispatcher):
+            self._dispatcher.on_settings_changed()
+        if isinstance(self._dispatcher, MultipleConsumersDispatcher):
+            for consumer in self.consumers:
+                limit = self.settings.max_unacked_messages_per_consumer if self.is_durable else 0
+                consumer.permits.set_limit(limit)
+            self._dispatcher.on_limits_changed()
+
+    def on_max_read_position_moved(self) -> None:
+        """More may be dispatched now."""
+        if isinstance(self._dispatcher, PersistentDispatcher):
+            self._dispatcher.read_more()
+
+    # Life.
+
+    def _check_may_delete(self) -> None:
+        if self.state in (SubscriptionState.RESETTING, SubscriptionState.DELETING):
+            raise SubscriptionBusyError(f"Subscription {self.name} is being reset or deleted")
+
+    async def delete(self) -> None:
+        """Disconnect all consumers and delete the cursor."""
+        if self.state is SubscriptionState.CLOSED:
+            return
+        if self.state is SubscriptionState.RESETTING:
+            raise SubscriptionBusyError(f"Subscription {self.name} is being reset")
+        self.state = SubscriptionState.DELETING
+        self.disconnect()
+        self._wake_newcomers()
+        try:
+            await self._delete_cursor()
+        except _STORAGE_ERRORS as error:
+            self.state = SubscriptionState.OPEN
+            raise PersistenceError(f"failed to delete {self.name}: {error}") from error
+        self._cancel_grace()
+        self.state = SubscriptionState.CLOSED
+        self.owner.forget_subscription(self)
+        await self.tasks.close()
+
+    async def _delete_cursor(self) -> None:
+        if not self.is_durable:
+            await self.cursor.close()
+            return
+        try:
+            await self.ledger.delete_cursor(self.cursor.name)
+        except CursorNotFoundError:
+            logger.info("cursor was deleted already", extra={"subscription": self.name})
+
+    async def close(self) -> None:
+        """Disconnect all consumers, stop reading, write the cursor. May be called again."""
+        if self.state is SubscriptionState.CLOSED:
+            return
+        self.state = SubscriptionState.CLOSED
+        self._cancel_grace()
+        self.disconnect()
+        self._wake_newcomers()
+        await self.tasks.close()
+        await self.cursor.close()
+
+    # Statistics.
+
+    def hash_stats_of(self, consumer: Consumer) -> HashStats:
+        """The hash ranges of a Key_Shared consumer, and the hashes that drain from it."""
+        dispatcher = self._dispatcher
+        if not isinstance(dispatcher, StickyKeyDispatcher):
+            return HashStats(ranges=consumer.requested_ranges)
+        draining = dispatcher.draining
+        return HashStats(
+            ranges=dispatcher.ranges_of(consumer),
+            draining_count=draining.count_of(consumer),
+            draining_pending_count=draining.pending_count_of(consumer),
+            cleared_total=draining.cleared_total(consumer),
+        )
+
+    def roll_rates(self, elapsed_seconds: float) -> None:
+        """Start a new window of rates; the last one was this long."""
+        super().roll_rates(elapsed_seconds)
+        if elapsed_seconds > 0:
+            expired = self._expired_count - self._expired_count_rolled
+            self._expired_rate = expired / elapsed_seconds
+        self._expired_count_rolled = self._expired_count
+
+    def properties(self) -> Mapping[str, str]:
+        """The users' properties of the subscription."""
+        return self.cursor.cursor_properties if self.is_durable else self._initial_properties
+
+    def stats(self) -> SubscriptionStats:
+        """A snapshot for REST and metrics."""
+        dispatcher = self._dispatcher
+        consumers = tuple(consumer.stats() for consumer in self.consumers)
+        shared = dispatcher if isinstance(dispatcher, MultipleConsumersDispatcher) else None
+        sticky = dispatcher if isinstance(dispatcher, StickyKeyDispatcher) else None
+        delayed_count = 0 if shared is None else len(shared.delayed)
+        active = None if dispatcher is None else dispatcher.active_consumer
+        backlog = self.cursor.backlog_count()
+        kind = self.subscription_type
+        return SubscriptionStats(
+            subscription_type=None if kind is None else kind.wire_name,
+            backlog_entries=backlog,
+            backlog_no_delayed_entries=backlog - delayed_count,
+            backlog_bytes=self.cursor.backlog_bytes(),
+            delayed_entries=delayed_count,
+            unacked_messages=0 if shared is None else shared.unacked_messages,
+            replay_entries=0 if shared is None else len(shared.redelivery),
+            is_blocked_on_unacked_messages=shared is not None and shared.is_blocked,
+            is_durable=self.is_durable,
+            is_replicated=self.is_replicated,
+            active_consumer_name=None if active is None else active.name,
+            expired_rate=self._expired_rate,
+            messages_out_count=self._messages_out_gone
+            + sum(each.messages_out_count for each in consumers),
+            bytes_out_count=self._bytes_out_gone + sum(each.bytes_out_count for each in consumers),
+            last_expired_millis=self._last_expired_millis,
+            last_mark_delete_advanced_millis=self._last_mark_delete_advanced_millis,
+            key_shared_mode=None if sticky is None else mode_name(sticky.meta),
+            allow_out_of_order_delivery=(
+                sticky is not None and sticky.meta.allow_out_of_order_delivery
+            ),
+            non_contiguous_deleted_ranges_count=self.cursor.individual_ranges_count(),
+            properties=self.properties(),
+            consumers=consumers,
+        )
+
+
+def _timestamp_millis(entry: Entry) -> int:
+    return summary_of(entry).timestamp_millis

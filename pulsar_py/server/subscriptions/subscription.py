@@ -1,0 +1,409 @@
+"""Subscription: a named set of consumers of one topic; what persistent and other ones share.
+
+A subscription has a dispatcher of the type its first consumer asked for; without consumers another
+type replaces it. Conflicts are settled on joining: an Exclusive subscription that is taken, or hash
+ranges that overlap, may belong to a client that is gone, so its connection is probed first. While
+the cursor is being moved, newcomers wait.
+
+What always holds: the dispatcher's consumers are the subscription's; a fenced subscription takes
+none. The dispatcher is closed before all consumers are, so that nothing is sent in between.
+
+Source: Subscription, AbstractSubscription in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol, cast
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import (
+    ConsumerBusyError,
+    NotAllowedError,
+    ServiceError,
+    ServiceMetadataError,
+    ServiceNotReadyError,
+    SubscriptionFencedError,
+)
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import Position
+from pulsar_py.server.dispatch.dispatcher import Dispatcher
+from pulsar_py.server.dispatch.selectors import HashRange, HashRangeConflictError
+from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+
+if TYPE_CHECKING:
+    from pulsar_py.server.subscriptions.consumer import Consumer
+
+MAX_JOIN_ATTEMPTS = 3
+"""How often a newcomer may find the place taken by a consumer that turned out to be gone."""
+
+RESET_WAIT_SECONDS = 20.0
+"""How long newcomers wait for a reset to end; official clients give up a request after 30."""
+
+
+class SubscriptionOwner(Protocol):
+    """What a subscription needs of its topic (implemented by `Topic`)."""
+
+    @property
+    def name(self) -> TopicName:
+        """The topic's name; its partition index goes into message ids."""
+
+    @property
+    def dispatch_settings(self) -> DispatchSettings:
+        """The effective settings now; read whenever they matter."""
+
+    @property
+    def consumers_count(self) -> int:
+        """Consumers of all subscriptions of the topic."""
+
+    def same_address_consumers_count(self, address: str) -> int:
+        """Consumers of the topic whose connection comes from this host."""
+
+    def max_read_position(self) -> Position:
+        """The last position that may be dispatched (transactions hold it back)."""
+
+    def forget_subscription(self, subscription: Subscription) -> None:
+        """The subscription is gone (unsubscribed, or a reader's last consumer left): drop it."""
+
+
+class SubscriptionState(Enum):
+    """Whether consumers may come."""
+
+    OPEN = auto()
+    RESETTING = auto()
+    DELETING = auto()
+    CLOSED = auto()
+
+
+_STATES_TO_WAIT_IN = (SubscriptionState.OPEN, SubscriptionState.RESETTING)
+
+
+@dataclass(frozen=True, slots=True)
+class HashStats:
+    """The hash ranges of a Key_Shared consumer, and the hashes that drain from it."""
+
+    ranges: Sequence[HashRange] = ()
+    draining_count: int = 0
+    draining_pending_count: int = 0
+    cleared_total: int = 0
+
+
+class Subscription(ABC):
+    """A named set of consumers of one topic."""
+
+    is_persistent: bool
+
+    def __init__(
+        self, owner: SubscriptionOwner, name: str, *, clock: Clock, is_durable: bool
+    ) -> None:
+        self.owner = owner
+        self.name = name
+        self.clock = clock
+        self.is_durable = is_durable
+        self.state = SubscriptionState.OPEN
+        self.topic_name = str(owner.name)
+        self.partition_index = owner.name.partition_index
+        self._dispatcher: Dispatcher | None = None  # None before the first consumer
+        self._resets_count = 0  # under way
+        self._reset_ended: asyncio.Event | None = None  # What newcomers wait for, while they do.
+        self._messages_out_gone = 0  # Counters of consumers that have left.
+        self._bytes_out_gone = 0
+
+    def __str__(self) -> str:
+        kind = "Persistent" if self.is_persistent else "NonPersistent"
+        return f"{kind}Subscription{{topic={self.topic_name}, name={self.name}}}"
+
+    @property
+    def settings(self) -> DispatchSettings:
+        """The topic's settings in force now."""
+        return self.owner.dispatch_settings
+
+    @property
+    def subscription_type(self) -> SubscriptionType | None:
+        """The type that the current dispatcher has; None before the first consumer."""
+        return None if self._dispatcher is None else self._dispatcher.subscription_type
+
+    @property
+    def dispatcher(self) -> Dispatcher | None:
+        """The dispatcher in use, None before the first consumer."""
+        return self._dispatcher
+
+    @property
+    def consumers(self) -> Sequence[Consumer]:
+        """The connected consumers."""
+        if self._dispatcher is None:
+            return ()
+        # Only Consumers are ever added, by add_consumer.
+        return cast("Sequence[Consumer]", self._dispatcher.consumers)
+
+    # Joining and leaving.
+
+    async def add_consumer(self, consumer: Consumer) -> None:
+        """Let a consumer in; it receives messages once it has sent FLOW.
+
+        Raises:
+            ConsumerBusyError: Another type is in use, Exclusive is taken, or a limit is reached.
+            ConsumerAssignError: Its hash ranges are taken, or none is left to split.
+            NotAllowedError: The type is disabled.
+            SubscriptionFencedError: It is being deleted, or reset for more than
+                `RESET_WAIT_SECONDS`.
+            ServiceNotReadyError: The consumer's own connection is gone, or its client closed it.
+        """
+        attempts_left = MAX_JOIN_ATTEMPTS
+        while True:
+            await self._until_reset_ends()
+            dispatcher = self._check_may_join(consumer)
+            conflict: ServiceError
+            try:
+                dispatcher.add_consumer(consumer)
+            except HashRangeConflictError as error:
+                conflict, rival = error, cast("Consumer", error.owner)
+            except ConsumerBusyError as error:
+                conflict, rival = error, self.consumers[0]
+            else:
+                self._on_joined(consumer)
+                return
+            attempts_left -= 1
+            if not attempts_left:
+                raise conflict
+            is_alive = await rival.connection.check_liveness()
+            if is_alive and rival in self.consumers:  # It may have left while it was probed.
+                raise conflict
+
+    def _check_may_join(self, consumer: Consumer) -> Dispatcher:
+        """The dispatcher to join; raises if the consumer may not."""
+        request = consumer.request
+        if self.state is not SubscriptionState.OPEN:
+            raise SubscriptionFencedError(f"Subscription {self.name} is fenced")
+        if not consumer.connection.is_connected or not request.is_wanted():
+            raise ServiceNotReadyError("the consumer or its connection is gone")
+        wanted = request.subscription_type
+        if wanted not in self.settings.enabled_subscription_types:
+            raise NotAllowedError(
+                f"Topic[{{{self.topic_name}}}] doesn't support {wanted.wire_name} sub type!"
+            )
+        dispatcher = self._dispatcher
+        if dispatcher is not None and dispatcher.consumers:
+            self._check_same_type(dispatcher, wanted, request.key_shared)
+        self._check_limits(consumer)
+        if dispatcher is None or not dispatcher.consumers:
+            dispatcher = self._replace_dispatcher(wanted, request.key_shared)
+        return dispatcher
+
+    def _check_same_type(
+        self, dispatcher: Dispatcher, wanted: SubscriptionType, meta: KeySharedMeta | None
+    ) -> None:
+        current = dispatcher.subscription_type
+        if current is not wanted:
+            raise ConsumerBusyError(
+                "Subscription is of different type. Active subscription type of "
+                f"'{current.wire_name}' is different than the connecting consumer's type "
+                f"'{wanted.wire_name}'."
+            )
+        mismatch = dispatcher.mismatch(meta)
+        if mismatch is not None:
+            raise ConsumerBusyError(f"Subscription is of different type. {mismatch}")
+
+    def _check_limits(self, consumer: Consumer) -> None:
+        if self.owner.name.is_system:
+            return
+        settings = self.settings
+        if 0 < settings.max_consumers_per_topic <= self.owner.consumers_count:
+            raise ConsumerBusyError("Topic reached max consumers limit")
+        if 0 < settings.max_consumers_per_subscription <= len(self.consumers):
+            raise ConsumerBusyError("Subscription reached max consumers limit")
+        limit = settings.max_same_address_consumers_per_topic
+        if limit:
+            host = consumer.connection.remote_address.lstrip("/").rpartition(":")[0]
+            if self.owner.same_address_consumers_count(host) >= limit:
+                raise ConsumerBusyError("Topic reached max same address consumers limit")
+
+    def _replace_dispatcher(
+        self, wanted: SubscriptionType, meta: KeySharedMeta | None
+    ) -> Dispatcher:
+        """The dispatcher in use if it is of the right type, else a new one."""
+        current = self._dispatcher
+        if current is not None and not current.is_closed:
+            if current.subscription_type is wanted and current.mismatch(meta) is None:
+                return current
+            current.close()
+        self._dispatcher = self._new_dispatcher(wanted, meta)
+        return self._dispatcher
+
+    @abstractmethod
+    def _new_dispatcher(self, wanted: SubscriptionType, meta: KeySharedMeta | None) -> Dispatcher:
+        """A dispatcher of that type."""
+
+    def _on_joined(self, consumer: Consumer) -> None:  # noqa: B027 - not all care
+        """A consumer has been taken in."""
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """Remove a consumer and redeliver its entries; called by `Consumer.close`."""
+        if self._dispatcher is None or consumer not in self.consumers:
+            return
+        self._count_gone(consumer)
+        self._dispatcher.remove_consumer(consumer)
+        if not self.consumers:
+            self._on_last_consumer_left()
+            if not self.is_durable and self.state is SubscriptionState.OPEN:
+                self._end_reader()
+
+    def _count_gone(self, consumer: Consumer) -> None:
+        self._messages_out_gone += consumer.messages_out_count
+        self._bytes_out_gone += consumer.bytes_out_count
+
+    def _on_last_consumer_left(self) -> None:  # noqa: B027 - not all care
+        """The last consumer has left."""
+
+    @abstractmethod
+    def _end_reader(self) -> None:
+        """A subscription that is not durable ends with its last consumer."""
+
+    def disconnect(self) -> None:
+        """Stop dispatching, then remove all consumers and send each CLOSE_CONSUMER.
+
+        Nothing is sent in between. The next consumer gets a new dispatcher.
+        """
+        if self._dispatcher is None:
+            return
+        consumers = list(self.consumers)
+        self._dispatcher.close()
+        for consumer in consumers:
+            self._count_gone(consumer)
+            consumer.disconnect()
+        if consumers:
+            self._on_last_consumer_left()
+
+    # Resets.
+
+    @contextmanager
+    def _reset_under_way(self) -> Iterator[None]:
+        """Newcomers wait while this lasts; several may overlap."""
+        self._resets_count += 1
+        try:
+            yield
+        finally:
+            self._resets_count -= 1
+            if not self._resets_count:
+                self._wake_newcomers()
+
+    def _wake_newcomers(self) -> None:
+        """Wake waiting newcomers: the reset has ended, or the subscription."""
+        if self._reset_ended is not None:
+            self._reset_ended.set()
+            self._reset_ended = None
+
+    async def _until_reset_ends(self) -> None:
+        """Return once no reset is under way, or the subscription is closed or deleted."""
+        if not self._resets_count:
+            return
+        try:
+            async with asyncio.timeout(RESET_WAIT_SECONDS):
+                while self._resets_count and self.state in _STATES_TO_WAIT_IN:
+                    if self._reset_ended is None:
+                        self._reset_ended = asyncio.Event()
+                    await self._reset_ended.wait()
+        except TimeoutError:
+            raise SubscriptionFencedError(
+                f"Subscription {self.name} is fenced: it is being reset for more than "
+                f"{RESET_WAIT_SECONDS:.0f} s"
+            ) from None
+
+    # What consumers ask.
+
+    def on_flow(self, consumer: Consumer) -> None:
+        """A consumer has permits."""
+        assert self._dispatcher is not None, "the consumer has joined"
+        self._dispatcher.on_flow(consumer)
+
+    def redeliver(self, consumer: Consumer, positions: Sequence[Position] | None) -> None:
+        """A consumer wants those entries, or all it holds, again."""
+        assert self._dispatcher is not None, "the consumer has joined"
+        self._dispatcher.redeliver(consumer, positions)
+
+    @abstractmethod
+    def acknowledge(
+        self,
+        consumer: Consumer,
+        positions: list[Position],
+        ack_sets: list[Sequence[int] | None] | None,
+    ) -> bool:
+        """A consumer acknowledges entries, with an ack set only the indexes clear in it.
+
+        Returns False when one of them made it ignore those after it.
+        """
+
+    @abstractmethod
+    def acknowledge_cumulative(
+        self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]
+    ) -> None:
+        """A consumer acknowledges everything up to a position."""
+
+    async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
+        """Delete the subscription at the request of one of its consumers.
+
+        With `force` all others get CLOSE_CONSUMER. The asking consumer is removed, too.
+
+        Raises:
+            ServiceMetadataError: Others are connected, and `force` is not set.
+            SubscriptionBusyError: It is being reset or deleted.
+            PersistenceError: The cursor could not be deleted.
+        """
+        if not force and list(self.consumers) != [consumer]:
+            raise ServiceMetadataError("Unconnected or shared consumer attempting to unsubscribe")
+        self._check_may_delete()
+        consumer.is_closed = True  # so it gets the answer, and no CLOSE_CONSUMER
+        self.state = SubscriptionState.DELETING
+        self.disconnect()
+        await self.delete()
+
+    @abstractmethod
+    def _check_may_delete(self) -> None:
+        """Raise if a reset or deletion is under way."""
+
+    @abstractmethod
+    async def reset_to_position(self, position: Position, ack_set: Sequence[int] | None) -> None:
+        """SEEK by id: disconnect the consumers that must go, then move the cursor.
+
+        Raises:
+            UnknownServiceError: Another reset is under way, or the cursor could not be moved.
+        """
+
+    @abstractmethod
+    async def reset_to_time(self, timestamp_millis: int) -> None:
+        """SEEK by time: to the first entry published at that time or later; errors as above."""
+
+    # Life and statistics.
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Fence, disconnect, stop dispatching, persist and close the cursor (topic unload)."""
+
+    @abstractmethod
+    async def delete(self) -> None:
+        """Fence, disconnect, and delete the cursor; the topic forgets it.
+
+        Raises:
+            SubscriptionBusyError: It is being reset.
+            PersistenceError: The cursor could not be deleted; the subscription stays.
+        """
+
+    @abstractmethod
+    def stats(self) -> SubscriptionStats:
+        """A snapshot for REST and metrics."""
+
+    def hash_stats_of(self, consumer: Consumer) -> HashStats:  # noqa: ARG002 - Key_Shared's only
+        """The hash ranges of a Key_Shared consumer."""
+        return HashStats()
+
+    def roll_rates(self, elapsed_seconds: float) -> None:
+        """Start a new window of rates; the last one was this long."""
+        for consumer in self.consumers:
+            consumer.roll_rates(elapsed_seconds)

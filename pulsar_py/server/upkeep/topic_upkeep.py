@@ -1,0 +1,198 @@
+"""Periodic work on one topic: expiry, quotas, inactive subscriptions, snapshots (edge).
+
+Each kind is a function of one topic; `Maintenance` calls them for all topics, and administrators'
+requests call some of them. `expiry` and `backlog_quota` decide.
+
+Source: PersistentMessageExpiryMonitor, BacklogQuotaManager, PersistentTopic in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.policies import BacklogQuotaType
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.server.limits.backlog_quota import (
+    EVICTION_TARGET,
+    ExceededQuota,
+    blocks_producers,
+    entries_to_evict,
+    exceeded_quotas,
+)
+from pulsar_py.server.limits.message_checks import published_millis
+from pulsar_py.server.publishing.deduplication import CURSOR_NAME
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.upkeep import expiry
+from pulsar_py.server.upkeep.expiry import COMPACTION_CURSOR, TopicUse
+
+logger = logging.getLogger(__name__)
+
+
+def persistent_subscriptions(topic: PersistentTopic) -> list[PersistentSubscription]:
+    """The topic's subscriptions, typed."""
+    return [
+        each for each in topic.subscriptions.values() if isinstance(each, PersistentSubscription)
+    ]
+
+
+async def expire_messages(topic: PersistentTopic) -> None:
+    """Acknowledge messages older than the topic's TTL on every subscription."""
+    ttl_seconds = topic.settings.message_ttl_seconds
+    if ttl_seconds <= 0 or topic.is_system:
+        return
+    for subscription in persistent_subscriptions(topic):
+        if subscription.name == COMPACTION_CURSOR or not subscription.is_durable:
+            continue
+        await expire_subscription(topic, subscription, ttl_seconds)
+
+
+async def expire_subscription(
+    topic: PersistentTopic, subscription: PersistentSubscription, ttl_seconds: int
+) -> bool:
+    """Acknowledge older messages on one subscription; False if there were none.
+
+    Whole ledgers closed before that are expired without reading their messages' own times.
+    """
+    cursor = subscription.cursor
+    backlog = cursor.backlog_count()
+    if not backlog:
+        return False
+    now_millis = topic.context.clock.wall_time_millis()
+    if subscription.consumers and backlog < expiry.CAUGHT_UP_BACKLOG:
+        oldest = await _published(
+            topic, topic.ledger.next_valid_position(cursor.mark_delete_position)
+        )
+        if oldest is None or not expiry.is_message_expired(
+            oldest, ttl_seconds=ttl_seconds, now_millis=now_millis
+        ):
+            return False
+    end = expiry.expired_ledgers_end(
+        list(topic.ledger.ledgers_info()), ttl_seconds=ttl_seconds, now_millis=now_millis
+    )
+    moved = False
+    if end is not None and end > cursor.mark_delete_position:
+        moved = await subscription.expire_up_to(end)
+    return await subscription.expire_older_than(ttl_seconds) or moved
+
+
+async def _published(topic: PersistentTopic, position: Position) -> int | None:
+    try:
+        return published_millis(await topic.ledger.read_entry(position))
+    except PulsarError:
+        return None
+
+
+async def enforce_backlog_quota(topic: PersistentTopic) -> None:
+    """One tick of the monitor: disconnect producers, or evict, while a quota is exceeded."""
+    settings = topic.settings
+    if not settings.is_backlog_quota_checked or not settings.backlog_quotas or topic.is_system:
+        return
+    for exceeded in exceeded_quotas(settings.backlog_quotas, await topic.backlog()):
+        slowest = topic.ledger.slowest_durable_cursor()
+        if slowest is None:
+            return
+        logger.info(
+            "backlog quota exceeded",
+            extra={"topic": str(topic.name), "quota": exceeded.type.value, "slowest": slowest.name},
+        )
+        if not blocks_producers(exceeded):
+            await _evict(topic, exceeded)
+        elif slowest.name == CURSOR_NAME and topic.deduplication is not None:
+            topic.deduplication.take_snapshot()
+        else:
+            topic.disconnect_producers()
+
+
+async def _evict(topic: PersistentTopic, exceeded: ExceededQuota) -> None:
+    if exceeded.type is BacklogQuotaType.DESTINATION_STORAGE:
+        await _evict_by_size(topic, exceeded.quota.limit_bytes)
+    elif topic.settings.is_age_quota_precise:
+        target = int(exceeded.quota.limit_seconds * EVICTION_TARGET)
+        for subscription in persistent_subscriptions(topic):
+            await subscription.expire_older_than(target)
+    else:
+        await _evict_old_ledgers(topic, exceeded.quota.limit_seconds)
+
+
+async def _evict_by_size(topic: PersistentTopic, limit_bytes: int) -> None:
+    """Skip on the slowest cursor, then on the next slowest, until the backlog fits."""
+    previous: ManagedCursor | None = None
+    while (slowest := topic.ledger.slowest_durable_cursor()) is not None:
+        backlog_bytes = topic.ledger.backlog_size_bytes()
+        last = topic.ledger.last_confirmed_entry
+        count = entries_to_evict(
+            backlog_bytes=backlog_bytes,
+            limit_bytes=limit_bytes,
+            entries_count=topic.ledger.count_entries_between(slowest.mark_delete_position, last),
+        )
+        if count <= 0 or slowest is previous:
+            return
+        previous = slowest
+        await slowest.skip(count, counts_acknowledged=True)
+
+
+async def _evict_old_ledgers(topic: PersistentTopic, limit_seconds: int) -> None:
+    end = expiry.expired_ledgers_end(
+        list(topic.ledger.ledgers_info()),
+        ttl_seconds=limit_seconds,
+        now_millis=topic.context.clock.wall_time_millis(),
+    )
+    if end is None:
+        return
+    for subscription in persistent_subscriptions(topic):
+        if subscription.cursor.mark_delete_position < end:
+            await subscription.expire_up_to(end)
+
+
+async def delete_expired_subscriptions(topic: PersistentTopic) -> None:
+    """Delete the subscriptions that were unused for as long as the policy says."""
+    now_millis = topic.context.clock.wall_time_millis()
+    for subscription in persistent_subscriptions(topic):
+        stats = subscription.stats()
+        if expiry.is_subscription_expired(
+            name=subscription.name,
+            consumers_count=len(subscription.consumers),
+            is_replicated=stats.is_replicated,
+            last_active_millis=subscription.cursor.last_active_millis,
+            expiration_minutes=topic.settings.subscription_expiration_minutes,
+            now_millis=now_millis,
+        ):
+            logger.info(
+                "inactive subscription deleted",
+                extra={"topic": str(topic.name), "subscription": subscription.name},
+            )
+            await subscription.delete()
+
+
+def is_inactive(topic: Topic) -> bool:
+    """Whether the topic was unused for so long that it is to be deleted.
+
+    The idle time of a topic that is active now starts anew.
+    """
+    if topic.state is not TopicState.OPEN or topic.is_system:
+        return False
+    now = topic.context.clock.monotonic_seconds()
+    policy = topic.settings.inactive
+    retention_seconds = 0.0
+    has_backlog = False
+    if isinstance(topic, PersistentTopic):
+        retention_seconds = topic.settings.managed_ledger.retention_seconds
+        has_backlog = any(each.cursor.backlog_count() for each in persistent_subscriptions(topic))
+    clients_count = len(topic.producers) + topic.waiting_producers_count + topic.consumers_count
+    use = TopicUse(
+        clients_count=clients_count,
+        subscriptions_count=len(topic.subscriptions),
+        has_backlog=has_backlog,
+    )
+    if expiry.is_topic_active(use, policy.delete_mode):
+        topic.last_active_seconds = now
+        return False
+    return expiry.is_topic_inactive_for_long(
+        idle_seconds=now - topic.last_active_seconds,
+        policy=policy,
+        retention_seconds=retention_seconds,
+    )

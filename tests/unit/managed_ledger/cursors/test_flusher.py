@@ -1,0 +1,54 @@
+"""CursorFlusher: one timer for all cursors."""
+
+import asyncio
+
+from pulsar_py.managed_ledger.cursors.flusher import WRITES_A_TURN, CursorFlusher
+
+
+class Cursor:
+    def __init__(self, clock, name, seen):
+        self.clock, self.name, self.seen = clock, name, seen
+
+    def write_if_due(self):
+        self.seen.append((self.name, self.clock.monotonic_seconds()))
+
+
+async def test_cursors_are_called_when_due_whatever_the_order(virtual_clock):
+    seen = []
+    flusher = CursorFlusher(virtual_clock)
+    for name, due_at in (("c", 3.0), ("a", 1.0), ("b", 2.0), ("d", 3.0)):
+        flusher.schedule(Cursor(virtual_clock, name, seen), due_at)
+    await asyncio.sleep(10)
+    assert seen == [("a", 1.0), ("b", 2.0), ("c", 3.0), ("d", 3.0)]
+
+
+async def test_a_time_that_has_passed_is_due_at_once(virtual_clock):
+    seen = []
+    flusher = CursorFlusher(virtual_clock)
+    await asyncio.sleep(5)
+    flusher.schedule(Cursor(virtual_clock, "a", seen), 1.0)
+    await asyncio.sleep(0.001)
+    assert seen == [("a", 5.0)]
+
+
+async def test_a_closed_one_calls_nobody(virtual_clock):
+    seen = []
+    flusher = CursorFlusher(virtual_clock)
+    flusher.schedule(Cursor(virtual_clock, "a", seen), 1.0)
+    flusher.close()
+    flusher.close()
+    await asyncio.sleep(5)
+    assert seen == []
+
+
+async def test_a_crowd_is_called_over_several_turns(virtual_clock):
+    seen = []
+    flusher = CursorFlusher(virtual_clock)
+    for number in range(2 * WRITES_A_TURN + 1):
+        flusher.schedule(Cursor(virtual_clock, number, seen), 1.0)
+    turns = []
+    flusher._clock.call_later(1.0, lambda: turns.append(len(seen)))
+    await asyncio.sleep(1.0)
+    assert turns[0] <= WRITES_A_TURN
+    await asyncio.sleep(0.001)
+    assert [name for name, _ in seen] == list(range(2 * WRITES_A_TURN + 1))

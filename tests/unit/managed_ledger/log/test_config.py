@@ -1,0 +1,20 @@
+"""ManagedLedgerConfig: defaults are those of broker.conf."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
+
+
+def test_defaults_are_pulsars():
+    config = ManagedLedgerConfig()
+    assert config.max_entries_per_ledger == 50_000
+    assert config.minimum_rollover_seconds == 600
+    assert (config.retention_seconds, config.retention_size_bytes) == (0, 0)
+    assert config.cursor_persist_interval_seconds == 1.0
+
+
+def test_it_is_replaced_and_never_changed():
+    with pytest.raises(FrozenInstanceError):
+        ManagedLedgerConfig().retention_seconds = 1

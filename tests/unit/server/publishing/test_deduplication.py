@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_py.server.publishing.deduplication import Deduplication, DuplicateStatus
+
+NEW, DUPLICATE, UNKNOWN = DuplicateStatus.NEW, DuplicateStatus.DUPLICATE, DuplicateStatus.UNKNOWN
+
+
+def state() -> Deduplication:
+    return Deduplication(max_producers=10)
+
+
+def test_what_is_stored_is_a_duplicate_and_what_is_under_way_is_unknown() -> None:
+    dedup = state()
+    assert dedup.decide("p", 0, 0) is NEW
+    assert dedup.decide("p", 0, 0) is UNKNOWN
+    dedup.on_persisted("p", 0)
+    assert dedup.decide("p", 0, 0) is DUPLICATE
+    assert dedup.decide("p", 1, 1) is NEW
+
+
+def test_gaps_are_fine_and_what_is_below_is_a_duplicate() -> None:
+    dedup = state()
+    dedup.decide("p", 5, 5)
+    dedup.on_persisted("p", 5)
+    assert dedup.decide("p", 3, 3) is DUPLICATE
+    assert dedup.decide("p", 6, 6) is NEW
+
+
+def test_a_batch_is_looked_at_by_its_lowest_id_and_counts_by_its_highest() -> None:
+    dedup = state()
+    assert dedup.decide("p", 0, 2) is NEW
+    dedup.on_persisted("p", 2)
+    assert dedup.decide("p", 2, 4) is DUPLICATE
+    assert dedup.decide("p", 3, 5) is NEW
+    assert dedup.last_sequence_id("p") == 5
+
+
+def test_after_a_failure_what_was_not_stored_is_new_again() -> None:
+    dedup = state()
+    dedup.decide("p", 0, 0)
+    dedup.on_persisted("p", 0)
+    dedup.decide("p", 1, 1)
+    dedup.on_append_failed()
+    assert dedup.decide("p", 1, 1) is NEW
+
+
+def test_a_snapshot_and_a_replay_give_the_state_back() -> None:
+    dedup = state()
+    for n in range(3):
+        dedup.decide("p", n, n)
+        dedup.on_persisted("p", n)
+    snapshot = dedup.snapshot()
+    again = state()
+    again.recover(snapshot, now=0.0)
+    again.replay("p", 3)
+    assert again.last_sequence_id("p") == 3
+    assert again.decide("p", 3, 3) is DUPLICATE
+
+
+def test_producers_gone_for_long_are_forgotten() -> None:
+    dedup = state()
+    dedup.decide("p", 0, 0)
+    dedup.on_persisted("p", 0)
+    dedup.on_producer_removed("p", now=10.0)
+    assert not dedup.forget_inactive(now=20.0, inactivity_seconds=10.0)
+    assert dedup.forget_inactive(now=20.1, inactivity_seconds=10.0)
+    assert dedup.last_sequence_id("p") == -1
+
+
+def test_one_that_came_back_is_not_forgotten() -> None:
+    dedup = state()
+    dedup.on_producer_removed("p", now=0.0)
+    dedup.on_producer_added("p")
+    assert not dedup.forget_inactive(now=100.0, inactivity_seconds=10.0)
+
+
+def test_a_snapshot_keeps_those_that_are_there() -> None:
+    dedup = Deduplication(max_producers=2)
+    for n, name in enumerate("abc"):
+        dedup.on_persisted(name, n)
+    dedup.on_producer_removed("a", now=5.0)
+    dedup.on_producer_removed("b", now=1.0)
+    assert set(dedup.snapshot()) == {"a", "c"}
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.booleans())))
+def test_nothing_is_stored_twice(sends: list[tuple[str, int, bool]]) -> None:
+    dedup = state()
+    stored: dict[str, list[int]] = {"a": [], "b": []}
+    for name, sequence_id, is_stored in sends:
+        if dedup.decide(name, sequence_id, sequence_id) is not NEW:
+            continue
+        if is_stored:
+            dedup.on_persisted(name, sequence_id)
+            stored[name].append(sequence_id)
+        else:
+            dedup.on_append_failed()
+        dedup.check()
+    for ids in stored.values():
+        assert ids == sorted(set(ids))

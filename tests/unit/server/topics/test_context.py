@@ -1,8 +1,0 @@
-from __future__ import annotations
-
-from pulsar_py.server.topics.context import TopicSettings
-
-
-def test_settings_are_values() -> None:
-    assert TopicSettings() == TopicSettings()
-    assert TopicSettings(max_producers=1) != TopicSettings()

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from pulsar_py.common.policies import (
+    BacklogQuota,
+    BacklogQuotaAction,
+    BacklogQuotaType,
+    InactiveTopicDeleteMode,
+    InactiveTopicPolicy,
+)
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.upkeep import topic_upkeep as upkeep
+from tests.unit.server.topics.rig import NAMESPACE, Rig, entry, send, subscribe_request
+
+
+async def with_policies(rig: Rig, **policies: object) -> None:
+    await rig.broker.resources.namespaces.update(NAMESPACE, lambda old: old.replace(**policies))
+    await rig.clock.sleep(0.01)
+
+
+async def published(rig: Rig, topic: PersistentTopic, *ages_seconds: int) -> None:
+    producer = await rig.producer(topic, rig.cnx(), "feed")
+    now = rig.clock.wall_time_millis()
+    for n, age in enumerate(ages_seconds):
+        send(producer, n, entry(n, publish_time=now - age * 1000))
+    await producer.close()
+
+
+async def subscription(topic: PersistentTopic, name: str = "sub") -> PersistentSubscription:
+    made = await topic.create_subscription(name, starts_at_earliest=True)
+    assert isinstance(made, PersistentSubscription)
+    return made
+
+
+async def test_old_messages_expire(rig: Rig) -> None:
+    topic = await rig.persistent()
+    sub = await subscription(topic)
+    await published(rig, topic, 100, 50, 5, 0)
+    await upkeep.expire_messages(topic)
+    assert sub.cursor.backlog_count() == 4
+    await with_policies(rig, message_ttl_seconds=10)
+    await upkeep.expire_messages(topic)
+    assert sub.cursor.backlog_count() == 2
+
+
+async def test_whole_ledgers_expire_whatever_their_messages_say(rig: Rig) -> None:
+    topic = await rig.persistent()
+    sub = await subscription(topic)
+    await published(rig, topic, -10_000_000)
+    await topic.ledger.roll_ledger()
+    await rig.clock.sleep(100)
+    await published(rig, topic, 0)
+    await with_policies(rig, message_ttl_seconds=10)
+    await upkeep.expire_messages(topic)
+    assert sub.cursor.backlog_count() == 1
+
+
+async def test_connected_consumers_that_are_not_behind_are_left_alone(rig: Rig) -> None:
+    topic = await rig.persistent()
+    consumer = await topic.subscribe(subscribe_request(rig.cnx(), starts_at_earliest=True))
+    await published(rig, topic, -1000)
+    await topic.ledger.roll_ledger()
+    await rig.clock.sleep(20)
+    await with_policies(rig, message_ttl_seconds=10)
+    await upkeep.expire_messages(topic)
+    assert topic.subscriptions["sub"].stats().backlog_entries == 1
+    consumer.close()
+    await upkeep.expire_messages(topic)
+    assert topic.subscriptions["sub"].stats().backlog_entries == 0
+
+
+def quota(limit: int, action: BacklogQuotaAction) -> dict[BacklogQuotaType, BacklogQuota]:
+    return {BacklogQuotaType.DESTINATION_STORAGE: BacklogQuota(limit, -1, action)}
+
+
+async def test_an_exceeded_quota_disconnects_producers(rig: Rig) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    await subscription(topic)
+    await rig.producer(topic, cnx, producer_id=8)
+    await published(rig, topic, 0, 0)
+    await upkeep.enforce_backlog_quota(topic)
+    assert cnx.closed_producers == []
+    await with_policies(rig, backlog_quotas=quota(10, BacklogQuotaAction.PRODUCER_EXCEPTION))
+    await upkeep.enforce_backlog_quota(topic)
+    assert cnx.closed_producers == [8]
+
+
+async def test_eviction_skips_on_the_slowest_subscription(rig: Rig) -> None:
+    topic = await rig.persistent()
+    slow, fast = await subscription(topic, "slow"), await subscription(topic, "fast")
+    await published(rig, topic, *([0] * 100))
+    await fast.cursor.skip(95)
+    limit = topic.ledger.size_bytes // 2
+    await with_policies(
+        rig, backlog_quotas=quota(limit, BacklogQuotaAction.CONSUMER_BACKLOG_EVICTION)
+    )
+    await upkeep.enforce_backlog_quota(topic)
+    assert 40 <= slow.cursor.backlog_count() <= 50
+    assert fast.cursor.backlog_count() == 5
+
+
+async def test_eviction_by_age_drops_whole_ledgers(rig: Rig) -> None:
+    topic = await rig.persistent()
+    sub = await subscription(topic)
+    await published(rig, topic, 0, 0)
+    await topic.ledger.roll_ledger()
+    await rig.clock.sleep(100)
+    await published(rig, topic, 0)
+    action = BacklogQuotaAction.CONSUMER_BACKLOG_EVICTION
+    await with_policies(
+        rig, backlog_quotas={BacklogQuotaType.MESSAGE_AGE: BacklogQuota(-1, 50, action)}
+    )
+    await upkeep.enforce_backlog_quota(topic)
+    assert sub.cursor.backlog_count() == 1
+
+
+async def test_unused_subscriptions_are_deleted(rig: Rig) -> None:
+    topic = await rig.persistent()
+    await subscription(topic, "old")
+    await topic.subscribe(subscribe_request(rig.cnx(), "used"))
+    await with_policies(rig, subscription_expiration_minutes=1)
+    await upkeep.delete_expired_subscriptions(topic)
+    assert sorted(topic.subscriptions) == ["old", "used"]
+    await rig.clock.sleep(61)
+    await upkeep.delete_expired_subscriptions(topic)
+    assert list(topic.subscriptions) == ["used"]
+
+
+async def test_a_topic_becomes_inactive(rig: Rig) -> None:
+    topic = await rig.persistent()
+    producer = await rig.producer(topic, rig.cnx())
+    await with_policies(
+        rig,
+        inactive_topics=InactiveTopicPolicy(
+            InactiveTopicDeleteMode.DELETE_WHEN_NO_SUBSCRIPTIONS, 1000, True
+        ),
+    )
+    rig.clock.jump(2000)  # type: ignore[attr-defined]
+    assert not upkeep.is_inactive(topic)
+    await producer.close()
+    rig.clock.jump(999)  # type: ignore[attr-defined]
+    assert not upkeep.is_inactive(topic)
+    rig.clock.jump(2)  # type: ignore[attr-defined]
+    assert upkeep.is_inactive(topic)
