@@ -174,7 +174,13 @@ def test_the_index_lists_every_document() -> None:
         assert f"[{title}]" in index, title
 
 
-def test_the_changelog_has_the_version_of_the_project() -> None:
+def test_the_changelog_has_what_is_new_in_the_form_of_keep_a_changelog() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
     version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert version is not None
-    assert f"## [{version[1]}]" in (ROOT / "CHANGELOG.md").read_text()
+    assert version[1] in text
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", one) for one in headings[1:])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.*)$", text, re.MULTILINE)) <= kinds

@@ -5,7 +5,7 @@ the ledgers. The file is written first: a crash in between leaves a file without
 else. Ledgers whose metadata is gone, or metadata whose ledgers are, would otherwise start as if all
 were well: the one would hand out ids that are taken, the other fail topic by topic.
 
-Source: cookies and INSTANCEID of Apache BookKeeper (wire.md 18.4), simplified to the id.
+Source: the cookies and `INSTANCEID` of Apache BookKeeper, reduced to the id.
 """
 
 from __future__ import annotations
