@@ -1,4 +1,4 @@
-"""Survey: what a storage holds and what of it is broken; changes nothing (edge).
+"""Survey: finds out what a storage holds and what of it is damaged; changes nothing (edge).
 
 Reads the manifest, the index tables it names, the journal behind its mark and the entry logs, in
 the order a start does, and goes on where a start would end. Each place that can't be read is a
