@@ -1,4 +1,4 @@
-"""What the client benchmark measures: the loads, and what one run of one of them says."""
+"""The loads of the client benchmark, and the figures of one run of one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loads: each drives one broker for some seconds and says how it went.
+"""The loads: each drives one broker for some seconds and returns its figures.
 
 Every load takes a `Target` and returns `Figures`. They run in a process apart from the broker's.
 """

@@ -1,4 +1,4 @@
-"""How long one command of the largest form keeps everybody else waiting.
+"""Measures how long one command of the largest form keeps other connections waiting.
 
 The broker runs in a thread with a loop that adds up what each of its turns costs that thread in CPU
 time. From this thread one connection sends the command and a PING behind it, while another

@@ -1,5 +1,6 @@
-"""Growth of the storage: `make bench-storage`. Prints a table and writes JSON under `results`.
+"""Measure how the storage grows; `make bench-storage` runs it.
 
+It prints a table and writes JSON under `results`.
 Two sizes are measured, the second ten times the first, so that the last column shows how each
 figure grows. The second has ten thousand topics with a subscription each, a backlog of ten million
 entries of 1 KB in ten of them, and one million ledgers in an engine of their own; that takes about

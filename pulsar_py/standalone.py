@@ -1,4 +1,4 @@
-"""The composition root: a whole broker in the caller's event loop.
+"""Broker: the composition root of a whole broker in the caller's event loop.
 
     async with Broker() as broker:                      # in memory, on free ports
         client = pulsar.Client(broker.service_url)
@@ -137,13 +137,13 @@ class Broker:
     def service(self) -> BrokerService:
         """The broker behind the ports, for tests and tools in the same process."""
         if self._service is None:
-            raise RuntimeError("the broker is not started")
+            raise RuntimeError("the broker is not started: await start(), or use `async with`")
         return self._service
 
     @staticmethod
     def _check_started(url: str) -> None:
         if not url:
-            raise RuntimeError("the broker is not started")
+            raise RuntimeError("the broker is not started: await start(), or use `async with`")
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -263,7 +263,7 @@ def _reason(error: OSError) -> str:
 def local_addresses(
     config: BrokerConfig, bound: BrokerAddresses, *, is_loopback: bool
 ) -> LocalAddresses:
-    """What lookups answer: the advertised listeners if there are any, else where it is bound.
+    """The addresses that lookups answer: the advertised listeners, else the bound address.
 
     Raises:
         ConfigurationError: The advertised listeners can't be read, or lack the internal one.
@@ -278,7 +278,7 @@ def local_addresses(
 
 
 def http_limits(config: BrokerConfig) -> HttpLimits:
-    """How much HTTP may ask for."""
+    """The limits of HTTP requests."""
     limits = HttpLimits(
         header_bytes=config.httpMaxRequestHeaderSize,
         connections_count=config.maxHttpServerConnections,
@@ -290,7 +290,7 @@ def http_limits(config: BrokerConfig) -> HttpLimits:
 
 
 def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSettings:
-    """What the storage engine needs to know; an interval of 0 is never."""
+    """The storage engine's settings; an interval of 0 is never."""
     write_cache_bytes = config.dbStorage_writeCacheMaxSizeMb * MIB
     # Both generations, and what connections may have unanswered, with each entry's overhead.
     unanswered_bytes = max(config.maxMessagePublishBufferSizeInMB, 64) * MIB

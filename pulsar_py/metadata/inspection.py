@@ -1,9 +1,9 @@
-"""Looks at a metadata file that nobody has open, and writes a new one (edge).
+"""Reads a metadata file that nobody has open, and writes a new one (edge).
 
-The file itself is never opened: a copy of it and of its `-wal` is, so that nothing changes. SQLite
-has no checksums in the file; what it can see is a broken structure, and what a value means is for
-others to check. A damaged WAL is reported, and read as far as it is of use. Where the table can't
-be read in one go, it is read row by row, and rows on broken pages are lost.
+Only a copy of the file and of its `-wal` is opened, so that the original never changes. SQLite has
+no checksums in the file: it detects a broken structure, and others check what the values mean. A
+damaged WAL is reported, and read as far as it is of use. A table that can't be read in one go is
+read row by row, and rows on broken pages are lost.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SIDE_FILES = ("", WAL_SUFFIX, "-shm")
 
 @dataclass(slots=True)
 class MetadataContents:
-    """What could be read; ephemeral keys are left out."""
+    """The keys that could be read; ephemeral ones are left out."""
 
     keys: dict[str, bytes] = field(default_factory=dict)
     sequences: dict[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""JSON objects as typed, immutable values that keep what they do not know; pure.
+"""JsonDocument: a JSON object as a typed, immutable value that keeps unknown keys (pure).
 
 A class lists the keys it understands; each reads one key of the document and says how:
 
@@ -100,9 +100,11 @@ class JsonDocument:
         try:
             document = parse_json(data) if data else {}
         except ValueError as error:
-            raise MetadataError(f"{cls.__name__}: unreadable JSON") from error
+            raise MetadataError(f"{cls.__name__}: unreadable JSON: {error}") from error
         if not isinstance(document, dict):
-            raise MetadataError(f"{cls.__name__}: expected a JSON object")
+            raise MetadataError(
+                f"{cls.__name__}: expected a JSON object, got {type(document).__name__}"
+            )
         return cls(document)
 
     @classmethod

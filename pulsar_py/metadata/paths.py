@@ -1,4 +1,4 @@
-"""Where each kind of object lives, as Apache Pulsar has it; pure.
+"""Paths of all kinds of objects in the metadata store, as Apache Pulsar has them (pure).
 
 Local names of topics, cursor names and subscription names are encoded as HTML forms do it
 (`names.url_form_encode`). What stands under `/ledgers` belongs to the ledger store.
@@ -54,7 +54,9 @@ def check(path: str) -> None:
     Source: PathUtils.validatePath in ZooKeeper.
     """
     if not path.startswith("/") or (path.endswith("/") and path != "/") or _REFUSED.search(path):
-        raise ValueError(f"{path!r} is not a path of the metadata store")
+        raise ValueError(
+            f"{path!r} is not a path of the metadata store: expected /names/between/slashes"
+        )
 
 
 def check_sequential(prefix: str) -> None:

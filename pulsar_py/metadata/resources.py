@@ -261,7 +261,7 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
 
 
 class PartitionedTopicResources(Resource[TopicName, PartitionedTopicMetadata]):
-    """How many partitions the partitioned topics have."""
+    """The partitioned topics and the counts of their partitions."""
 
     def __init__(self, store: MetadataStore) -> None:
         super().__init__(

@@ -1,7 +1,7 @@
-"""Tells damage from a crash in SQLite's write-ahead log, which SQLite itself does not (pure).
+"""Tells damage in SQLite's write-ahead log from a torn end; SQLite itself does not (pure).
 
 SQLite takes the first frame whose checksum is wrong as the end of the log: after a crash that is
-so, but after a flipped bit all transactions behind it are gone without a word. All numbers are
+right, but after a flipped bit all transactions behind it are lost silently. All numbers are
 big-endian, offsets in bytes:
 
     header   0 magic 0x377F0682, or ...83: checksums are over big-endian words

@@ -1,4 +1,4 @@
-"""A proxy that behaves as badly as a network may: it delays, cuts into pieces, stops, and cuts off.
+"""FaultyProxy: a proxy that delays, splits, stalls and cuts connections, from a seed.
 
     proxy = FaultyProxy("broker", 6650, random.Random(7), faults=Faults(cut_every_seconds=60))
     await proxy.start("proxy", 6650)

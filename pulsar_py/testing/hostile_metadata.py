@@ -1,4 +1,4 @@
-"""HostileMetadata: a simulated metadata service that does all that a network may do to its clients.
+"""HostileMetadata: a simulated metadata service with all faults that the contract allows.
 
     service = HostileMetadata(random.Random(7), clock, HostileSettings(unknown_share=0.01))
     store = service.connect("broker-1", clock)

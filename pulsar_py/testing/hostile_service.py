@@ -31,7 +31,7 @@ LIMITS: Final = MetadataLimits(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostileSettings:
-    """How unpleasant a service is; a share or mean of 0 is never. Ranges are least and most."""
+    """The rates of a service's faults; a share or mean of 0 is never. Ranges are least and most."""
 
     session_timeout_seconds: float = 10.0
     limits: MetadataLimits = LIMITS

@@ -1,7 +1,7 @@
-"""SimulatedLedgerStore: ledgers in memory that fail, hold back and fence when told to.
+"""SimulatedLedgerStore: ledgers in memory with switches that make them fail, wait or get fenced.
 
-For tests of what stands above a LedgerStore. Confirmations come on the loop's next turn, a group at
-a time, or when the test says so (`is_holding`, `release`). What is in it survives "restarts": a
+It serves tests of managed ledgers and topics. Confirmations come on the loop's next turn, a group
+at a time, or when the test says so (`is_holding`, `release`). Its entries survive "restarts": a
 test opens new managed ledgers on the same store, which recover, and thereby fence, the old writers.
 """
 

@@ -16,7 +16,7 @@ it told to pause; `close` sends what is buffered, then the end; `abort` loses wh
 the peer gets `ConnectionResetError`. Unlike TCP: no TLS, no addresses beyond host and port (all
 names of this machine are one host), no limit on the queue of connections not yet accepted.
 
-What goes wrong between both ends is left to `testing.faulty_proxy`.
+`testing.faulty_proxy` adds faults between both ends.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _EOF: Final = b""
 
 
 class Network:
-    """Who listens where; owned by its loop."""
+    """The listeners by address, and the connections; owned by its loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, latency_seconds: float = 0.0) -> None:
         """`latency_seconds` is how long each byte takes from one end to the other."""

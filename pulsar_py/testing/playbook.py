@@ -1,4 +1,4 @@
-"""Playbooks: tests as text, in which commands drive a decider and its answers are written down.
+"""Playbooks: tests as text files of commands to a decider and of its expected answers.
 
     # A comment, kept as it is.
     ack 1:0 1:2
@@ -7,7 +7,7 @@
 
 A block is lines of commands, a line of four dashes, and what they answered, up to an empty line or
 the end. `check_playbook` runs all blocks of a file through one `execute` function, in order, and
-either compares or, when told to rewrite, replaces the answers in the file: the diff of the file is
+either compares or, with `--rewrite`, replaces the answers in the file: the diff of the file is
 then what gets reviewed.
 """
 
