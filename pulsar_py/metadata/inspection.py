@@ -75,7 +75,7 @@ def _read(connection: sqlite3.Connection, contents: MetadataContents, path: Path
     execute = connection.execute
     version = execute("PRAGMA user_version").fetchone()[0]
     if execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        contents.findings.append(Finding(path.name, 68, "no metadata of ours"))
+        contents.findings.append(Finding(path.name, 68, "not the metadata of pulsar_py"))
     elif not FIRST_FORMAT_VERSION <= version <= FORMAT_VERSION:
         raise FormatVersionError(str(path), "metadata", version, FORMAT_VERSION)
     contents.findings += _broken_pages(connection, path.name)
