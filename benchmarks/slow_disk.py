@@ -49,7 +49,7 @@ def reads_limited(directory: Path, megabytes_per_second: int) -> Iterator[None]:
 
 
 def _controller() -> tuple[Path, str, str]:
-    """Where groups are made, the name of the limit's file, and what is written to it."""
+    """The directory of groups, the name of the limit's file, and the form of its content."""
     if (_GROUPS / "blkio").is_dir():
         return _GROUPS / "blkio", "blkio.throttle.read_bps_device", "{device} {limit}"
     controllers = _GROUPS / "cgroup.subtree_control"
@@ -59,7 +59,7 @@ def _controller() -> tuple[Path, str, str]:
 
 
 def _disk(directory: Path) -> Path:
-    """What the kernel shows of the whole disk."""
+    """The kernel's directory about the whole disk."""
     number = directory.stat().st_dev
     disk = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not disk.exists():

@@ -38,5 +38,5 @@ class RepeatedDataSource(OtherReader):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name for `format`."""
         return "pulsar-repeated"

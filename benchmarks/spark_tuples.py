@@ -48,5 +48,5 @@ class TupleDataSource(OtherReader):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name for `format`."""
         return "pulsar-tuples"

@@ -70,7 +70,7 @@ class EmbeddedLedgers:
         self._settings = settings
 
     async def prepare(self) -> None:
-        """Where the disk is full, give up the reserve: opening the metadata needs some space."""
+        """Give up the reserve on a full disk: opening the metadata needs some space."""
         if self._data_dir is None:
             return
         disk = LocalDisk(self._data_dir / DIRECTORY)

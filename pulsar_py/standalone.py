@@ -50,7 +50,7 @@ from pulsar_py.storage.settings import MIB, BookieSettings
 logger = logging.getLogger(__name__)
 
 ENTRY_ROOM_BYTES = MIB
-"""What an entry may be larger than the largest message: metadata of broker and batch, and the
+"""Bytes by which an entry may exceed the largest message: metadata of broker and batch, and the
 states of cursors and definitions of schemas, which come through requests of about that size."""
 
 RESERVE_BYTES = 16 * MIB
@@ -123,13 +123,13 @@ class Broker:
 
     @property
     def service_url(self) -> str:
-        """Where clients connect: `pulsar://host:port`."""
+        """The URL for clients: `pulsar://host:port`."""
         self._check_started(self._service_url)
         return self._service_url
 
     @property
     def web_service_url(self) -> str:
-        """Where administration and metrics are: `http://host:port`."""
+        """The URL of administration and metrics: `http://host:port`."""
         self._check_started(self._web_service_url)
         return self._web_service_url
 

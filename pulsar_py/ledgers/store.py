@@ -44,7 +44,7 @@ as long as somebody has it, and a store may keep it.
 
 
 class DigestType(Enum):
-    """How a networked store guards an entry; the values are those of BookKeeper's metadata."""
+    """The checksum or MAC of an entry in a networked store; values as in BookKeeper's metadata."""
 
     CRC32 = 1
     HMAC = 2
@@ -135,7 +135,7 @@ class LedgerReader(ABC):
     def read_cached(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
     ) -> Sequence[EntryBytes] | None:
-        """What `read` would return, if it is in memory now; else None. Never waits."""
+        """The entries that `read` would return, if they are in memory; else None. Never waits."""
 
     @abstractmethod
     async def read(
@@ -199,7 +199,7 @@ class LedgerWriter(LedgerReader):
 
 @dataclass(frozen=True, slots=True)
 class LedgerInfo:
-    """What the store's metadata says of a ledger.
+    """A ledger's state in the store's metadata.
 
     `last_entry_id` and `length_bytes` are those of a closed one, None while it is open: they would
     have to be asked of its writer or replicas.
@@ -277,14 +277,14 @@ class LedgerStore(ABC):
 
     @abstractmethod
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """What the store's metadata says of one ledger.
+        """One ledger's state in the store's metadata.
 
         Raises:
             LedgerNotFoundError: There is none.
         """
 
     def figures(self) -> Mapping[str, float]:
-        """What the store counts and holds now, by its own names; none unless it says so."""
+        """The store's counts and sizes now, by its own names; empty by default."""
         return {}
 
     @abstractmethod

@@ -38,7 +38,7 @@ class Cached(NamedTuple, Generic[V]):
 
 
 class MetadataCache(Generic[V]):
-    """What lies at or below one prefix; its owner closes it."""
+    """The values at or below one prefix; its owner closes it."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ def equal_boundaries(bundles_count: int) -> tuple[int, ...]:
 
 
 class ClusterData(JsonDocument):
-    """Where a cluster can be reached."""
+    """The addresses of a cluster."""
 
     service_url = key("serviceUrl", TEXT)
     service_url_tls = key("serviceUrlTls", TEXT)

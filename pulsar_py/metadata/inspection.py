@@ -31,7 +31,7 @@ _PAGE = re.compile(r"page (\d+)", re.IGNORECASE)
 _COLUMNS = "path, value, version, created, modified"
 _MAX_ROWS_TRIED = 5_000_000
 SIDE_FILES = ("", WAL_SUFFIX, "-shm")
-"""What belongs to a file of SQLite, after its name."""
+"""Suffixes of the files that belong to a file of SQLite."""
 
 
 @dataclass(slots=True)

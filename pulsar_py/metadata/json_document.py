@@ -25,7 +25,7 @@ Json = Any  # a value of the json module: its types are what the keys below chec
 
 
 class Codec(NamedTuple, Generic[T]):
-    """How one kind of value is read from JSON and written to it."""
+    """Reads one kind of value from JSON, and writes it."""
 
     decode: Callable[[Json], T]
     encode: Callable[[T], Json]

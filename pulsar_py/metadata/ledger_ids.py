@@ -34,7 +34,7 @@ MAX_ATTEMPTS: Final = 3
 DELETES_AT_ONCE: Final = 1000
 
 DELETE_AFTER_SECONDS: Final = 0.05
-"""How long children are gathered before they are deleted, so that many share a commit."""
+"""Children are gathered for so long before they are deleted, so that many share a commit."""
 
 
 class MetadataLedgerIds:

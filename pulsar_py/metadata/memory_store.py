@@ -50,7 +50,7 @@ class _MemorySession(Session):
 
 
 class _Shared:
-    """What the clients of one tree have in common."""
+    """The state that the clients of one tree share."""
 
     def __init__(self) -> None:
         self.tree = MemoryTree()

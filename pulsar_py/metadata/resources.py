@@ -227,7 +227,7 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
                 raise result
 
     async def bundles_of(self, namespace: NamespaceName) -> tuple[int, ...] | None:
-        """Where a namespace is cut; None if neither store says so.
+        """The boundaries of a namespace's bundles; None if neither store has them.
 
         Raises:
             MetadataError: It can't be read.

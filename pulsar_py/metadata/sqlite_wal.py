@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 WAL_SUFFIX: Final = "-wal"
-"""What the log is called after the name of its file."""
+"""Suffix of the log's file."""
 HEADER_BYTES: Final = 32
 FRAME_HEADER_BYTES: Final = 24
 _BIG_ENDIAN_MAGIC: Final = 0x377F0683
@@ -57,7 +57,7 @@ _Checksum = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class WalDamage:
-    """Where the log breaks off, and what can't be reached behind."""
+    """The place where the log breaks off, and the transactions lost behind it."""
 
     offset: int
     lost_transactions_count: int

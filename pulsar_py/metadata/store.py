@@ -63,7 +63,7 @@ class Versioned:
 
 
 class NotificationType(Enum):
-    """What happened to a key."""
+    """The kinds of change of a key."""
 
     CREATED = "created"
     MODIFIED = "modified"
@@ -84,7 +84,7 @@ Watcher = Callable[[Notification], None]
 
 
 class SessionEvent(Enum):
-    """What becomes of a session; told on the loop, in the order in which it is learnt."""
+    """A change of a session's state; reported on the loop, in the order in which it is learnt."""
 
     CONNECTION_LOST = "connection lost"
     """The server can't be reached; the session may live on. Writing goes on as far as it can."""

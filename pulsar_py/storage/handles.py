@@ -31,7 +31,7 @@ is put together with the entries that follow."""
 
 
 class HandleOwner(Protocol):
-    """What a handle needs of the Bookie."""
+    """The part of the Bookie that a handle needs."""
 
     journal: Journal
     cache: WriteCache

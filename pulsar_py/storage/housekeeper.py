@@ -320,7 +320,7 @@ class Housekeeper:
 def disk_room_bytes(
     free_bytes: int, *, kept_bytes: int, waiting_bytes: int, journaled_bytes: int
 ) -> int:
-    """What may still be appended, so that all of it can be written and `kept_bytes` are left.
+    """Bytes that may still be appended, so that all can be written and `kept_bytes` are left.
 
     Each byte goes to the journal and again to an entry log. Of those that wait, the ones that are
     in the journal already take room but once more.

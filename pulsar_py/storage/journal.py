@@ -188,7 +188,7 @@ class Journal:
 
     @property
     def end(self) -> Mark:
-        """Where the last confirmed block ends."""
+        """The end of the last confirmed block."""
         return self._end
 
     async def close(self) -> None:

@@ -101,7 +101,7 @@ class Ledger:
 
 
 ENTRY_OVERHEAD_BYTES = 64
-"""What an entry in memory costs beside its bytes: the object's header, its place in a list, and
+"""Cost of an entry in memory beside its bytes: the object's header, its place in a list, and
 what the allocator adds. Counted, so that a hundred thousand tiny entries can't exceed a limit."""
 
 

@@ -26,7 +26,7 @@ from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger, entries_cost
 from pulsar_py.storage.lent import Lent, Pins
 
 LEDGER_OVERHEAD_BYTES = 1024
-"""What a ledger costs in a generation beside its entries."""
+"""Cost of a ledger in a generation beside its entries."""
 
 CUT_ENTRIES_COUNT = 256
 """Entries looked at together when a read is cut to size."""
@@ -149,7 +149,7 @@ class CachedLedger:
         self.length_bytes = length_bytes
 
     def final_record(self) -> LedgerRecord:
-        """What the index has to say about the ledger once this generation is flushed."""
+        """The ledger's record in the index once this generation is flushed."""
         if self.record.is_deleted:
             return self.record
         return self.record.at(self.first_entry_id + len(self.entries) - 1, self.length_bytes)
@@ -236,7 +236,7 @@ class WriteCache:
 
     @property
     def entries_cost_bytes(self) -> int:
-        """What flushing both would give back to the gate."""
+        """The cost that flushing both would give back to the gate."""
         sealed_bytes = 0 if self.sealed is None else self.sealed.entries_cost_bytes
         return self.current.entries_cost_bytes + sealed_bytes
 

@@ -126,7 +126,7 @@ class HostileSession(Session):
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """What was sent, and who waits for the answer."""
+    """A request, and the future of its caller."""
 
     work: Callable[[], Any]  # Any: the future's type
     future: asyncio.Future[Any]

@@ -63,7 +63,7 @@ class HostileSettings:
 
 
 class View:
-    """What one client sees of the keys."""
+    """The keys as one client sees them."""
 
     def __init__(self, tree: MemoryTree, on_change: Callable[[Notification], None]) -> None:
         self.tree = tree
@@ -137,7 +137,7 @@ class HostileService:
     # Views
 
     def add_view(self, on_change: Callable[[Notification], None]) -> View:
-        """What a new client sees: everything that is there."""
+        """The view of a new client: all keys that there are."""
         tree = copy.deepcopy(self._tree) if self.settings.lag_seconds else self._tree
         view = View(tree, on_change)
         view.seen_count = self.changes_count

@@ -37,7 +37,7 @@ LIMITS = StoreLimits(
     max_pinned_bytes=1024 * 1024 * 1024,
     answer_timeout_seconds=60.0,
 )
-"""What a store takes that is not told otherwise."""
+"""The default limits of a store."""
 
 
 @dataclass(slots=True)
@@ -288,7 +288,7 @@ class SimulatedLedgerStore(LedgerStore):
         return self._existing(ledger_id).options.custom_metadata
 
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """What is known of one ledger."""
+        """One ledger's state."""
         ledger = self._existing(ledger_id)
         reader = _Reader(self, ledger)
         return LedgerInfo(

@@ -69,7 +69,7 @@ def parse_playbook(text: str) -> list[Block]:
 
 
 def answer(execute: Execute, commands: Iterable[str]) -> list[str]:
-    """What the commands of one block answer, as lines."""
+    """The answers to the commands of one block, as lines."""
     answers = [execute(command) for command in commands]
     return [line for text in answers for line in text.splitlines() if line]
 

@@ -56,7 +56,7 @@ class SurveyedStore(LedgerStore):
         return self._ledger(ledger_id).record.custom_metadata
 
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """What its record says of one ledger."""
+        """The state, end and labels of one ledger."""
         ledger = self._ledger(ledger_id)
         end = ledger.record.at(ledger.last_entry_id, ledger.record.length_bytes)
         return end.info(ledger_id)

@@ -54,7 +54,7 @@ KeepAside = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What became of the storage."""
+    """The result of a rebuild."""
 
     lost: dict[int, list[EntryRange]] = field(default_factory=dict)
     """Entries of each ledger that were filled."""

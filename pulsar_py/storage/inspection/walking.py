@@ -44,7 +44,7 @@ from pulsar_py.storage.journal_format import (
 PIECE_BYTES = 4 * 1024 * 1024
 _PAGE_HEADER_BYTES = 16
 _COUNT_AT = 24
-"""Where a run's header has the count of entries."""
+"""Offset of the count of entries in a run's header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Window:
         return self._data[at : at + length]
 
     async def find(self, magic: bytes, offset: int, end: int) -> int:
-        """Where `magic` stands next, -1 if nowhere before `end`."""
+        """Offset of the next `magic`, -1 if there is none before `end`."""
         while offset < end:
             data = await self.read(offset, min(PIECE_BYTES, end - offset))
             at = data.find(magic)
