@@ -84,11 +84,11 @@ def defined_anywhere(name: str) -> bool:
 def value_of(dotted: str) -> Any:  # Any: constants of all types.
     """A constant or a class's default, wherever its module is: `MAX_UNITS`, `Settings.size`.
 
-    Where several modules have the name, the module's own comes first: `ack_set.MAX_WORDS`.
+    Where several modules have the name, a part of one's path comes first: `server.MAX_PARTITIONS`.
     """
     first, *rest = dotted.split(".")
     if first not in _homes():
-        homes = [home for home in _homes()[rest[0]] if home.rpartition(".")[2] == first]
+        homes = [home for home in _homes()[rest[0]] if first in home.split(".")]
         path = rest
     else:
         homes, path = _homes()[first], [first, *rest]
