@@ -31,6 +31,9 @@ SKIPPED = {"__pycache__", ".venv", "build"}
 DOCUMENT = re.compile(r"(?<![\w/:.-])([\w.][\w./-]*\.md)\b")
 """A document's name or path; those behind `https://` belong to somebody else."""
 
+OTHERS = {"PROTOCOL.md"}
+"""Documents of other projects that are cited by name: the protocol of Delta Lake."""
+
 ELSEWHERE = (
     re.compile(r"(?<![\w/.-])spec(?:ification)?/\w"),
     re.compile(r"(?<![\w/.-])shared/[a-z]+\.\w"),
@@ -82,7 +85,7 @@ def citations(text: str) -> list[str]:
     unknown = [
         name
         for name in DOCUMENT.findall(text)
-        if re.sub(r"^(?:\.\.?/)+", "", name) not in documents()
+        if re.sub(r"^(?:\.\.?/)+", "", name) not in documents() | OTHERS
     ]
     return unknown + [match[0] for pattern in ELSEWHERE for match in pattern.finditer(text)]
 

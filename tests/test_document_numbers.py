@@ -119,3 +119,12 @@ def test_other_numbers_are_found() -> None:
     assert not wrong_constants("no more than `MAX_UNITS` (10,000) of them")
     assert wrong_defaults("late by a `delayedDeliveryTickTimeMillis` (2 s)")
     assert not wrong_defaults("late by a `delayedDeliveryTickTimeMillis` (1 s)")
+
+
+def test_figures_of_the_readme_are_the_newest_ones() -> None:
+    rows = re.findall(
+        r"^\| [^|]+ \| ([^|]*\d(?:k/s| ms)) \| ([^|]+) \|$", text_of("README.md"), re.MULTILINE
+    )
+    assert rows
+    newest = text_of("docs/FIGURES.md")
+    assert not [figure for row in rows for figure in row if f"| {figure} |" not in newest]
