@@ -1,9 +1,9 @@
 """Who may import whom, and who may touch clock, chance and files.
 
-The table is that of DESIGN: an import in any other direction fails here. Third-party packages stand
-in the docstring of each package's `__init__` ("Third-party packages it may import: ..."); a package without that line has
-that of the package around it. Banned names are checked by ruff too; here stand those that it can't
-see, and the list of edges that both share.
+An import that the tables below do not allow fails here. Third-party packages stand in the docstring
+of each package's `__init__` ("Third-party packages it may import: ..."); a package without that
+line has that of the package around it. Banned names are checked by ruff too; here stand those that
+it can't see, and the list of edges that both share.
 """
 
 from __future__ import annotations
