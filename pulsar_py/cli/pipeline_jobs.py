@@ -33,21 +33,19 @@ from pulsar_py.cli.pipeline_options import (
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.pipeline.jobs import Job
-from pulsar_py.pipeline.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells, lag_line
-from pulsar_py.pipeline.log_steps import logs_as_steps
-from pulsar_py.pipeline.progress import SPARK, reporter
-from pulsar_py.pipeline.runner import (
+from pulsar_py.pipeline.measuring.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells, lag_line
+from pulsar_py.pipeline.running.failures import is_final, reason_of
+from pulsar_py.pipeline.running.log_steps import logs_as_steps
+from pulsar_py.pipeline.running.progress import SPARK, reporter
+from pulsar_py.pipeline.running.restarts import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_USAGE,
     RestartPolicy,
-    is_final,
-    reason_of,
     run_with_restarts,
     stop_on_signals,
 )
-from pulsar_py.pipeline.secrets import Redactor
-from pulsar_py.pipeline.sessions import (
+from pulsar_py.pipeline.running.sessions import (
     DEFAULT_MASTER,
     JavaEndedError,
     SessionSettings,
@@ -55,16 +53,12 @@ from pulsar_py.pipeline.sessions import (
     close_session,
     open_session,
 )
-from pulsar_py.pipeline.settings import (
-    Guarantee,
-    TopicTarget,
-    parse_assignments,
-    parse_duration,
-    parse_time,
-)
-from pulsar_py.pipeline.submit import submit_line, submit_note
+from pulsar_py.pipeline.running.submit import submit_line, submit_note
+from pulsar_py.pipeline.running.watch import StoppedError, Watch
+from pulsar_py.pipeline.settings import Guarantee, TopicTarget
+from pulsar_py.pipeline.settings.secrets import Redactor
+from pulsar_py.pipeline.settings.texts import parse_assignments, parse_duration, parse_time
 from pulsar_py.pipeline.tables import Target
-from pulsar_py.pipeline.watch import StoppedError, Watch
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,14 @@ from pulsar_py.admin_client import AdminSettings
 from pulsar_py.cli import pipeline as commands
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.secrets import (
+from pulsar_py.pipeline.settings import (
+    Cluster,
+    Guarantee,
+    PartitionColumn,
+    TopicRange,
+    TopicTarget,
+)
+from pulsar_py.pipeline.settings.secrets import (
     ENVIRONMENT,
     FILE,
     Redactor,
@@ -24,12 +31,7 @@ from pulsar_py.pipeline.secrets import (
     resolved,
     users_in,
 )
-from pulsar_py.pipeline.settings import (
-    Cluster,
-    Guarantee,
-    PartitionColumn,
-    TopicRange,
-    TopicTarget,
+from pulsar_py.pipeline.settings.texts import (
     parse_assignments,
     parse_duration,
     parse_size,

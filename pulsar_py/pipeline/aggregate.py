@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.names import TopicName
-from pulsar_py.pipeline.checkpoints import Setting, check_query
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, start_table_stream
-from pulsar_py.pipeline.runner import run_job, run_query
-from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted
+from pulsar_py.pipeline.resuming.checkpoints import Setting, check_query
+from pulsar_py.pipeline.running.runner import run_job, run_query
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.columns import quoted
+from pulsar_py.pipeline.settings.topics import TopicRange, TopicTarget
 from pulsar_py.pipeline.topics import (
     Streaming,
     read_batch,
@@ -31,7 +33,6 @@ from pulsar_py.pipeline.topics import (
     start_stream,
     write_batch,
 )
-from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

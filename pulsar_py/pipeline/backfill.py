@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.names import TopicName
-from pulsar_py.pipeline.first_run import (
+from pulsar_py.pipeline.lake import Snapshot, read_snapshot, snapshot_of
+from pulsar_py.pipeline.resuming.first_run import (
     CUT_SETTINGS,
     DIRECTORY,
     Run,
@@ -32,13 +33,13 @@ from pulsar_py.pipeline.first_run import (
     mark_of,
     remember_or_refuse,
 )
-from pulsar_py.pipeline.lake import Snapshot, read_snapshot, snapshot_of
-from pulsar_py.pipeline.runner import run_job
-from pulsar_py.pipeline.sessions import use_session
-from pulsar_py.pipeline.settings import Guarantee, TopicTarget, quoted
-from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.running.runner import run_job
+from pulsar_py.pipeline.running.sessions import use_session
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.columns import quoted
+from pulsar_py.pipeline.settings.topics import Guarantee, TopicTarget
+from pulsar_py.pipeline.tables.places import Target
 from pulsar_py.pipeline.topics import select, write_batch
-from pulsar_py.pipeline.watch import Watch
 from pulsar_py.spark.known_names import has_rows_of
 
 if TYPE_CHECKING:

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter
-from pulsar_py.pipeline.runner import run_job
-from pulsar_py.pipeline.settings import POSITION_COLUMNS, TopicRange, TopicTarget, quoted
+from pulsar_py.pipeline.running.runner import run_job
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.columns import quoted
+from pulsar_py.pipeline.settings.topics import POSITION_COLUMNS, TopicRange, TopicTarget
 from pulsar_py.pipeline.topics import (
     BINARY_KEY,
     COPIED,
@@ -33,7 +35,6 @@ from pulsar_py.pipeline.topics import (
     with_columns,
     write_batch,
 )
-from pulsar_py.pipeline.watch import Watch
 from pulsar_py.spark.extents import topic_extents
 from pulsar_py.spark.options import METADATA_COLUMNS
 

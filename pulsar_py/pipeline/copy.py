@@ -22,10 +22,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.names import TopicName
-from pulsar_py.pipeline.checkpoints import Setting, check_query
-from pulsar_py.pipeline.runner import in_threads, run_job, run_query
-from pulsar_py.pipeline.secrets import is_secret_name
-from pulsar_py.pipeline.settings import Guarantee, TopicRange, TopicTarget
+from pulsar_py.pipeline.resuming.checkpoints import Setting, check_query
+from pulsar_py.pipeline.running.runner import in_threads, run_job, run_query
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.secrets import is_secret_name
+from pulsar_py.pipeline.settings.topics import Guarantee, TopicRange, TopicTarget
 from pulsar_py.pipeline.topics import (
     COPIED,
     Streaming,
@@ -37,7 +38,6 @@ from pulsar_py.pipeline.topics import (
     with_columns,
     write_batch,
 )
-from pulsar_py.pipeline.watch import Watch
 from pulsar_py.spark.extents import topic_partitions
 
 if TYPE_CHECKING:

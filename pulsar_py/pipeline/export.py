@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, start_table_stream
-from pulsar_py.pipeline.runner import run_query
-from pulsar_py.pipeline.settings import TopicRange
-from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.running.runner import run_query
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.topics import TopicRange
+from pulsar_py.pipeline.tables.places import Target
 from pulsar_py.pipeline.topics import Streaming, read_stream, select
-from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,10 +12,10 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.checkpoints import check_table
-from pulsar_py.pipeline.settings import TopicRange, TopicTarget
-from pulsar_py.pipeline.tables import Target, local_path
-from pulsar_py.pipeline.watch import Watch
+from pulsar_py.pipeline.resuming.checkpoints import check_table
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.topics import TopicRange, TopicTarget
+from pulsar_py.pipeline.tables.places import Target, local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +87,9 @@ class Job:
 
     def _check_checkpoint(self, source: TopicRange) -> None:
         """A checkpoint of other topics would look as if those were gone; so would other tables."""
-        from pulsar_py.pipeline.lag import checkpoint_offsets  # noqa: PLC0415 - loads the client
+        from pulsar_py.pipeline.resuming.offsets import (  # noqa: PLC0415 - loads the client
+            checkpoint_offsets,
+        )
 
         directory = None if self.checkpoint is None else local_path(self.checkpoint)
         if self.checkpoint is None or directory is None:  # others are Hadoop's

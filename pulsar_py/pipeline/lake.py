@@ -19,24 +19,21 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.attempts import attempt, clean
-from pulsar_py.pipeline.checkpoints import check_table
-from pulsar_py.pipeline.manifest import ManifestTable
-from pulsar_py.pipeline.settings import PartitionColumn
-from pulsar_py.pipeline.staging import spark_path, with_partition_columns, write_files
-from pulsar_py.pipeline.tables import (
+from pulsar_py.pipeline.resuming.checkpoints import check_table
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.columns import PartitionColumn
+from pulsar_py.pipeline.tables.attempts import attempt, clean
+from pulsar_py.pipeline.tables.manifest import ManifestTable
+from pulsar_py.pipeline.tables.places import TableFormat, Target
+from pulsar_py.pipeline.tables.schemas import Schema, merged_schema, with_metadata
+from pulsar_py.pipeline.tables.staging import spark_path, with_partition_columns, write_files
+from pulsar_py.pipeline.tables.table import (
     Commit,
     LakeTable,
-    Schema,
     TableConflictError,
     TableFile,
-    TableFormat,
-    Target,
     Transaction,
-    merged_schema,
-    with_metadata,
 )
-from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +72,9 @@ def open_table(target: Target) -> LakeTable:
     """
     if target.format is TableFormat.PARQUET:
         return ManifestTable(target.path)
-    from pulsar_py.pipeline.delta import DeltaLakeTable  # noqa: PLC0415 - an extra of its own
+    from pulsar_py.pipeline.tables.delta import (  # noqa: PLC0415 - an extra of its own
+        DeltaLakeTable,
+    )
 
     return DeltaLakeTable(target.path)
 

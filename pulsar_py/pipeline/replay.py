@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.copy import CopySettings, copy
-from pulsar_py.pipeline.settings import TopicRange, TopicTarget
-from pulsar_py.pipeline.watch import Watch
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.topics import TopicRange, TopicTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,10 +18,7 @@ from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, ServiceError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.pipeline.runner import run_job
-from pulsar_py.pipeline.sessions import use_session
-from pulsar_py.pipeline.settings import TopicRange
-from pulsar_py.pipeline.traffic import (
+from pulsar_py.pipeline.measuring.traffic import (
     LATENESS_EDGES,
     Backlog,
     Bucket,
@@ -29,7 +26,10 @@ from pulsar_py.pipeline.traffic import (
     bucket_seconds,
     page,
 )
-from pulsar_py.pipeline.watch import Watch
+from pulsar_py.pipeline.running.runner import run_job
+from pulsar_py.pipeline.running.sessions import use_session
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.topics import TopicRange
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.sessions import use_session
-from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted, topic_option
-from pulsar_py.pipeline.tables import spark_place
+from pulsar_py.pipeline.running.sessions import use_session
+from pulsar_py.pipeline.settings.columns import quoted
+from pulsar_py.pipeline.settings.topics import TopicRange, TopicTarget, topic_option
+from pulsar_py.pipeline.tables.places import spark_place
 from pulsar_py.spark.options import METADATA_COLUMNS
 from pulsar_py.spark.pair_columns import KEY as PAIR
 from pulsar_py.spark.pair_columns import says_separate_keys

@@ -29,18 +29,15 @@ from pulsar_py.pipeline.compact import CompactSettings, compact
 from pulsar_py.pipeline.copy import CopySettings, copy
 from pulsar_py.pipeline.export import ExportSettings, default_checkpoint, export
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, open_table, read_table
-from pulsar_py.pipeline.progress import Step
 from pulsar_py.pipeline.replay import ReplaySettings, replay
 from pulsar_py.pipeline.report import ReportSettings, _count, report
-from pulsar_py.pipeline.settings import (
-    Cluster,
-    PartitionColumn,
-    TopicRange,
-    TopicTarget,
-)
-from pulsar_py.pipeline.tables import TableSchemaError, Target, Transaction
+from pulsar_py.pipeline.running.progress import Step
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings import Cluster, PartitionColumn, TopicRange, TopicTarget
+from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.tables.schemas import TableSchemaError
+from pulsar_py.pipeline.tables.table import Transaction
 from pulsar_py.pipeline.topics import Streaming
-from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from pulsar_py.pipeline.aggregate import (
     json_message,
     kept_settings,
 )
-from pulsar_py.pipeline.settings import Cluster, TopicRange
+from pulsar_py.pipeline.settings.topics import Cluster, TopicRange
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow")
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.compact import CompactSettings, compact
-from pulsar_py.pipeline.settings import Cluster, TopicRange
+from pulsar_py.pipeline.settings.topics import Cluster, TopicRange
 
 
 def test_a_target_is_needed() -> None:

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from pulsar_py.pipeline.export import default_checkpoint
-from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.tables.places import Target
 
 
 def test_the_checkpoint_lies_in_the_table_where_readers_do_not_look() -> None:

@@ -14,8 +14,8 @@ pytest.importorskip("pyarrow")
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.jobs import Job
-from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
-from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.settings.topics import Cluster, TopicRange, TopicTarget
+from pulsar_py.pipeline.tables.places import Target
 from pulsar_py.spark import checks
 
 CLUSTER = Cluster(service_url="pulsar://a")
@@ -23,7 +23,7 @@ CLUSTER = Cluster(service_url="pulsar://a")
 
 def test_delta_tables_need_their_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "deltalake", None)
-    monkeypatch.delitem(sys.modules, "pulsar_py.pipeline.delta", raising=False)
+    monkeypatch.delitem(sys.modules, "pulsar_py.pipeline.tables.delta", raising=False)
     job = Job(work=lambda *_: None, table=Target.parse(f"delta:{tmp_path}"))
     with pytest.raises(ConfigurationError, match=r"pip install '\.\[spark,lake\]'"):
         job.check()

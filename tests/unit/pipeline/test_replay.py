@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.replay import ReplaySettings, check
-from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
+from pulsar_py.pipeline.settings.topics import Cluster, TopicRange, TopicTarget
 
 CLUSTER = Cluster(service_url="pulsar://a")
 

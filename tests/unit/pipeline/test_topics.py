@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.settings import Cluster, TopicRange
+from pulsar_py.pipeline.settings.topics import Cluster, TopicRange
 from pulsar_py.pipeline.topics import split_expressions, with_columns
 
 SOURCE = TopicRange(cluster=Cluster(service_url="pulsar://a"), topic="t")

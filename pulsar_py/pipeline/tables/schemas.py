@@ -1,0 +1,141 @@
+"""Columns of a table, and how they may change (pure)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pulsar_py.common.errors import ConfigurationError
+
+Schema = dict[str, Any]  # Any: a StructType's JSON
+ColumnPath = tuple[str, ...]
+"""Names down to a column; `element` in an array, `value` in a map."""
+_WIDENINGS: Final = {
+    ("byte", "short"),
+    ("byte", "integer"),
+    ("byte", "long"),
+    ("short", "integer"),
+    ("short", "long"),
+    ("integer", "long"),
+    ("float", "double"),
+}
+
+
+class TableSchemaError(ConfigurationError):
+    """Rows do not fit a table; the message names the column and both types."""
+
+
+def merged_schema(old: Schema | None, new: Schema) -> Schema:
+    """The columns of a table after rows of `new` were added; the old order, then what is new.
+
+    Records grow wherever they are: in records, arrays and values of maps.
+
+    Raises:
+        TableSchemaError: A column has another type, which is not wider, or a name that only case
+            tells from another one.
+    """
+    return _merged_struct((), {"fields": []} if old is None else old, new)
+
+
+def _merged_struct(path: ColumnPath, old: Schema, new: Schema) -> Schema:
+    fields = {each["name"]: each for each in old["fields"]}
+    alike = {name.lower(): name for name in fields}
+    for each in new["fields"]:
+        name = each["name"]
+        if name in fields:
+            kind = _merged_type((*path, name), fields[name]["type"], each["type"])
+            fields[name] = {**fields[name], "type": kind}
+            continue
+        if (other := alike.setdefault(name.lower(), name)) != name:
+            raise TableSchemaError(
+                f"column {'.'.join((*path, name))!r}: there is {other!r}, and names of SQL have no"
+                " case; select it under that name"
+            )
+        fields[name] = {**each, "nullable": True, "metadata": {}}
+    return {"type": "struct", "fields": list(fields.values())}
+
+
+def _merged_type(path: ColumnPath, before: Any, after: Any) -> Any:  # Any: JSON
+    if _same_type(before, after) or _is_widening(after, before):
+        return before
+    if _is_widening(before, after):
+        return after
+    if _is_kind("struct", before, after):
+        return _merged_struct(path, before, after)
+    if _is_kind("array", before, after):
+        element = _merged_type((*path, "element"), before["elementType"], after["elementType"])
+        return {**before, "elementType": element}
+    if _is_kind("map", before, after) and _same_type(before["keyType"], after["keyType"]):
+        value = _merged_type((*path, "value"), before["valueType"], after["valueType"])
+        return {**before, "valueType": value}
+    raise TableSchemaError(
+        f"column {'.'.join(path)!r} is {_text_of(before)} in the table and {_text_of(after)} in the"
+        " rows"
+    )
+
+
+def _is_widening(before: object, after: object) -> bool:
+    return isinstance(before, str) and isinstance(after, str) and (before, after) in _WIDENINGS
+
+
+def _is_kind(name: str, *kinds: object) -> bool:
+    return all(isinstance(each, dict) and each.get("type") == name for each in kinds)
+
+
+def _text_of(kind: Any) -> str:  # Any: JSON
+    """A type as SQL writes it; of a record its kind alone."""
+    if _is_kind("array", kind):
+        return f"array<{_text_of(kind['elementType'])}>"
+    if _is_kind("map", kind):
+        return f"map<{_text_of(kind['keyType'])},{_text_of(kind['valueType'])}>"
+    return str(kind.get("type") if isinstance(kind, dict) else kind)
+
+
+def _same_type(one: Any, other: Any) -> bool:  # Any: JSON
+    """Equal but for what may be null."""
+    return bool(_bare(one) == _bare(other))
+
+
+def _bare(kind: Any) -> Any:  # Any: JSON
+    if isinstance(kind, dict):
+        kept = ("nullable", "containsNull", "valueContainsNull", "metadata")
+        return {name: _bare(value) for name, value in kind.items() if name not in kept}
+    return [_bare(each) for each in kind] if isinstance(kind, list) else kind
+
+
+def with_metadata(schema: Schema, written: Schema | None) -> Schema:
+    """The columns of a table, with what those of rows said about themselves beside their types."""
+    if written is None:
+        return schema
+    told = {each["name"]: each["metadata"] for each in written["fields"]}
+    fields = [{**each, "metadata": told.get(each["name"], {})} for each in schema["fields"]]
+    return {"type": "struct", "fields": fields}
+
+
+def grown_columns(old: Schema, new: Schema) -> list[Schema]:
+    """The columns of `new` that `old` lacks, or has with another type."""
+    before = {each["name"]: each["type"] for each in old["fields"]}
+    return [
+        each
+        for each in new["fields"]
+        if each["name"] not in before or not _same_type(before[each["name"]], each["type"])
+    ]
+
+
+def widened_columns(old: Any, new: Any, path: ColumnPath = ()) -> list[str]:  # Any: JSON
+    """Where a type in `new` is wider than in `old`; what has only grown is left out."""
+    if _is_kind("struct", old, new):
+        before = {each["name"]: each["type"] for each in old["fields"]}
+        inner = [
+            (each["name"], before[each["name"]], each["type"])
+            for each in new["fields"]
+            if each["name"] in before
+        ]
+    elif _is_kind("array", old, new):
+        inner = [("element", old["elementType"], new["elementType"])]
+    elif _is_kind("map", old, new):
+        inner = [("value", old["valueType"], new["valueType"])]
+    else:
+        return [] if _same_type(old, new) else [".".join(path)]
+    return [
+        found for name, one, other in inner for found in widened_columns(one, other, (*path, name))
+    ]
