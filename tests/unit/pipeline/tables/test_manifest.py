@@ -12,11 +12,19 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+pyarrow_dataset = pytest.importorskip("pyarrow.dataset")
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.tables.attempts import clean
 from pulsar_py.pipeline.tables.manifest import WHOLE_EVERY, ManifestTable
 from pulsar_py.pipeline.tables.schemas import TableSchemaError
-from pulsar_py.pipeline.tables.table import Commit, TableConflictError, TableFile, Transaction
+from pulsar_py.pipeline.tables.table import (
+    STAGING,
+    Commit,
+    TableConflictError,
+    TableFile,
+    Transaction,
+)
 from tests.unit.pipeline.tables.test_schemas import schema
 
 
@@ -394,3 +402,37 @@ def test_a_file_that_counts_and_is_not_there(filled: ManifestTable) -> None:
     with pytest.raises(FileNotFoundError, match=r"3\.parquet"):
         filled.compact(1 << 20)
     assert len(filled.files()) == 6
+
+
+def rows_of_directory(table: ManifestTable) -> list[int]:
+    """What an engine reads that is given the path alone."""
+    found = pyarrow_dataset.dataset(table.path, format="parquet").to_table()
+    return sorted(found["a"].to_pylist())
+
+
+def test_who_reads_the_directory_alone_sees_the_rows_of_the_log_at_rest(
+    table: ManifestTable,
+) -> None:
+    for batch in range(3):
+        commit(table, write(table, f"p=1/{batch}.parquet", a=[batch, batch + 10]), batch=batch)
+    whole = [0, 1, 2, 10, 11, 12]
+    assert rows_of_directory(table) == whole
+    assert table.compact(1 << 20).files_after == 1
+    assert rows_of_directory(table) == whole
+    commit(table, write(table, "p=1/new.parquet", a=[7]), batch=3, is_overwrite=True)
+    assert rows_of_directory(table) == [7]
+
+
+def test_what_a_dead_attempt_left_is_seen_in_the_directory_until_it_is_cleaned(
+    table: ManifestTable,
+) -> None:
+    commit(table, write(table, "0.parquet", a=[0]), batch=0)
+    staging = table.path / STAGING / "q-00000001-dead"
+    staging.mkdir(parents=True)
+    staging.with_name(f"{staging.name}.lock").touch()  # its process is gone: nobody holds it
+    write(table, f"{STAGING}/{staging.name}/part-1.parquet", a=[2])
+    write(table, f"{staging.name}-00000.parquet", a=[1])
+    assert [each.path for each in table.files()] == ["0.parquet"]
+    assert rows_of_directory(table) == [0, 1]  # what is being written is hidden, what is placed not
+    clean(table)
+    assert rows_of_directory(table) == [0]
