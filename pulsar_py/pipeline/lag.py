@@ -1,8 +1,8 @@
-"""`lag`: who is how far behind, from the statistics of brokers; needs no Spark (edge).
+"""The `lag` pipeline: measures the lags of subscriptions and queries, without Spark (edge).
 
-Asks each topic partition of a topic, a namespace, or the whole cluster. With a checkpoint of one of
-our streams its offsets are compared with the ends of the topics. Topics that vanish meanwhile are
-left out. Ages that statistics don't tell are found by `ages`, where it is known how to read.
+It asks the brokers for the statistics of each topic partition of a topic, a namespace or the whole
+cluster. For a query it compares the offsets of its checkpoint with the ends of its topics. Topics
+that are deleted meanwhile are left out. `measuring.ages` finds the ages that statistics don't have.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from pulsar_py.pipeline.settings.topics import Cluster
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LagSettings:
-    """Whose lag is asked for; nothing means the whole cluster."""
+    """The topics, namespaces or checkpoint to measure; the whole cluster if none is given."""
 
     admin: AdminSettings
     topics: Sequence[str] = ()
     namespaces: Sequence[str] = ()
     checkpoint: Path | None = None
-    """Of a stream that reads topics."""
+    """The checkpoint of a query that reads topics."""
     cluster: Cluster | None = None
-    """Where messages are read for their age; None: only ages that brokers tell."""
+    """The cluster to read messages from for their ages; None for ages in statistics alone."""
 
 
 def measure_lag(settings: LagSettings) -> list[Lag]:
-    """All lags, the largest backlog first.
+    """The lags, the largest backlog first.
 
     Raises:
-        ConfigurationError: The checkpoint is none.
-        ServiceError, ClientError: The administration does not answer, or says no.
+        ConfigurationError: The checkpoint has no committed batch, or its query reads no topics.
+        ServiceError, ClientError: The admin API does not answer, or refuses.
     """
     with AdminClient(settings.admin) as admin:
         lags = list(
@@ -64,7 +64,7 @@ def _subscription_lags(admin: AdminClient, settings: LagSettings) -> Iterator[La
 def _with_ages(
     admin: AdminClient, cluster: Cluster, lags: Sequence[Lag], now_millis: int
 ) -> list[Lag]:
-    """The lags of one topic partition, with ages where there were none."""
+    """The lags of one topic partition, with missing ages read from its messages."""
     from pulsar_py.pipeline.measuring.ages import (  # noqa: PLC0415 - loads the client
         oldest_publish_millis,
     )

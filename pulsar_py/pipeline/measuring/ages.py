@@ -1,8 +1,8 @@
-"""How old backlogs are: when the first message was published that a subscription lacks (edge).
+"""Reads the publish time of the oldest message in a backlog (edge).
 
-Brokers tell that of the slowest subscription alone. For the others a reader is opened behind what
-they have acknowledged, in the broker's memory, and reads one message. What can't be read, for want
-of a permission, or in time, has no age.
+Brokers report the age of the slowest subscription's backlog alone. For the others a reader starts
+behind the position up to which they have acknowledged everything, and reads one message; it leaves
+no subscription behind. A backlog that can't be read, for want of permission or time, has no age.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from pulsar_py.spark.runtime import runtime
 logger = logging.getLogger(__name__)
 
 READ_SECONDS: Final = 5.0
-"""For one message."""
+"""The time limit for reading one message."""
 _AT_ONCE: Final = 16
-"""Readers."""
+"""The most readers at one time."""
 
 Place = tuple[str, Position]
-"""A topic partition, and up to where a subscription has acknowledged everything."""
+"""A topic partition, and a subscription's mark-delete position in it."""
 
 
 def oldest_publish_millis(cluster: Cluster, places: Collection[Place]) -> Mapping[Place, int]:
-    """When the first message behind each place was published, where that can be read."""
+    """The publish times of the first messages behind some places, without those that fail."""
     if not places:
         return {}
     options = cluster.connector_options() | {"topic": next(iter(places))[0]}

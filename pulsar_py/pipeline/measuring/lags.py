@@ -1,8 +1,8 @@
-"""How far subscriptions and queries are behind, and how long they will be (pure).
+"""Lags of subscriptions and queries: backlog, age, rates, time to drain, and their texts (pure).
 
-The unit is the entry, as in the broker's backlog. A backlog drains at the rate at which entries are
-sent for the first time less the one at which new ones arrive; the latter counts messages, and is
-taken over with as many messages an entry as consumers see.
+The unit is the entry, as in the broker's backlog. A backlog drains at the rate of entries that are
+sent for the first time, minus the rate of new ones. Brokers count new ones in messages; these are
+converted by the messages in an entry that the subscription's consumers see on average.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pulsar_py.common.position import Position
 from pulsar_py.pipeline.running.progress import Value
 
 NEGLIGIBLE_RATE = 0.001
-"""Entries a second below which nothing moves."""
+"""Entries a second; a backlog that shrinks no faster counts as not shrinking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """One subscription, or one checkpoint, of one topic partition."""
+    """The lag of one subscription, or of one query by its checkpoint, in one topic partition."""
 
     topic: str
     name: str
     kind: str
-    """A subscription's type; `checkpoint` for a query's."""
+    """The subscription's type, or `checkpoint` for a query."""
     backlog_entries: int
     backlog_bytes: int
     """-1 if unknown."""
     age_seconds: int | None
-    """Of the oldest message that is not acknowledged; None if nobody can say."""
+    """Of the oldest message that is not acknowledged; None if it is unknown."""
     rate_in: float
     """Entries a second."""
     rate_out: float
@@ -40,7 +40,7 @@ class Lag:
 
     @property
     def seconds_to_drain(self) -> float | None:
-        """Until the backlog is gone if rates stay; None if it is not getting smaller."""
+        """The time until the backlog is empty at these rates; None if it does not shrink."""
         if not self.backlog_entries:
             return 0.0
         rate = self.rate_out - self.rate_in
@@ -48,7 +48,10 @@ class Lag:
 
 
 def subscription_lags(topic: str, stats: TopicStats, now_millis: int = 0) -> list[Lag]:
-    """All subscriptions of a topic partition, by name; nothing is no backlog of any age."""
+    """The lags of a topic partition's subscriptions, sorted by name.
+
+    An empty backlog has the age 0. Without the current time ages are right for those alone.
+    """
     lags = []
     for name, each in sorted(stats.subscriptions.items()):
         lags.append(
@@ -78,12 +81,12 @@ def _age(stats: TopicStats, subscription: SubscriptionStats, now_millis: int) ->
 
 
 def age_of(publish_millis: int, now_millis: int) -> int:
-    """Seconds since then; clocks may differ."""
+    """Whole seconds since a publish time; 0 if the producer's clock is ahead."""
     return max(0, now_millis - publish_millis) // 1000
 
 
 def checkpoint_lag(topic: str, name: str, position: Position, stats: InternalStats) -> Lag:
-    """How far a query is behind the end of a topic partition."""
+    """The lag of a query: the entries from its next position to the topic partition's end."""
     left = stats.left_from(position)
     return Lag(
         topic=topic,
@@ -99,18 +102,18 @@ def checkpoint_lag(topic: str, name: str, position: Position, stats: InternalSta
 
 
 def lag_fields(lag: Lag) -> Mapping[str, Value]:
-    """A lag as JSON has it."""
+    """The fields of a lag's JSON object."""
     return asdict(lag) | {"seconds_to_drain": lag.seconds_to_drain}
 
 
 def lag_line(lag: Lag) -> str:
-    """One line of JSON."""
+    """A lag as one line of JSON."""
     return json.dumps(lag_fields(lag))
 
 
 NO_LAGS = (
-    "there are no subscriptions, so nothing has a backlog; a query of Spark without a"
-    " predefinedSubscription is seen by its --checkpoint"
+    "there are no subscriptions, so nothing has a backlog; --checkpoint shows the lag of a Spark"
+    " query that has no predefinedSubscription"
 )
 
 HEADERS = (
@@ -127,7 +130,7 @@ HEADERS = (
 
 
 def lag_cells(lag: Lag) -> Sequence[str]:
-    """A lag as a row of a table."""
+    """The cells of a lag's row in a table, in the order of `HEADERS`."""
     return (
         lag.topic.removeprefix("persistent://"),
         lag.name,
@@ -142,14 +145,14 @@ def lag_cells(lag: Lag) -> Sequence[str]:
 
 
 def lag_block(lag: Lag) -> str:
-    """A lag as two lines, for where a row of a table would not fit."""
+    """A lag as two lines, for terminals that are too narrow for the table."""
     topic, name, *rest = lag_cells(lag)
     numbers = [f"{header} {cell}" for header, cell in zip(HEADERS[2:], rest, strict=True) if cell]
     return f"{topic}  {name}\n    {', '.join(numbers)}"
 
 
 def duration_text(seconds: float | None) -> str:
-    """`2d 3h`, `5m 10s`, `7s`; empty for None."""
+    """A duration in its two largest units: `2d 3h`, `5m 10s`, `7s`; empty for None."""
     if seconds is None:
         return ""
     left = round(seconds)

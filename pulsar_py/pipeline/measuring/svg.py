@@ -1,7 +1,7 @@
-"""Plots as inline SVG, without scripts (pure).
+"""Draws plots as inline SVG, without scripts (pure).
 
-Two forms: columns over time, and horizontal bars with a label each. Colours come from the page's
-style, so that both its themes hold. Each mark has a title that browsers show under the pointer.
+There are columns over time, and horizontal bars with labels. The page's style sets the colours, so
+they suit its light and its dark theme. Browsers show the title of each mark under the pointer.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Format = Callable[[float], str]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One value with its name."""
+    """A value and its label."""
 
     label: str
     value: float
 
 
 def columns(bars: Sequence[Bar], *, text_of: Format) -> str:
-    """A column for each value, in order; the labels of the first, middle and last are shown.
+    """A plot with a column for each bar, in order, and labels at the first, middle and last one.
 
     Args:
         bars: At least one.
-        text_of: A value as a text, for the axis and the titles.
+        text_of: Formats a value for the axis and the titles.
     """
-    assert bars, "a plot has something to show"
+    assert bars, "a plot has at least one bar"
     top = nice_ceiling(max(each.value for each in bars))
     inner_width, inner_height = WIDTH - LEFT - 10, HEIGHT - TOP - BOTTOM
     step = inner_width / len(bars)
@@ -78,8 +78,8 @@ def _grid(top: float, inner_height: float, text_of: Format) -> str:
 
 
 def rows(bars: Sequence[Bar], *, text_of: Format) -> str:
-    """A horizontal bar for each value, below one another, with label and value."""
-    assert bars, "a plot has something to show"
+    """A plot with a horizontal bar for each value, its label left and its text right of it."""
+    assert bars, "a plot has at least one bar"
     top = max(each.value for each in bars) or 1
     inner_width = WIDTH - LABEL_WIDTH - VALUE_WIDTH
     parts = []
@@ -105,7 +105,7 @@ def _svg(height: int, parts: Sequence[str]) -> str:
 
 
 def nice_ceiling(value: float) -> float:
-    """The next 1, 2 or 5 times a power of ten; 1 for nothing."""
+    """The smallest 1, 2 or 5 times a power of ten that is not below the value; 1 for 0."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -113,12 +113,12 @@ def nice_ceiling(value: float) -> float:
 
 
 def count_text(value: float) -> str:
-    """`950`, `1.2k`, `3.4M`."""
+    """A number as `950`, `1.2k`, `3.4M`."""
     return _scaled(value, 1000, ("", "k", "M", "G", "T"))
 
 
 def bytes_text(value: float) -> str:
-    """`950 B`, `1.2 KiB`, `3.4 MiB`."""
+    """A size as `950 B`, `1.2 KiB`, `3.4 MiB`."""
     return _scaled(value, 1024, (" B", " KiB", " MiB", " GiB", " TiB"))
 
 

@@ -1,7 +1,7 @@
-"""What a report says of a topic's traffic, and its page (pure).
+"""The numbers of a topic's traffic, and the HTML page that shows them (pure).
 
-`Traffic` is what Spark counted; `page` makes one self-contained HTML page of it: no scripts, no
-fonts, nothing that is loaded from anywhere. Times are in UTC.
+`Traffic` has what Spark counted. `page` makes a self-contained HTML page of it, which loads no
+scripts, fonts or other files. Times are in UTC.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pulsar_py.pipeline.measuring.svg import Bar, bytes_text, columns, count_tex
 BUCKET_SECONDS: Final = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 6 * 3600, 86_400, 7 * 86_400)
 MAX_BUCKETS: Final = 120
 LATENESS_EDGES: Final = (0, 1, 10, 60, 600, 3600, 86_400)
-"""Seconds; a row is in the class that begins with the largest edge that is not greater."""
+"""Lower bounds of the classes of lateness, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """What was published in a stretch of time."""
+    """The messages that were published in one interval."""
 
     start_seconds: int
     messages: int
@@ -32,12 +32,12 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a subscription has not acknowledged."""
+    """The messages that a subscription has not acknowledged."""
 
     subscription: str
     entries: int
     messages: int
-    """Of those that were read for the report."""
+    """Among those that were read for the report."""
     oldest_millis: int | None
 
 
@@ -54,18 +54,19 @@ class Traffic:
     bucket_seconds: int
     buckets: Sequence[Bucket]
     sizes: Mapping[int, int]
-    """Messages by the power of two that their size is at least, -1 for empty ones."""
+    """Messages by the largest power of two that is not above their size; -1 for empty ones."""
     keys_count: int
     top_keys: Sequence[tuple[str, int]]
     without_key: int
     lateness: Mapping[int, int]
-    """Messages with an event time, by `LATENESS_EDGES`; -1 for those from the future."""
+    """Messages with an event time by their class in `LATENESS_EDGES`; -1 if it is after the publish
+    time."""
     partitions: Sequence[tuple[str, int]]
     backlogs: Sequence[Backlog]
 
 
 def bucket_seconds(first_millis: int, last_millis: int) -> int:
-    """The shortest length of buckets that gives at most `MAX_BUCKETS`."""
+    """The shortest interval, in seconds, that divides the time into at most `MAX_BUCKETS`."""
     span = (last_millis - first_millis) / 1000
     for each in BUCKET_SECONDS:
         if span / each < MAX_BUCKETS - 1:
@@ -74,7 +75,7 @@ def bucket_seconds(first_millis: int, last_millis: int) -> int:
 
 
 def filled(buckets: Sequence[Bucket], length_seconds: int) -> list[Bucket]:
-    """The same with empty ones where nothing was published."""
+    """The buckets, with empty ones added for intervals in which nothing was published."""
     found = {each.start_seconds: each for each in buckets}
     if not found:
         return []
@@ -83,7 +84,7 @@ def filled(buckets: Sequence[Bucket], length_seconds: int) -> list[Bucket]:
 
 
 def page(traffic: Traffic) -> str:
-    """The HTML page."""
+    """The HTML page of a topic's traffic."""
     sections = "".join(
         f"<section><h2>{escape(title)}</h2><p>{escape(note)}</p>{plot}</section>"
         for title, note, plot in _sections(traffic)
@@ -168,7 +169,7 @@ def _backlog_label(backlog: Backlog, traffic: Traffic) -> str:
 
 
 def time_text(millis: int) -> str:
-    """`2026-01-31 10:15:30 UTC`."""
+    """A time as `2026-01-31 10:15:30 UTC`."""
     return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

@@ -1,15 +1,15 @@
-"""What a checkpoint is of: a query, its batches, and the table or topic they went to (edge).
+"""Checks that a query's checkpoint belongs to its table, and to the options it began with (edge).
 
-    checkpoint/metadata          {"id": "<query>"}            Spark's
-    checkpoint/offsets/12        what batch 12 reads          Spark's, before the batch begins
-    checkpoint/commits/12        batch 12 is through          Spark's
-    checkpoint/_pulsar_py.json   what the query does          ours
+    checkpoint/metadata          {"id": "<query>"}            written by Spark
+    checkpoint/offsets/12        the offsets of batch 12      by Spark, before the batch begins
+    checkpoint/commits/12        batch 12 has ended           by Spark
+    checkpoint/_pulsar_py.json   the options of the query     by this module
     {"version": 1, "query": {"--window": 60.0, ...}, "batch": {"--where": null, ...}}
 
-A table's log has the query and its newest batch, too. Where the two do not agree, one of them is
-another one, or was put back to an older state: rows would be missing that are thought to be there.
-A topic can't be asked, so what a query does is noted here. Checkpoints on other file systems than
-this machine's are Hadoop's, and are not looked at.
+A table's log has the query and its newest batch, too. If it disagrees with the checkpoint, one of
+them belongs to another query or was put back to an older state, and rows would be missing without
+an error. A topic has no such record, so the options of a query are noted in its checkpoint.
+Checkpoints on file systems that only Hadoop can reach are not checked.
 
 Source: StreamMetadata, OffsetSeqLog and CommitLog in Spark.
 """
@@ -36,17 +36,17 @@ Setting = str | float | bool | None
 
 
 class TableWithBatches(Protocol):
-    """What is asked of a table here."""
+    """The part of a table's interface that the check uses."""
 
     path: Path
 
     def last_batch(self, application: str) -> int | None:
-        """The newest batch of an application that is in the log."""
+        """The number of an application's newest batch in the log; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """How far a query has come; `NONE` before the first batch."""
+    """The newest batch that a query began, and the newest that ended; `NONE` before the first."""
 
     query_id: str
     planned: int
@@ -54,15 +54,15 @@ class Batches:
 
     @property
     def is_midway(self) -> bool:
-        """Whether a batch was begun, and has not come to its end."""
+        """Whether a batch was begun and has not ended."""
         return self.planned > self.done
 
 
 def batches_in(checkpoint: Path) -> Batches | None:
-    """What a checkpoint tells; None if no query has been started with it.
+    """The query and batches of a checkpoint; None if no query has started with it.
 
     Raises:
-        ConfigurationError: It can't be read.
+        ConfigurationError: The checkpoint can't be read.
     """
     try:
         query_id = json.loads((checkpoint / "metadata").read_text())["id"]
@@ -72,7 +72,8 @@ def batches_in(checkpoint: Path) -> Batches | None:
         raise ConfigurationError(f"checkpoint: {checkpoint}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
         raise ConfigurationError(
-            f"checkpoint: {checkpoint / 'metadata'} does not name its query: it is damaged"
+            f"checkpoint: {checkpoint / 'metadata'} is damaged: it does not name its query. A new"
+            " --checkpoint reads all again"
         ) from None
     return Batches(query_id, _newest(checkpoint / "offsets"), _newest(checkpoint / "commits"))
 
@@ -82,10 +83,11 @@ def _newest(log: Path) -> int:
 
 
 def check_table(checkpoint: str, table: TableWithBatches) -> None:
-    """Refuse a checkpoint and a table that do not go together.
+    """Refuse a checkpoint and a table that don't belong together.
 
     Raises:
-        ConfigurationError: It is of another table, or one of the two is older than the other.
+        ConfigurationError: The checkpoint belongs to another table, or one of the two was put back
+            to an older state.
     """
     directory = local_path(checkpoint)
     found = None if directory is None else batches_in(directory)
@@ -97,15 +99,16 @@ def check_table(checkpoint: str, table: TableWithBatches) -> None:
     if last < found.done:
         raise ConfigurationError(
             f"checkpoint {checkpoint}: its query has written batches up to {found.done}, and"
-            f" {table.path} has {here}: it is of another table, or the table was deleted or put"
-            " back to an older state. Rows would be missing; a new --checkpoint reads all again"
+            f" {table.path} has {here}: the checkpoint belongs to another table, or the table was"
+            " deleted or put back to an older state. Rows would be missing; a new --checkpoint"
+            " reads all again"
         )
     if last > found.planned:
         come = "to none" if found.planned == NONE else f"to batch {found.planned}"
         raise ConfigurationError(
             f"checkpoint {checkpoint}: its query has come {come}, and {table.path} has {here}: the"
-            " checkpoint was put back to an older state. Rows would be left out as if they were"
-            " there; a new --checkpoint reads all again, into a new table"
+            " checkpoint was put back to an older state. New rows would be left out as repetitions;"
+            " a new --checkpoint reads all again, and needs a new table"
         )
 
 
@@ -114,15 +117,15 @@ def check_query(
     settings: Mapping[str, Setting],
     of_a_batch: Mapping[str, Setting] | None = None,
 ) -> None:
-    """Refuse to go on with other settings than a query began with, and note what they are.
+    """Refuse to resume a query with other settings than it began with, and note the settings.
 
     Args:
-        checkpoint: Of the query.
-        settings: What may not change, by option.
-        of_a_batch: What may change between two batches only.
+        checkpoint: The query's checkpoint, a path or URL.
+        settings: Options that must stay, with their values.
+        of_a_batch: Options that may change between two batches, not within one.
 
     Raises:
-        ConfigurationError: It names the option, and what it was.
+        ConfigurationError: A setting has changed; the error names it and both values.
     """
     directory = local_path(checkpoint)
     if directory is None:
@@ -133,17 +136,18 @@ def check_query(
     if found is not None and found.planned != NONE:
         if changed := _difference(before["query"], now["query"]):
             raise ConfigurationError(
-                f"checkpoint {checkpoint}: {changed}: what was read so far would be taken for what"
-                " these settings make of it; they need another --checkpoint"
+                f"checkpoint {checkpoint}: {changed}: the query holds rows that were read with the"
+                " old value; other settings need another --checkpoint"
             )
         if found.is_midway and (changed := _difference(before["batch"], now["batch"])):
             raise ConfigurationError(
-                f"checkpoint {checkpoint}: {changed}, and batch {found.planned} was begun: rows of"
-                " it would be left out or sent twice. Let it end as it was begun, or, if its rows"
-                " may come twice, with --guarantee at-least-once"
+                f"checkpoint {checkpoint}: {changed}, and batch {found.planned} was begun before:"
+                " rows of it would be left out or sent twice. Run once with the old value, or, if"
+                " its rows may come twice, with --guarantee at-least-once"
             )
         if found.is_midway:
-            # Rows that were sent under numbers are there, also if this attempt goes without.
+            # An attempt at-least-once has no such settings; those of the earlier, numbered attempt
+            # stay in force, as some of its rows are stored.
             now["batch"] = before["batch"] | now["batch"]
     if now != before:
         _write(directory / NOTE, now)
@@ -160,19 +164,20 @@ def _read(note: Path) -> dict[str, dict[str, Any]]:  # Any: JSON
     try:
         text = note.read_text()
     except FileNotFoundError:
-        return {"query": {}, "batch": {}}  # the query is new, or was begun by an older version
+        return {"query": {}, "batch": {}}  # a new query, or one begun before there were notes
     try:
         stored = json.loads(text)
         version = stored["version"]
         record = {name: dict(stored[name]) for name in ("query", "batch")}
     except (ValueError, KeyError, TypeError):
         raise ConfigurationError(
-            f"checkpoint: {note} does not tell what its query does: it is damaged. It can be"
+            f"checkpoint: {note} is damaged: it does not have the options of its query. It can be"
             " deleted if the options are those that the query began with"
         ) from None
     if version != VERSION:
         raise ConfigurationError(
-            f"checkpoint: {note}: version {version!r}, this pulsar_py reads {VERSION}"
+            f"checkpoint: {note} has version {version!r}, and this pulsar_py reads {VERSION}: use"
+            " the pulsar_py that wrote it"
         )
     return record
 

@@ -1,24 +1,25 @@
-"""What a backfill was when it ran first, so that another one is not taken for it.
+"""Notes of a backfill's first run, by which a repetition is allowed or refused (edge).
 
     table/_backfill/<digest of name and topic>.json
     {"version": 2, "name": "nightly", "table": "parquet:/data/t", "topic": "persistent://...",
      "order": "input", "tasks": 8, "where": null, "select": null, "files": [3, 1200, "<digest>"],
      "cut": {"spark...": "..."}}
 
-A row is told from others by its number in its task, so all that numbers depend on has to be the
-same each time: how rows are chosen, ordered and spread; and where they come as the files have them,
-the files and Spark's settings for cutting these. Compaction makes other files of the same rows, and
-an export adds some: then numbers stand for other rows, which the topic would drop, or take twice.
+The broker recognizes a repeated row by its number within its task. So everything that the numbers
+depend on has to be the same in each run: how rows are selected, ordered and distributed among
+tasks; and, if no order is given, the files and Spark's settings for splitting these. A merge of
+small files makes other files of the same rows, and an export adds some. After these, numbers stand
+for other rows, and the topic would drop some and take others twice.
 
-Rows of two tables under one name would have the same numbers, so producers are named by the table,
-too (`Run.key`). A note in the table's own directory goes where the table goes, and the key stays
-that of the place where it ran first. A directory that notes of several tables share can't tell a
-table that moved from another one, so there another place is refused.
+Rows of two tables under one name would have the same numbers, so the producers' names contain the
+table, too (`Run.key`). A note in the table's own directory moves with the table, and the key keeps
+the place of the first run. In a directory that notes of several tables share, a table that was
+moved can't be told from another one, so there another place is refused.
 
-`difference` and `other_table` decide; `remember_or_refuse` keeps the file, which is written before
-the first row is sent and never changed. A topic that knows rows of a backfill without a note is a
-sign that the note lies elsewhere, or was deleted: then nobody knows what they were. A topic that
-knows none, though the note is old, may have forgotten them: brokers keep names for some hours.
+`difference` and `other_table` decide. `remember_or_refuse` keeps the file, which is written before
+the first row is sent, and never changed. If the topic has rows of a backfill that has no note, the
+note lies elsewhere or was deleted, and what the rows were can't be known. If the note is old and
+the topic has no rows, the broker may have forgotten them: it keeps producers' names for hours.
 """
 
 from __future__ import annotations
@@ -39,54 +40,54 @@ from pulsar_py.pipeline.tables.directories import sync_directory
 from pulsar_py.pipeline.tables.table import TableFile
 
 DIRECTORY: Final = "_backfill"
-"""In the table's own; readers leave out what begins so."""
+"""The directory of notes in a table; readers of tables leave out names that begin with `_`."""
 VERSION: Final = 2
 CUT_SETTINGS: Final = (
     "spark.sql.files.maxPartitionBytes",
     "spark.sql.files.openCostInBytes",
     "spark.sql.files.maxPartitionNum",
 )
-"""What Spark cuts files into tasks by, beside their sizes."""
+"""Spark's settings that decide, with the sizes of files, how these are split into tasks."""
 FORGOTTEN_SECONDS: Final = 360 * 60.0
-"""`brokerDeduplicationProducerInactivityTimeoutMinutes` as it is by default."""
+"""The default of the broker's `brokerDeduplicationProducerInactivityTimeoutMinutes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """All that the numbers of rows depend on."""
+    """Everything that the numbers of a backfill's rows depend on."""
 
     name: str
     table: str
-    """As `Target` writes it, where it ran first."""
+    """The table of the first run, as `str(Target)`."""
     topic: str
     order: str
     tasks: int
     where: str | None
     select: str | None
-    # None where rows are sorted: then files may change.
+    # None if rows are sorted: then files may change between two runs.
     files: tuple[int, int, str] | None = None
     cut: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def file_name(self) -> str:
-        """Where it is remembered."""
+        """The name of its note."""
         return sha256(f"{self.name}\0{self.topic}".encode()).hexdigest()[:32] + ".json"
 
     @property
     def key(self) -> str:
-        """What its producers are named by: name and table."""
+        """The idempotency key of its producers: the name and a digest of the table."""
         return job_key(self.name, self.table)
 
 
 def mark_of(files: Sequence[TableFile]) -> tuple[int, int, str]:
-    """Count, bytes and a digest of names and sizes, in whatever order the files are listed."""
+    """The number of files, their bytes, and a digest of their names and sizes in sorted order."""
     lines = sorted(f"{each.size_bytes} {each.path}\n" for each in files)
     digest = sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     return len(files), sum(each.size_bytes for each in files), digest
 
 
 def difference(first: Run, now: Run) -> str | None:
-    """What is not as it was, with both values; None if the runs are of one backfill."""
+    """The first setting that differs, with both values; None if `now` repeats the first run."""
     for name in ("order", "tasks", "where", "select"):
         before, after = getattr(first, name), getattr(now, name)
         if before != after:
@@ -101,29 +102,30 @@ def difference(first: Run, now: Run) -> str | None:
 
 
 def other_table(first: Run, now: Run, note: Path, *, is_shared: bool) -> bool:
-    """Whether the table is not the one that ran first, as far as can be told.
+    """Whether the table is another one than that of the first run, as far as can be known.
 
     Args:
-        first: What the note says.
-        now: What is about to run.
+        first: The first run, from the note.
+        now: The run that is about to begin.
         note: The note's file.
-        is_shared: Whether the note may be of any table, because it lies in none.
+        is_shared: Whether the note lies in a directory of notes, not in a table's.
     """
     if first.table == now.table:
         return False
     before, _, place = first.table.partition(":")
     if is_shared or before != now.table.partition(":")[0]:
         return True
-    # In the table's own directory: it was moved, unless the old one is there with a note, too.
+    # The note lies in the table's own directory. So the table was moved; if the old place still has
+    # the note, it was copied.
     left = Path(place, DIRECTORY, note.name)
     return left.exists() and not left.samefile(note)
 
 
 def check_notes(directory: Path, file_name: str) -> None:
-    """Whether a note is there, or can be written.
+    """Check that a note exists or can be written.
 
     Raises:
-        ConfigurationError: Neither; the message names the path and what helps.
+        ConfigurationError: Neither is so; the message names the path and the options that help.
     """
     try:
         if not (directory / file_name).exists():
@@ -143,18 +145,18 @@ def remember_or_refuse(
     clock: Clock,
     is_shared: bool = False,
 ) -> Run:
-    """Write down what runs, or see that it is what ran first; returns the latter.
+    """Write the note of a first run, or check a run against its note; returns the first run.
 
     Args:
-        directory: Need not be there yet.
-        now: What is about to run.
-        is_known: Whether the topic has rows under a key; asked if there is no note, or an old one.
-        clock: Tells how old.
+        directory: The directory of the note; it may be missing yet.
+        now: The run that is about to begin.
+        is_known: Whether the topic has rows under a key; called if there is no note, or an old one.
+        clock: Gives the age of a note.
         is_shared: Whether `directory` may have notes of several tables.
 
     Raises:
-        ConfigurationError: Something else ran under this name into this topic, or nothing can be
-            written down, or what was sent can't be told any more.
+        ConfigurationError: The run differs from the first one of its name and topic, the note can't
+            be written, or the rows that were sent can't be known any more.
     """
     path = directory / now.file_name
     what = f"backfill {now.name!r} of {now.table} to {now.topic}"
@@ -162,9 +164,9 @@ def remember_or_refuse(
         if not path.exists():
             if is_known(now.key):
                 raise ConfigurationError(
-                    f"{what}: the topic has rows of it, and there is no note of its first run,"
-                    f" {path}: what they were can't be told. Give the --notes of the first run, or"
-                    " another --name, which sends all rows"
+                    f"{what}: the topic has rows of it, but the note of its first run is missing,"
+                    f" {path}: which rows they were can't be known. Give the --notes of the first"
+                    " run, or another --name, which sends all rows"
                 )
             _write(path, now)
         first = _read(path)
@@ -173,32 +175,32 @@ def remember_or_refuse(
         raise _unwritable(path, error) from None
     if other_table(first, now, path, is_shared=is_shared):
         raise ConfigurationError(
-            f"backfill {now.name!r} to {now.topic} is of {first.table}, by the note {path}, and"
-            f" this is {now.table}: rows of one table would be taken for those of the other."
-            " Another table needs another --name; if it is the same one at another place, and"
-            " nothing was sent yet, delete the note"
+            f"backfill {now.name!r} to {now.topic}: by the note {path} its table is {first.table},"
+            f" not {now.table}: the broker would take rows of one for those of the other. Another"
+            " table needs another --name; if it is the same one at another place, and nothing was"
+            " sent yet, delete the note"
         )
     if (differs := difference(first, now)) is not None:
         raise ConfigurationError(
-            f"{what} is not what ran first under this"
-            f" name: {differs}; rows would be left out or sent twice. Another --name sends all"
-            " rows, and one with --order-by, by columns that put later rows last, can be repeated"
-            f" while the table grows; if nothing was sent yet, delete {path}"
+            f"{what} differs from its first run under this name: {differs}; rows would be left out"
+            " or sent twice. Another --name sends all rows; with --order-by, by columns that put"
+            " later rows last, a backfill can be repeated while the table grows. If nothing was"
+            f" sent yet, delete {path}"
         )
     if age_seconds > FORGOTTEN_SECONDS and not is_known(first.key):
         raise ConfigurationError(
-            f"{what} ran first {age_seconds / 3600:.0f} hours ago, and the topic knows no rows of"
-            " it: brokers forget producers that are away for longer than"
-            " brokerDeduplicationProducerInactivityTimeoutMinutes, and what was sent would come"
-            f" twice. Another --name sends all rows; if nothing was sent yet, delete {path}"
+            f"{what} ran first {age_seconds / 3600:.0f} hours ago, and the broker knows no rows of"
+            " it: it forgets producers that are away for longer than"
+            " brokerDeduplicationProducerInactivityTimeoutMinutes, and rows that were sent would"
+            f" come twice. Another --name sends all rows; if nothing was sent yet, delete {path}"
         )
     return first
 
 
 def _unwritable(path: Path, error: OSError) -> ConfigurationError:
     return ConfigurationError(
-        f"{path}: {error.strerror}; a backfill notes there what it sends, so that it can be"
-        " repeated (--notes DIR keeps notes elsewhere, --guarantee at-least-once does without)"
+        f"{path}: {error.strerror}; a backfill keeps a note there, so that it can be repeated"
+        " (--notes DIR keeps notes elsewhere, --guarantee at-least-once needs none)"
     )
 
 
@@ -208,9 +210,9 @@ def _write(path: Path, now: Run) -> None:
     temporary.write_text(json.dumps({"version": VERSION, **asdict(now)}))
     sync_file(temporary)
     try:
-        path.hardlink_to(temporary)  # whole, or not at all
+        path.hardlink_to(temporary)  # the note appears whole, and never replaces another
     except FileExistsError:
-        pass  # another was faster, and is the first
+        pass  # another run has just written its note, and is the first
     finally:
         temporary.unlink()
     sync_directory(path.parent)
@@ -219,6 +221,9 @@ def _write(path: Path, now: Run) -> None:
 def _read(path: Path) -> Run:
     record: dict[str, Any] = json.loads(path.read_text())  # Any: JSON
     if (version := record.pop("version")) != VERSION:
-        raise ConfigurationError(f"{path}: version {version!r}, this pulsar_py reads {VERSION}")
+        raise ConfigurationError(
+            f"{path} has version {version!r}, and this pulsar_py reads {VERSION}: use another"
+            " --name"
+        )
     files = record.pop("files")
     return Run(**record, files=None if files is None else tuple(files))

@@ -1,4 +1,4 @@
-"""The offsets of topics in a stream's checkpoint (edge)."""
+"""Reads the offsets of topics from the checkpoint of a streaming query (edge)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from pulsar_py.spark.offsets import StreamOffset
 
 
 def checkpoint_offsets(checkpoint: Path) -> list[StreamOffset]:
-    """Up to where the newest committed batch of a query has read; one for each topic source.
+    """The end offsets of a query's newest committed batch, one for each source of topics.
 
     Raises:
-        ConfigurationError: There is no such batch, or none of its sources reads topics.
+        ConfigurationError: The checkpoint has no committed batch, or no source that reads topics.
     """
     committed = [int(each.name) for each in (checkpoint / "commits").glob("*") if _is_batch(each)]
     if not committed:
-        raise ConfigurationError(f"{checkpoint}: no checkpoint with a committed batch")
+        raise ConfigurationError(
+            f"{checkpoint}: it is no checkpoint of a query with a committed batch"
+        )
     text = (checkpoint / "offsets" / str(max(committed))).read_text()
     found = offsets_in(text)
     if not found:
-        raise ConfigurationError(f"{checkpoint}: its query reads no topics")
+        raise ConfigurationError(f"{checkpoint}: its query reads no topics; expected one that does")
     return found
 
 
@@ -30,7 +32,10 @@ def _is_batch(path: Path) -> bool:
 
 
 def offsets_in(text: str) -> list[StreamOffset]:
-    """The offsets of topics in a file of Spark's offset log: a version, metadata, then sources.
+    """The offsets of topics in a file of Spark's offset log.
+
+    The first line is a version, the second metadata; each further one is the offset of a source,
+    of whatever format that source has.
 
     Source: OffsetSeqLog in Spark.
     """

@@ -1,4 +1,8 @@
-"""The reason in Spark's errors, and whether a restart can help (pure)."""
+"""Reads errors of Spark: the sentence that gives the reason, and whether a restart can help (pure).
+
+Errors that Python workers raise come from Spark as texts: a traceback of Java's, with the worker's
+traceback inside. The names of our error classes in such a text decide.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +21,19 @@ _ERROR_LINE: Final = re.compile(
     r"^(?:: |Caused by: )?((?:[A-Za-z_][\w.]*\.)?)([A-Z]\w*(?:Error|Exception)): (.+)$"
 )
 _WRAPPERS: Final = {"PythonException", "SparkException", "StreamingQueryException"}
-"""What tells no more than that something failed."""
+"""Errors that only say that something failed; the reason is in another line."""
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether the same would go wrong again; errors of workers come as text alone."""
+    """Whether the same error would come again after a restart."""
     name = "" if not isinstance(error, PulsarError) else type(error).__name__
     return any(_FINAL.search(f"{name} {each}") for each in _causes(error))
 
 
 def reason_of(error: BaseException) -> str:
-    """The sentence that says what is wrong: in Spark's texts it ends a traceback, or a cause's.
+    """The sentence that gives the reason: the last line of a traceback, or of a cause's.
 
-    One of ours before others, which may be about what it led to.
+    A line of one of our own errors is preferred: the others may be consequences of it.
     """
     texts = [str(each) for each in _causes(error)]
     lines = [line.strip() for text in texts for line in text.splitlines() if line.strip()]
@@ -45,7 +49,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and what led to it, as Spark's errors know it; each of them may tell more."""
+    """An error and its causes, in the attribute where Spark's errors keep them."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

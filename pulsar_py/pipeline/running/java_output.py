@@ -1,7 +1,7 @@
-"""What Java writes to standard error, line by line (edge).
+"""Forwards what Java writes to standard error, line by line (edge).
 
-Java inherits the standard error of the process that starts it, and would write among a pipeline's
-progress: into bars, and between lines of JSON that programs read.
+Java inherits the standard error of the process that starts it. Without this it would write into the
+pipeline's progress: into bars, and between lines of JSON that other programs parse.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def lines_handed_on(take: Callable[[str], None]) -> Iterator[int]:
-    """A file descriptor for a child process to write to.
+    """Open a pipe whose lines go to `take`; the context's value is the descriptor to write to.
 
-    Each line goes to `take`, without its end and in a thread of its own, until the last process
-    that has the descriptor is gone. Here it is closed with the context; children keep theirs.
-    Lines that `take` can't write are dropped: the child must never wait for a reader that is gone.
+    A thread calls `take` with each line, without its end, until the last process that has the
+    descriptor is gone. The context's end closes the descriptor here; child processes keep theirs.
+    A line for which `take` raises OSError is dropped, so that a child never blocks on a full pipe.
 
     Args:
-        take: Takes a line; may raise OSError.
+        take: Called with each line, in the thread; may raise OSError.
     """
     reading, writing = os.pipe()
     thread = threading.Thread(target=_hand_on, args=(reading, take), daemon=True)

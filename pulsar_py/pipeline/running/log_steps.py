@@ -1,4 +1,7 @@
-"""Warnings of this package as steps of a pipeline, where they would be text among its progress."""
+"""A handler of `logging` that reports this package's warnings as steps of a pipeline.
+
+Otherwise they would be plain text among the pipeline's lines of JSON, or in its bars.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,19 @@ from pulsar_py.pipeline.running.watch import Watch
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _TAKEN: Final = frozenset({"time", "pipeline", "event", "done", "total"})
-"""What lines of progress have by those names is the step's."""
+"""Fields of each progress line; a log record's field of that name gets a `_` appended."""
 
 
 class LogSteps(logging.Handler):
-    """Reports records from WARNING on: the event, what it is about, and an error's text."""
+    """Reports log records from WARNING on, with their fields and the text of their exception."""
 
     def __init__(self, watch: Watch) -> None:
-        """Tell that watch, from any thread."""
+        """Report to that watch, from whatever thread logs."""
         super().__init__(logging.WARNING)
         self._watch = watch
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Report a step `warning`, or `error`; whoever warns goes on, even if nobody reads it."""
+        """Report a step `warning` or `error`; a reporter's failure does not reach the caller."""
         try:
             self._report(record)
         except Exception:  # noqa: BLE001 - as each handler of `logging` does
@@ -34,7 +37,7 @@ class LogSteps(logging.Handler):
     def _report(self, record: logging.LogRecord) -> None:
         fields: dict[str, Any] = {
             "message": record.getMessage()
-        }  # Any: the checker takes them for others
+        }  # Any: passed as `**fields`, which mypy matches with `done` and `total` too
         for name, value in fields_of(record).items():
             fields[f"{name}_" if name in _TAKEN else name] = _value(value)
         if record.exc_info and record.exc_info[1] is not None:
@@ -48,7 +51,7 @@ def _value(value: object) -> Value:
 
 @contextmanager
 def logs_as_steps(watch: Watch) -> Iterator[None]:
-    """Report this package's warnings while the context lasts; nobody else prints them."""
+    """Report this package's warnings as steps while the context lasts, and print them nowhere."""
     package = logging.getLogger(_PACKAGE)
     handler = LogSteps(watch)
     before = package.propagate

@@ -1,7 +1,7 @@
-"""Progress on stderr: bars on a terminal, one JSON object a line otherwise (edge).
+"""Reporters of progress on standard error: bars on a terminal, otherwise lines of JSON (edge).
 
-A pipeline reports `Step`s: how far it is, and numbers that say more. Rows a second are those of the
-step as Spark measured them. Standard output belongs to results.
+A pipeline reports `Step`s: an event, how far it is, and further fields. Rows a second are those of
+the step, as Spark measured them. Results alone go to standard output.
 """
 
 from __future__ import annotations
@@ -29,84 +29,85 @@ from pulsar_py.common.clock import Clock, SystemClock
 Value = str | int | float | bool | None
 
 SPARK: Final = "spark"
-"""The event that is a line of Java's."""
+"""The event of a line that Java printed."""
 _SHOWN_FIELDS: Final = ("rows", "rows_per_second", "dropped_as_late")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Something that happened."""
+    """An event of a pipeline, with numbers."""
 
     event: str
-    """`started`, `stage`, `batch`, `committed`, `restarting`, `stopped`, `finished`, `failed`; what
-    others say meanwhile: `warning`, `error`, and `spark` with a `line` of Java's."""
+    """Of the pipeline: `started`, `stage`, `batch`, `committed`, `restarting`, `stopped`,
+    `finished`, `failed`. Of the package's logs: `warning`, `error`. Of Java: `spark`, with a
+    `line`."""
     done: int | None = None
     total: int | None = None
     fields: Mapping[str, Value] = field(default_factory=dict)
 
 
 class Reporter(Protocol):
-    """Takes steps as they come, from one thread at a time; `Shared` lets more of them."""
+    """Shows steps. One thread at a time may call it; `Shared` makes one safe for several."""
 
     def report(self, step: Step) -> None:
-        """Show it."""
+        """Show a step."""
 
     def close(self) -> None:
-        """Nothing comes any more."""
+        """End the output; no step is reported after that."""
 
 
 class Silent:
-    """Shows nothing."""
+    """A reporter that shows nothing."""
 
     def report(self, step: Step) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Shared:
-    """A reporter for several threads; what they say after its end is not shown."""
+    """A reporter that several threads share; it drops steps that come after its end."""
 
     def __init__(self, reporter: Reporter) -> None:
-        """Takes over the reporter."""
+        """Own the reporter: nobody else may use or close it."""
         self._reporter = reporter
-        self._lock = threading.RLock()  # a warning may come of what is being shown
+        self._lock = threading.RLock()  # showing a step may log a warning, which is a step
         self._is_closed = False
 
     def report(self, step: Step) -> None:
-        """Show it, one at a time."""
+        """Show a step while no other thread does."""
         with self._lock:
             if not self._is_closed:
                 self._reporter.report(step)
 
     def close(self) -> None:
-        """Nothing is shown any more."""
+        """Close the reporter; later steps are dropped."""
         with self._lock:
             self._is_closed = True
             self._reporter.close()
 
 
 class JsonLines:
-    """One JSON object a line, flushed: for logs and for other programs."""
+    """A reporter that writes each step as one line of JSON, and flushes it, for other programs."""
 
     def __init__(self, pipeline: str, stream: TextIO, clock: Clock) -> None:
-        """Lines name the pipeline and the time."""
+        """Write to a stream; each line has the pipeline's name and the clock's time."""
         self._pipeline = pipeline
         self._stream = stream
         self._clock = clock
 
     def report(self, step: Step) -> None:
-        """Write a line."""
+        """Write the step's line."""
         print(json_line(self._pipeline, step, self._clock.wall_time_millis()), file=self._stream)
         self._stream.flush()
 
     def close(self) -> None:
-        """Lines are out already."""
+        """Do nothing: each line was flushed."""
 
 
 def json_line(pipeline: str, step: Step, now_millis: int) -> str:
-    """A step as JSON; what is None is left out."""
+    """A step as a JSON object, without fields that are None."""
     moment = datetime.fromtimestamp(now_millis / 1000, UTC).isoformat(timespec="milliseconds")
     line: dict[str, Value] = {
         "time": moment.replace("+00:00", "Z"),
@@ -120,10 +121,10 @@ def json_line(pipeline: str, step: Step, now_millis: int) -> str:
 
 
 class Bars:
-    """One bar that is drawn again and again; other events are printed above it."""
+    """A reporter that draws one bar anew for each step; other events are printed above it."""
 
     def __init__(self, pipeline: str, console: Console) -> None:
-        """Draws from the first step on."""
+        """Draw nothing until the first step with numbers."""
         self._pipeline = pipeline
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -137,7 +138,7 @@ class Bars:
         self._bar: TaskID | None = None  # None before the first step with numbers
 
     def report(self, step: Step) -> None:
-        """Move the bar, or print a line."""
+        """Move the bar, or print the event's line."""
         numbers = shown_numbers(step.fields)
         if step.event in {"stage", "batch"}:
             if self._bar is None:
@@ -157,12 +158,12 @@ class Bars:
         return f"{self._pipeline}: {step.event} {rest}".rstrip()
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._progress.stop()
 
 
 def shown_numbers(fields: Mapping[str, Value]) -> str:
-    """What stands behind a bar."""
+    """The numbers that stand behind a bar."""
     shown = [(name, fields[name]) for name in _SHOWN_FIELDS if fields.get(name) is not None]
     return "  ".join(
         f"{name.replace('_', ' ')} {value:,.0f}"
@@ -172,7 +173,7 @@ def shown_numbers(fields: Mapping[str, Value]) -> str:
 
 
 def reporter(pipeline: str, stream: TextIO | None = None) -> Reporter:
-    """Bars if the stream (stderr) is a terminal, JSON lines otherwise."""
+    """A reporter for a stream, standard error by default: bars on a terminal, else JSON lines."""
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
         return Shared(Bars(pipeline, Console(file=stream)))

@@ -1,4 +1,8 @@
-"""Restarts with back-off, signals and exit codes (edge)."""
+"""Restarts a failed pipeline with back-off, and turns signals into requests to stop (edge).
+
+Exit codes: 0 when the pipeline has finished or was stopped by request; 1 when it failed, also after
+restarts; 2 when an option, a column or a permission is wrong, so that no restart would help.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +25,24 @@ EXIT_DONE: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 HEALTHY_SECONDS: Final = 300.0
-"""An attempt that lived so long begins the count of restarts anew."""
+"""A failure after an attempt of this length is the first in a row again."""
+
 _SHOW_CURSOR: Final = b"\x1b[?25h"
 
 
 @contextmanager
 def stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT mean the wish to stop; a second one ends the process at once.
+    """Set `stop` on SIGTERM and SIGINT; a second signal ends the process at once.
 
-    At once means by the system: an exception in the middle of a call to Java only makes more.
+    The system's default handler ends it: an exception that is raised in the middle of a call to
+    Java leads to further ones.
     """
     before: dict[signal.Signals, Any] = {}  # Any: handlers, as `signal` has them
 
     def on_signal(number: int, _frame: object) -> None:
         stop.set()
         if sys.stderr.isatty():
-            os.write(sys.stderr.fileno(), _SHOW_CURSOR)  # bars hide it, and may not come to an end
+            os.write(sys.stderr.fileno(), _SHOW_CURSOR)  # bars hide it, and the process may end now
         signal.signal(number, signal.SIG_DFL)
 
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -50,9 +56,9 @@ def stop_on_signals(stop: threading.Event) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
-    """How often a pipeline that fails is started again."""
+    """How often a failed pipeline is restarted, and after which delays."""
 
-    # In a row; None for no limit.
+    # Restarts in a row; None for no limit.
     max_restarts: int | None = 3
     initial_seconds: float = 1.0
     maximum_seconds: float = 60.0
@@ -66,7 +72,15 @@ def run_with_restarts(
     clock: Clock,
     chance: random.Random,
 ) -> int:
-    """Run until it ends, is stopped, or fails too often; the exit code."""
+    """Run a pipeline, and restart it when it fails; returns the exit code.
+
+    Args:
+        attempt: Runs the pipeline once.
+        policy: How often and when it is restarted.
+        watch: Gets the outcome; its request to stop ends a delay, too.
+        clock: Measures how long an attempt ran.
+        chance: Spreads the delays.
+    """
     backoff = Backoff(
         chance, initial_seconds=policy.initial_seconds, maximum_seconds=policy.maximum_seconds
     )
@@ -78,7 +92,7 @@ def run_with_restarts(
         except StoppedError:
             watch.report("stopped")
             return EXIT_DONE
-        except Exception as error:  # noqa: BLE001 - the outermost edge: told, and tried again
+        except Exception as error:  # noqa: BLE001 - the outermost edge: any failure is reported and restarted
             if watch.stop.is_set():
                 watch.report("stopped", reason=reason_of(error))
                 return EXIT_DONE

@@ -1,11 +1,8 @@
-"""Jobs and queries that can be stopped, and restarts with back-off (edge).
+"""Runs Spark jobs and streaming queries so that they report progress and can be stopped (edge).
 
-A job runs in a thread of its own while the caller's thread looks at progress and at the wish to
-stop, so that signals are served although Spark is busy. A query is stopped between two
-micro-batches where that comes soon; both are safe, because what was not committed is repeated.
-
-Exit codes: 0 done, or stopped as asked; 1 failed, restarts included; 2 an option, a column or a
-permission is wrong, and no restart would help.
+A job runs in a thread of its own. The caller's thread polls its progress and the request to stop,
+so signals are handled while Spark is busy. A query is stopped between two micro-batches if one ends
+soon, otherwise within one. Both are safe, because a batch that was not committed is repeated.
 """
 
 from __future__ import annotations
@@ -25,20 +22,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-
 T = TypeVar("T")
+
 POLL_SECONDS: Final = 1
 STOP_SECONDS: Final = 30.0
-"""How long a micro-batch may go on after the wish to stop."""
+"""How long a job or a micro-batch may go on after the request to stop."""
 
 
 def run_job(session: SparkSession, work: Callable[[], T], watch: Watch) -> T:
-    """Do what runs Spark jobs, and report its tasks.
+    """Run a function that runs Spark jobs, in a thread, and report the progress of their tasks.
 
     Raises:
-        StoppedError: The wish to stop came first; the jobs were cancelled.
+        StoppedError: The watch requested a stop; the jobs were cancelled.
+        Exception: Whatever `work` raised.
     """
-    from pyspark.util import inheritable_thread_target  # noqa: PLC0415 - late on purpose
+    from pyspark.util import inheritable_thread_target  # noqa: PLC0415 - loads pyspark
 
     context = session.sparkContext
     group = f"pulsar-py-{uuid.uuid4().hex}"
@@ -69,7 +67,10 @@ def run_job(session: SparkSession, work: Callable[[], T], watch: Watch) -> T:
 
 
 def _cancel(context: SparkContext, group: str, thread: threading.Thread) -> None:
-    """Cancel jobs until the work ends, or takes too long: only those that run can be."""
+    """Cancel the group's jobs again and again until the work ends, or takes too long.
+
+    Spark cancels only jobs that run already, and the work may be about to start another one.
+    """
     for _ in range(round(STOP_SECONDS / POLL_SECONDS)):
         context.cancelJobGroup(group)
         thread.join(POLL_SECONDS)
@@ -80,14 +81,14 @@ def _cancel(context: SparkContext, group: str, thread: threading.Thread) -> None
 def in_threads(
     session: SparkSession, parts: Sequence[Callable[[], object]], threads_count: int
 ) -> None:
-    """Do parts of a job side by side, in its group; after a failure none is begun.
+    """Run parts of a job in several threads, in the job's group; after a failure no part begins.
 
-    So do those end that are cancelled: jobs that came later would not be cancelled with them.
+    A cancelled part counts as failed, so that a cancellation ends the parts that wait, too.
 
     Raises:
-        Exception: The first that one of them raised.
+        Exception: The first one that a part raised.
     """
-    from pyspark.util import inheritable_thread_target  # noqa: PLC0415 - late on purpose
+    from pyspark.util import inheritable_thread_target  # noqa: PLC0415 - loads pyspark
 
     target: Any = inheritable_thread_target(session)  # as in run_job
 
@@ -100,7 +101,7 @@ def in_threads(
             activate(session)
             part()
         except BaseException:
-            has_failed.set()  # here, as this thread goes on with the next part at once
+            has_failed.set()  # before this thread takes the next part from the pool's queue
             raise
 
     with ThreadPoolExecutor(threads_count, "pulsar-py part") as pool:
@@ -131,11 +132,11 @@ def _report_stages(session: SparkSession, group: str, watch: Watch) -> None:
 
 
 def run_query(query: StreamingQuery, watch: Watch) -> int:
-    """Wait for a streaming query; returns how many rows it took in.
+    """Wait until a streaming query ends; returns the number of rows it read.
 
     Raises:
-        StreamingQueryException: It failed.
-        StoppedError: The wish to stop came first.
+        StreamingQueryException: The query failed.
+        StoppedError: The watch requested a stop.
     """
     reported = -1
     rows = 0
@@ -165,17 +166,18 @@ def _report_batch(watch: Watch, progress: Mapping[str, Any], rows: int) -> None:
 
 
 def _dropped_as_late(progress: Mapping[str, Any]) -> int:  # Any: JSON
-    """What came behind the watermark, as Spark counts it: rows that a task has put together.
+    """Rows behind the watermark, as Spark counts them: after each task has aggregated its rows.
 
-    So of one window and key there is one for each task, however many rows it had.
+    So all late rows of one window and key in one task count as one.
     """
     return sum(each["numRowsDroppedByWatermark"] for each in progress.get("stateOperators", ()))
 
 
 def _stop(query: StreamingQuery) -> None:
-    """Stop a query when its micro-batch is through, or in one that takes too long.
+    """Stop a query after its current micro-batch, or within it if that takes too long.
 
-    Where batches follow one another the next one has begun then, and is repeated.
+    Where one batch follows another at once, the next one has begun by then; it is repeated by the
+    next start of the query.
     """
     newest = _newest_batch(query)
     polls = round(STOP_SECONDS / POLL_SECONDS)
@@ -187,6 +189,6 @@ def _stop(query: StreamingQuery) -> None:
 
 
 def _newest_batch(query: StreamingQuery) -> int | None:
-    """The newest one that is through."""
+    """The newest micro-batch that has ended; None before the first."""
     progress = query.lastProgress
     return None if progress is None else int(progress["batchId"])

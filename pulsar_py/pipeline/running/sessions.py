@@ -1,7 +1,7 @@
-"""Sessions of Spark: opened, checked, and closed, also where Java has ended (edge).
+"""Opens, checks and closes Spark sessions, also when Java has died (edge).
 
-Java is started here unless spark-submit did so, out of the reach of the terminal's signals; what it
-prints goes to whoever wants its lines.
+Unless spark-submit has started Java, this module does, in a process session of its own: so the
+terminal's Ctrl-C does not reach it. `SessionSettings.on_java_line` gets the lines that Java prints.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 DEFAULT_MASTER: Final = "local[*]"
 _REAPING_SECONDS: Final = 0.5
-"""From when nobody answers until the system says that Java has ended."""
+"""How long to wait for the system to report that Java has ended, once it does not answer."""
 _SECRETS: Final = f"(?i)url|{SENSITIVE_NAMES}"
 DEFAULT_CONF: Final[Mapping[str, str]] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    # What Spark shows of options and settings, in plans and on its pages.
+    # Spark masks options and settings whose names match, in plans and on the pages of its UI.
     "spark.sql.redaction.options.regex": _SECRETS,
     "spark.redaction.regex": _SECRETS,
 }
@@ -43,24 +43,25 @@ DEFAULT_CONF: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """What a session is made of."""
+    """The name, master and settings of a session."""
 
     app_name: str
-    # None: spark-submit's, or `local[*]`.
+    # None: the master that spark-submit has set, otherwise `local[*]`.
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
-    # Takes the lines that Java writes to standard error, from a thread; None: they go to ours.
+    # Called from a thread with the lines that Java writes to standard error; None: Java inherits
+    # the standard error of this process.
     on_java_line: Callable[[str], None] | None = None
 
 
 def open_session(settings: SessionSettings) -> SparkSession:
-    """A session with the connector registered; starting Java takes some seconds.
+    """Open a session with the connector registered; starting Java takes some seconds.
 
-    It is made in a thread of its own, because PySpark takes SIGINT for itself when it starts in the
-    main one: its handler raises KeyboardInterrupt in the middle of a call to Java.
+    A thread of its own opens it, because in the main thread PySpark installs its own SIGINT
+    handler, which raises KeyboardInterrupt in the middle of a call to Java.
 
     Raises:
-        ConfigurationError: There is no Java.
+        ConfigurationError: Java is not installed where Spark looks for it.
     """
     prepare_environment(os.environ, resolves=_own_name_resolves())
     opened: Future[SparkSession] = Future()
@@ -78,7 +79,7 @@ def open_session(settings: SessionSettings) -> SparkSession:
 
 
 def _start_session(settings: SessionSettings) -> SparkSession:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - late on purpose
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - loads pyspark
 
     from pulsar_py.spark.source import PulsarDataSource  # noqa: PLC0415 - needs pyspark
 
@@ -96,34 +97,35 @@ def _start_session(settings: SessionSettings) -> SparkSession:
 
 
 def _start_java(conf: Mapping[str, str], on_line: Callable[[str], None] | None) -> None:
-    """Start Java out of the reach of the terminal's Ctrl-C, which is ours to obey.
+    """Start Java where the terminal's Ctrl-C does not reach it; this process handles that.
 
-    PySpark has Java ignore it, but not the Python workers that Java starts. Java ends when its
-    standard input does, so it does not outlive this process.
+    PySpark makes Java ignore SIGINT, but not the Python workers that Java starts. Java ends when
+    its standard input is closed, so it does not outlive this process.
     """
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - late on purpose
-    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - the same
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - loads pyspark
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - loads pyspark
 
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
-        return  # it runs
+        return  # Java runs already, started by PySpark or by spark-submit
     prepared = SparkConf(loadDefaults=False).setAll(list(conf.items()))
-    start: Any = launch_gateway  # has no types
+    start: Any = launch_gateway  # Any: the function has no annotations
     with nullcontext() if on_line is None else lines_handed_on(on_line) as stderr:
         try:
             gateway = start(prepared, {"start_new_session": True, "stderr": stderr})
         except Exception as error:
             if (missing := missing_java(os.environ)) is not None:
                 raise ConfigurationError(
-                    f"Java can't be started, which runs Spark: {missing}"
+                    f"Java, which runs Spark, can't be started: {missing}. Install a Java runtime,"
+                    " or set JAVA_HOME to one"
                 ) from error
             raise
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - no public call takes one
 
 
 def missing_java(environ: Mapping[str, str]) -> str | None:
-    """Why there is no Java where Spark looks for it; None if there is one.
+    """Why Spark finds no Java; None if it finds one.
 
-    Source: Spark's bin/spark-class.
+    Source: bin/spark-class in Spark, which looks in JAVA_HOME, then in PATH.
     """
     if not (home := environ.get("JAVA_HOME")):
         is_there = shutil.which("java", path=environ.get("PATH")) is not None
@@ -133,33 +135,35 @@ def missing_java(environ: Mapping[str, str]) -> str | None:
 
 
 def use_session(session: SparkSession) -> None:
-    """Make a user's session that of this thread, where streams look for their sink.
+    """Check a user's session, and make it this thread's active one, which streams use.
 
-    Sessions that can't run pipelines are refused: what Spark says of them is about something else.
+    Without the check Spark's own error would name something else than the session.
 
     Raises:
-        ConfigurationError: It was stopped, or is one of Spark Connect.
+        ConfigurationError: The session was stopped, or belongs to Spark Connect.
     """
     context = getattr(session, "_sc", None)  # Connect has none, and raises for the public name
     if context is None:
         raise ConfigurationError(
-            "session: this one is of Spark Connect; pipelines need one of the process that runs"
-            " Spark's driver"
+            "session: this is a session of Spark Connect; pipelines need a classic one, made in the"
+            " process that runs Spark's driver"
         )
     if context._jsc is None:  # noqa: SLF001 - no public name
-        raise ConfigurationError("session: it was stopped; pipelines need one that runs")
+        raise ConfigurationError("session: it was stopped; give the pipeline a session that runs")
     activate(session)
 
 
 class JavaEndedError(PulsarError):
-    """Java, which runs Spark, was killed or ran out of memory; it takes a new session to go on."""
+    """The Java process that runs Spark has ended; only a new session can go on."""
 
 
 def check_java(session: SparkSession) -> None:
-    """Whether Java runs; spark-submit's is not ours to look at, and ends with this process.
+    """Check that the Java process that this process started still runs.
+
+    A Java that spark-submit started is not checked: this process ends with it.
 
     Raises:
-        JavaEndedError: It does not.
+        JavaEndedError: Java has ended.
     """
     process = getattr(session.sparkContext._gateway, "proc", None)  # noqa: SLF001 - no public name
     if process is None:
@@ -168,22 +172,22 @@ def check_java(session: SparkSession) -> None:
         code = process.wait(_REAPING_SECONDS)
         how = f"by signal {-code}" if code < 0 else f"with code {code}"
         raise JavaEndedError(
-            f"Java, which runs Spark, has ended {how}; it may have been killed for its memory, see"
-            " --conf spark.driver.memory"
+            f"Java, which runs Spark, has ended {how}; if the system killed it for want of memory,"
+            " set --conf spark.driver.memory to less than the machine has free"
         )
 
 
 def close_session(session: SparkSession) -> None:
-    """Stop a session; where Java has ended it is forgotten, so that another can be opened."""
-    from pyspark import SparkContext  # noqa: PLC0415 - late on purpose
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - the same
+    """Stop a session; if Java has ended, make PySpark forget it, so that another can be opened."""
+    from pyspark import SparkContext  # noqa: PLC0415 - loads pyspark
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - loads pyspark
 
     try:
         check_java(session)
     except JavaEndedError:
-        with suppress(Exception):  # nobody answers
+        with suppress(Exception):  # Java does not answer any more
             session.stop()
-        # No public call does it.
+        # PySpark keeps the session in these, and has no public call that clears them.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
         SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
     else:
@@ -191,7 +195,12 @@ def close_session(session: SparkSession) -> None:
 
 
 def prepare_environment(environ: MutableMapping[str, str], *, resolves: bool) -> None:
-    """Name this interpreter for the workers, and an address where the host's name has none."""
+    """Set the workers' interpreter, and an address for Spark if the host's name has none.
+
+    Args:
+        environ: The environment that Java inherits; variables that are set stay.
+        resolves: Whether the host's own name has an address.
+    """
     environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if not resolves:
         environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -206,9 +215,9 @@ def _own_name_resolves() -> bool:
 
 
 def activate(session: SparkSession) -> None:
-    """Make the session that of this thread: Java keeps it by thread, and sinks are looked up there.
+    """Make a session this thread's active one; Java keeps it by thread, and finds sinks through it.
 
-    No public call does it; `createDataFrame` does the same.
+    PySpark has no public call for this; its `createDataFrame` uses the same ones.
     """
     java: Any = session._jvm  # noqa: SLF001 - as above; Any: Java's names
     kind = session._get_j_spark_session_class(java)  # noqa: SLF001

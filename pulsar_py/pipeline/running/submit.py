@@ -1,8 +1,8 @@
-"""`--print-submit`: the spark-submit line that runs the same command on a cluster (pure).
+"""The spark-submit line that runs a command on a cluster, for `--print-submit` (pure).
 
-The main file is the module of the command itself, which `pulsar_py` installed on the driver's
-machine has; executors need it installed, too, or get a packed environment by `--archives`. Secrets
-are not in it: `secrets` has the forms that stand for them.
+The line's main file is the command's own module, so the driver's machine needs `pulsar_py`
+installed. Executors need it too, or get a packed environment by `--archives`. The line has no
+secrets, but the references to them that `settings.secrets` describes.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pulsar_py.pipeline.settings.secrets import (
 
 OWN_FLAGS = frozenset({"--print-submit"})
 OWN_OPTIONS = frozenset({"--master", "--conf"})
-"""Those that spark-submit gets itself."""
+"""Options that become options of spark-submit."""
 
 
 def submit_line(
     main_file: str, arguments: Sequence[str], *, master: str, conf: Mapping[str, str]
 ) -> str:
-    """The line, quoted for a shell.
+    """The spark-submit line, quoted for a shell.
 
     Args:
         main_file: Path of the module that spark-submit starts.
-        arguments: What followed `pulsar-py pipeline` on the command line.
-        master: Where it shall run.
-        conf: Settings of Spark.
+        arguments: The words after `pulsar-py pipeline` on the command line.
+        master: Spark's master URL.
+        conf: Spark's settings.
     """
     words = ["spark-submit", "--master", without_users(master)]
     for name, value in sorted(masked_settings(conf).items()):
@@ -42,7 +42,7 @@ def submit_line(
 
 
 def submit_note(arguments: Sequence[str], conf: Mapping[str, str]) -> str | None:
-    """What has to be given beside the line, because it is not shown; None if nothing."""
+    """How the user gives the secrets that the line leaves out; None if it leaves out none."""
     _, variables = masked_arguments(without_own(arguments))
     hidden = [name for name in conf if is_secret_name(name)]
     notes = []
@@ -54,7 +54,11 @@ def submit_note(arguments: Sequence[str], conf: Mapping[str, str]) -> str | None
 
 
 def without_own(arguments: Sequence[str]) -> list[str]:
-    """The arguments that are the pipeline's; those for the session are left out."""
+    """The arguments without those that spark-submit gets, and without `--print-submit`.
+
+    Raises:
+        ConfigurationError: An option has no value.
+    """
     kept = []
     given = iter(arguments)
     for word in given:

@@ -1,6 +1,6 @@
-"""What a running pipeline is given from outside: when to stop, and whom to tell.
+"""The connection of a running pipeline with its caller: a request to stop, and a reporter.
 
-Made by whoever starts a pipeline; functions of pipelines that get none make a silent one.
+The command line makes one for each run. A pipeline's function that gets none makes a silent one.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from pulsar_py.pipeline.settings.secrets import Redactor
 
 
 class StoppedError(Exception):
-    """The pipeline was asked to stop before it was through."""
+    """The pipeline was asked to stop before it had finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A wish to stop, and a reporter."""
+    """A request to stop, and the reporter of progress."""
 
     reporter: Reporter = field(default_factory=Silent)
     stop: threading.Event = field(default_factory=threading.Event)
     redactor: Redactor = field(default_factory=lambda: Redactor(()))
-    """Takes secrets out of what is told."""
+    """Masks secrets in what is reported."""
 
     def report(
         self,
@@ -33,7 +33,7 @@ class Watch:
         total: int | None = None,
         **fields: Value,
     ) -> None:
-        """Tell of a step."""
+        """Report a step, with secrets masked in its texts."""
         shown = {
             name: self.redactor.redacted(value) if isinstance(value, str) else value
             for name, value in fields.items()

@@ -1,4 +1,4 @@
-"""Columns in SQL, and those that a table is partitioned by (pure)."""
+"""Partition columns of tables, and quoting of column names in SQL (pure)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class PartitionColumn:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a column that is there, and none that is made."""
+        """Whether this is a column of the rows, not one that an expression makes."""
         return self.expression in (self.name, quoted(self.name))
 
     @classmethod
     def parse(cls, text: str) -> PartitionColumn:
-        """Read `column`, `function(column)` or `name=SQL`.
+        """Parse `column`, `function(column)` or `name=SQL`.
 
-        A name made of a function is `publishTime_date` for `date(__publishTime)`: names that begin
-        with `_` are taken for hidden directories by many readers.
+        The column of `date(__publishTime)` is called `publishTime_date`, without the leading
+        underscores: many readers take directories whose names begin with `_` for hidden ones.
 
         Raises:
-            ConfigurationError: It is none of these.
+            ConfigurationError: The text has none of these forms.
         """
         name, is_named, expression = text.partition("=")
         if is_named and _NAME.fullmatch(name.strip()) and expression.strip():
@@ -42,10 +42,10 @@ class PartitionColumn:
         if _NAME.fullmatch(text.strip()):
             return cls(text.strip(), quoted(text.strip()))
         raise ConfigurationError(
-            f"partition-by: {text!r} is neither a column, nor function(column), nor name=SQL"
+            f"--partition-by: {text!r} is not of the form column, function(column) or name=SQL"
         )
 
 
 def quoted(column: str) -> str:
-    """A column's name in SQL."""
+    """A column's name as SQL takes it, in backquotes."""
     return "`" + column.replace("`", "``") + "`"

@@ -1,12 +1,12 @@
-"""Tokens and passwords: where they come from, and how they stay out of what is printed (pure).
+"""Tokens and passwords: resolves references to them, and keeps them out of output (pure).
 
-    --token env:NAME                       what the environment variable has, where the command runs
-    --token file:PATH                      what the file has, wherever it is needed; it may change
+    --token env:NAME        the value of an environment variable, read where the command runs
+    --token file:PATH       the content of a file, read wherever it is needed; it may change
     --option pulsar.client.authParams=env:NAME
 
-`masked_arguments` makes a command line that can be shown: values of secret options are replaced by
-such a form, so that the line works where the variables are set. `Redactor` takes values out of
-texts that others made: errors, progress.
+`masked_arguments` replaces the values of secret options in a command line by such references, so
+that the line can be shown, and works where the variables are set. `Redactor` removes values from
+texts that other code made: errors, progress.
 """
 
 from __future__ import annotations
@@ -25,31 +25,34 @@ FILE: Final = "file:"
 SENSITIVE_NAMES: Final = (
     "authparams|token|secret|passw|credential|private.?key|access.?key|session.?key"
 )
-"""What names of secret settings have in them, in either case; a pattern for Java too."""
+"""Parts of the names of secret settings, in either case: a pattern for Python and for Java."""
 _SECRET_NAME: Final = re.compile(SENSITIVE_NAMES, re.IGNORECASE)
 _USER_IN_URL: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _TOKENS: Final = frozenset({"--token", "--to-token"})
 _ASSIGNED: Final = frozenset({"--option", "--conf"})
 _MIN_LENGTH: Final = 4
-"""Shorter texts stand in others by chance."""
+"""Shorter values would be masked where they occur in other words by chance."""
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting of that name is nobody's business."""
+    """Whether the value of a setting of that name is secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def resolved(text: str, option: str, environ: Mapping[str, str]) -> str:
-    """The value that `env:NAME` stands for; other texts as they are.
+    """The value of `env:NAME`; other texts are returned unchanged.
 
     Raises:
-        ConfigurationError: There is no such variable.
+        ConfigurationError: The environment has no such variable.
     """
     if not text.startswith(ENVIRONMENT):
         return text
     name = text.removeprefix(ENVIRONMENT)
     if name not in environ:
-        raise ConfigurationError(f"{option}: the environment has no variable {name!r}")
+        raise ConfigurationError(
+            f"{option}: the environment has no variable {name!r}; set it, or give the value by"
+            " file:PATH"
+        )
     return environ[name]
 
 
@@ -92,45 +95,48 @@ def _by_variable(value: str, variable: str, variables: list[str]) -> str:
 
 
 def masked_settings(conf: Mapping[str, str]) -> dict[str, str]:
-    """Settings of Spark that can be shown."""
+    """Spark's settings with the values of secret ones masked."""
     return {
         name: MASK if is_secret_name(name) else without_users(value) for name, value in conf.items()
     }
 
 
 def without_users(text: str) -> str:
-    """A text whose URLs have no users and passwords."""
+    """A text with users and passwords in its URLs masked."""
     return _USER_IN_URL.sub(MASK, text)
 
 
 def users_in(text: str) -> list[str]:
-    """Users and passwords in a text's URLs, as they stand and decoded: they may come up alone."""
+    """Users and passwords in a text's URLs, and each password alone, as it stands and decoded.
+
+    An error may have the decoded password without the URL.
+    """
     found = _USER_IN_URL.findall(text)
     passwords = [each.partition(":")[2] for each in found]
     return [*found, *passwords, *map(unquote, passwords)]
 
 
 class Redactor:
-    """Takes secrets out of texts. One for a run of a command."""
+    """Masks secrets in texts; a run of a command has one."""
 
     def __init__(self, secrets: Iterable[str | None]) -> None:
-        """Take in the values; those that are too short to be told from other words stay."""
+        """Mask these values, but not those that are shorter than four characters."""
         known = {each for secret in secrets if secret for each in _forms(secret)}
         self._secrets = sorted((each for each in known if len(each) >= _MIN_LENGTH), key=len)
 
     def redacted(self, text: str) -> str:
-        """The text with `***` in place of each."""
+        """The text with `***` in place of each secret."""
         for secret in reversed(self._secrets):
             text = text.replace(secret, MASK)
         return without_users(text)
 
 
 def _forms(secret: str) -> set[str]:
-    """As it is, and without what says its kind."""
+    """A secret as it was given, and without the prefix `token:`; none of a reference to it."""
     is_elsewhere = secret.startswith((ENVIRONMENT, FILE))
     return set() if is_elsewhere else {secret, secret.removeprefix("token:")}
 
 
 def secrets_of(settings: Mapping[str, str]) -> list[str]:
-    """The values that are nobody's business."""
+    """The values of the secret settings."""
     return [value for name, value in settings.items() if is_secret_name(name)]

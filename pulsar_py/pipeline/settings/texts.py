@@ -1,4 +1,8 @@
-"""Text forms of times, lengths of time, sizes and assignments (pure)."""
+"""Texts of times, durations, sizes and assignments, parsed (pure).
+
+All commands share these forms: `2026-01-31T10:00Z`, milliseconds since 1970, or `-2h` before now
+for a time; `90s` for a duration; `128MiB` for a size; `NAME=VALUE` for an assignment.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +31,19 @@ _NUMBER: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)")
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of `90s`, `5m`, `1.5h`; a bare number counts seconds.
+    """The seconds of a duration such as `90s`, `5m`, `1.5h`; a number without a unit is seconds.
 
     Raises:
-        ConfigurationError: It is none of these.
+        ConfigurationError: The text is not a duration.
     """
-    return _scaled(text, {**_SECONDS, "": 1}, "a length of time such as 90s, 5m or 2h")
+    return _scaled(text, {**_SECONDS, "": 1}, "a duration such as 90s, 5m or 2h")
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `128MiB`, `64M`, `1000`.
+    """The bytes of a size such as `128MiB`, `64M` (of a million bytes), `1000`.
 
     Raises:
-        ConfigurationError: It is none of these.
+        ConfigurationError: The text is not a size.
     """
     return int(_scaled(text, _BYTES, "a size such as 128MiB"))
 
@@ -52,12 +56,12 @@ def _scaled(text: str, units: Mapping[str, float], expected: str) -> float:
 
 
 def parse_time(text: str, now_millis: int) -> int:
-    """Milliseconds since 1970 of a date or time, of milliseconds, or of `-2h`, `now`.
+    """The milliseconds since 1970 of a date or time, of milliseconds, or of `-2h`, `now`.
 
-    A time without a zone is in UTC.
+    A time without a zone is in UTC. Eight digits are a date, `20260131`; more are milliseconds.
 
     Raises:
-        ConfigurationError: It is none of these.
+        ConfigurationError: The text is not a time.
     """
     text = text.strip()
     if text == "now":
@@ -78,15 +82,19 @@ def parse_time(text: str, now_millis: int) -> int:
 
 
 def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
-    """`NAME=VALUE` texts as a mapping.
+    """The mapping of several `NAME=VALUE` texts; a later one replaces an earlier one.
+
+    Args:
+        texts: The values that the user gave.
+        option: The option that had them, for the error.
 
     Raises:
-        ConfigurationError: One has no name, or no `=`.
+        ConfigurationError: A text has no name, or no `=`.
     """
     found = {}
     for text in texts:
         name, separator, value = text.partition("=")
         if not separator or not name.strip():
-            raise ConfigurationError(f"{option}: {text!r} is not NAME=VALUE")
+            raise ConfigurationError(f"{option}: {text!r} is not of the form NAME=VALUE")
         found[name.strip()] = value
     return found

@@ -1,8 +1,8 @@
-"""What all pipelines are told, and the texts it comes in (pure).
+"""Settings of topics: the cluster, the range that is read, the topic that is written (pure).
 
-`Cluster` says where topics are and becomes options of the connector. Times, lengths of time and
-sizes have one text form for all commands: `2026-01-31T10:00Z`, milliseconds, `-2h` before now;
-`90s`; `128MiB`.
+Each becomes options of the Spark connector by `connector_options`. A `TopicRange` and a name that
+the user gives also make the names of the producers of a batch, by `TopicRange.key`: the same name
+and range always give the same producers, which is what the broker's deduplication needs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _PLACES: Final = frozenset(
     {"startingoffsets", "endingoffsets", "startingtime", "endingtime"}
     | {"startingtimestamp", "endingtimestamp"}
 )
-"""Options that may name topics, in lower case."""
+"""Options whose values may be JSON objects with topics for keys; in lower case."""
+
 POSITION_COLUMNS: Final = ("__ledgerId", "__entryId", "__batchIndex")
-"""The order of a topic partition's log."""
+"""The columns that order the messages of one topic partition."""
 
 
 class Guarantee(Enum):
@@ -37,15 +38,15 @@ class Guarantee(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Where topics are."""
+    """A Pulsar cluster, and how its brokers are reached."""
 
     service_url: str
     admin_url: str | None = None
-    # Further options of the connector, `pulsar.client.*` above all.
+    # Further options of the connector, mostly `pulsar.client.*`; hidden because they have tokens.
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def connector_options(self) -> dict[str, str]:
-        """What the connector is told of it."""
+        """The connector's options that say where the cluster is."""
         options = {**self.options, "service.url": self.service_url}
         if self.admin_url is not None:
             options["admin.url"] = self.admin_url
@@ -54,7 +55,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRange:
-    """What is read: topics, and from when to when they were published."""
+    """The topics that are read, and the publish times or offsets between which they are."""
 
     cluster: Cluster
     topic: str
@@ -64,14 +65,18 @@ class TopicRange:
     starting_offsets: str | None = None
     ending_offsets: str | None = None
     columns: Sequence[str] = ()
-    """Metadata columns beside those that come anyway; `all` for all."""
+    """Metadata columns beside the connector's default ones; `all` for all."""
     is_raw: bool = False
-    """Values are bytes, whatever the schema."""
+    """Values are read as bytes, whatever the topic's schema is."""
     max_entries_per_batch: int | None = None
     max_bytes_per_batch: int | None = None
 
     def connector_options(self, *, is_streaming: bool) -> dict[str, str]:
-        """Options of a read."""
+        """The connector's options for reading this range.
+
+        A stream without a start reads from the earliest message, where the connector's own default
+        is the latest one.
+        """
         kind, topics = topic_option(self.topic)
         options = self.cluster.connector_options() | {kind: topics}
         named: dict[str, object | None] = {
@@ -90,11 +95,11 @@ class TopicRange:
         return options | {name: str(value) for name, value in named.items() if value is not None}
 
     def reads(self, topic: str) -> bool:
-        """Whether that topic, or that partition of one, is among those that are read.
+        """Whether the range has this topic, or the topic that this is a partition of.
 
         Raises:
-            ConfigurationError: The pattern is none.
-            InvalidTopicNameError: One of the names is none.
+            ConfigurationError: The pattern is not a regular expression.
+            InvalidTopicNameError: One of the names is not a topic name.
         """
         kind, text = topic_option(self.topic)
         name = TopicName.parse(topic).base
@@ -103,7 +108,10 @@ class TopicRange:
         return TopicPattern(text, RegexSubscriptionMode.PersistentOnly).matches(name)
 
     def of_partition(self, partition: str) -> TopicRange:
-        """The same of one of its topic partitions alone."""
+        """The same range of one topic partition.
+
+        Starts and ends that are given by topic keep the entries of this one alone.
+        """
         options = {
             name: _of_partition(text, partition) if name.lower() in _PLACES else text
             for name, text in self.cluster.options.items()
@@ -118,14 +126,14 @@ class TopicRange:
         )
 
     def key(self, name: str | None, *more: object) -> str | None:
-        """What producers of a batch of this range are named by: name, and what is read.
+        """The idempotency key of a batch of this range: the user's name and a digest of the range.
 
-        Two batches under one name would have the same sequence ids, and one's rows would be dropped
-        as the other's. None stays None.
+        Without the digest two batches under one name would have the same sequence ids, and the
+        broker would drop the rows of one as repetitions of the other's.
 
         Args:
-            name: As the user gave it.
-            more: What else tells which rows are sent, in which order.
+            name: The name that the user gave; None gives None.
+            more: Other settings that decide which rows are sent, and in which order.
         """
         if name is None:
             return None
@@ -140,22 +148,23 @@ class TopicRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicTarget:
-    """What is written."""
+    """The topic that is written, and how."""
 
     cluster: Cluster
     topic: str
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     idempotency_key: str | None = None
     sequence_order: str = "input"
-    """The connector's `sequenceOrder`, exactly once; rows of topics and files come as before."""
+    """The connector's `sequenceOrder`, used exactly once alone. `input` suits rows that come in the
+    same order in each attempt, as those of topics and files do."""
     has_binary_keys: bool = False
-    """All keys are bytes, which clients of other languages see as base64; otherwise each is what it
-    was where it was read, or a text."""
+    """Send all keys as bytes, which clients see as base64; otherwise a key is sent as it was read,
+    as bytes or text, and as text where the rows don't say."""
     value_schema: str | None = None
-    """The connector's `valueSchema`: of a topic that has none."""
+    """The connector's `valueSchema`, which a topic without a schema gets."""
 
     def connector_options(self) -> dict[str, str]:
-        """Options of a write."""
+        """The connector's options for writing this topic."""
         options = self.cluster.connector_options() | {
             "topic": self.topic,
             "deliveryGuarantee": self.guarantee.value,
@@ -170,7 +179,12 @@ class TopicTarget:
 
 
 def job_key(name: str, what: str) -> str:
-    """Name of a job, and what tells it from others under that name, as one name of producers."""
+    """The idempotency key of a job: its name, and a digest of what else identifies it.
+
+    Args:
+        name: The name that the user gave.
+        what: A text that differs for each job that may have the same name.
+    """
     return f"{name}-{sha256(what.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
 
 
@@ -179,20 +193,23 @@ def _named(topics: str) -> list[TopicName]:
 
 
 def _of_partition(text: str | None, partition: str) -> str | None:
-    """What a place or time that may be JSON from topics says of one partition; None if nothing."""
+    """One partition's part of a start or end, which may be a JSON object by topic.
+
+    None if the object has neither the partition nor its topic.
+    """
     if text is None or not text.lstrip().startswith("{"):
         return text
     try:
         places = dict(parse_json(text))
     except ValueError:
-        return text  # refused where it is read
+        return text  # the connector refuses it, with its own error
     own = (TopicName.parse(partition), TopicName.parse(partition).base)
     kept = {name: place for name, place in places.items() if TopicName.parse(name) in own}
     return json.dumps(kept) if kept else None
 
 
 def topic_option(text: str) -> tuple[str, str]:
-    """The connector's option for topics given as one text."""
+    """The name and value of the connector's option: `topic`, `topics` or `topicsPattern`."""
     if text.startswith("pattern:"):
         return "topicsPattern", text.removeprefix("pattern:")
     return ("topics" if "," in text else "topic"), text

@@ -1,19 +1,19 @@
-"""Whose files are whose, until a table's log has them (edge).
+"""Attempts to write a batch: names and locks of their files, until a table's log has them (edge).
 
     table/_staging/<application>-<batch>-<chance>.lock      held by a running attempt
-    table/_staging/<application>-<batch>-<chance>/...       what it writes
+    table/_staging/<application>-<batch>-<chance>/...       files that it writes
     table/date=2026-01-31/<application>-<batch>-<chance>-00000.parquet
 
-Each attempt to write has a name of its own, so two at the same batch share no file: the log alone
-decides which of them counts. The system lets go of a lock when its process dies. Who gets the lock
-of another attempt therefore knows that it ended midway, and takes away what the log does not have.
-Where the file system has no locks, what is left stays.
+Each attempt has a name of its own, so two attempts at one batch share no file, and the log alone
+decides which of them counts. The system releases a lock when its process dies. So a process that
+gets the lock of another attempt knows that this one has died, and deletes those of its files that
+the log does not have. On a file system without locks they stay.
 
-Attempts of older versions have no locks. What is left of one is taken away after a day in which
-nothing of it changed.
+Attempts of versions before these locks have none. Their files are deleted when nothing of the
+attempt has changed for a day.
 
-Table: `unlogged` reads the log after the lock was taken, and nobody but the owner of a name commits
-files of that name; so what is not in the log then never will be.
+Why this deletes no file that counts: `unlogged` reads the log after the lock was taken, and only
+the owner of a name commits files of that name. A file that is not in the log then never will be.
 """
 
 from __future__ import annotations
@@ -38,42 +38,42 @@ logger = logging.getLogger(__name__)
 
 _LOCK: Final = ".lock"
 _UNLOCKED_SECONDS: Final = 24 * 3600
-"""How long nothing changes until an attempt without a lock is taken for dead."""
+"""After this long without a change an attempt without a lock is taken for dead."""
 
 
 class LoggedTable(Protocol):
-    """What is asked of a table here."""
+    """The part of a table's interface that attempts use."""
 
     path: Path
 
     def unlogged(self, paths: Sequence[str]) -> Sequence[str]:
-        """Those files, of some below the table, that its log never had, or has no more."""
+        """Those of the given files that no reader of the log can reach: they may be deleted."""
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt at a commit; lives as long as its lock."""
+    """One attempt at a commit; it lives as long as its lock is held."""
 
     table: Path
     name: str
-    """What the names of its files begin with."""
+    """The prefix of the names of its files."""
     is_logged: bool = False
-    """Set once the log has its files; otherwise they are taken away at the end."""
+    """Set once the log has its files; otherwise they are deleted at the end."""
 
     @property
     def staging(self) -> Path:
-        """Where its files are written."""
+        """The directory in which its files are written."""
         return self.table / STAGING / self.name
 
     @property
     def lock(self) -> Path:
-        """What tells that it is under way."""
+        """The file whose lock says that the attempt is running."""
         return _lock_of(self.table, self.name)
 
 
 @contextmanager
 def attempt(table: LoggedTable, prefix: str) -> Iterator[Attempt]:
-    """A name below which files can be written; what did not get into the log goes at the end."""
+    """Hold the lock of a new attempt; at the end its files that are not in the log are deleted."""
     own = Attempt(table.path, f"{prefix}-{uuid.uuid4().hex[:8]}")
     with _waited_for(own.lock):
         try:
@@ -87,7 +87,7 @@ def attempt(table: LoggedTable, prefix: str) -> Iterator[Attempt]:
 
 
 def clean(table: LoggedTable) -> None:
-    """Take away what attempts have left whose processes have died."""
+    """Delete the files of attempts whose processes have died."""
     staging = table.path / STAGING
     for lock in staging.glob(f"*{_LOCK}"):
         if (held := _held(lock, waits=False)) is not None:
@@ -96,7 +96,7 @@ def clean(table: LoggedTable) -> None:
                 _take_away(table, name, is_logged=False)
                 lock.unlink(missing_ok=True)
     for each in staging.glob("*"):
-        # The lock comes before the directory, and goes after it.
+        # A lock is made before its directory and deleted after it, so this has none at all.
         if each.is_dir() and not _lock_of(table.path, each.name).exists():
             with _failure_told(table, each.name):
                 if _is_still(table.path, each.name):
@@ -105,10 +105,15 @@ def clean(table: LoggedTable) -> None:
 
 @contextmanager
 def exclusively(table: Path, purpose: str, *, waits: bool) -> Iterator[bool]:
-    """Do what one process may do at a time; False if it is another's turn, and nobody waits.
+    """Hold a table's lock for a purpose; False if another process holds it and `waits` is false.
+
+    Args:
+        table: The table's directory.
+        purpose: The name of the lock.
+        waits: Whether to wait until the lock is free.
 
     Raises:
-        ConfigurationError: Who waits may not open the lock, which is another user's.
+        ConfigurationError: The lock belongs to another user, and `waits` is true.
     """
     lock = _lock_of(table, purpose)
     held = _waited_for(lock) if waits else _held(lock, waits=False)
@@ -133,26 +138,29 @@ def _waited_for(lock: Path) -> IO[str]:
 
 
 def _held(lock: Path, *, waits: bool) -> IO[str] | None:
-    """The lock's file, locked as long as it is open; None if it is another's, or was taken away.
+    """Lock a file, for as long as the result stays open.
+
+    None if another process holds the lock, or has deleted the file meanwhile.
 
     Raises:
-        ConfigurationError: Who waits may not open it.
+        ConfigurationError: The file belongs to another user, and `waits` is true.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     try:
         file = lock.open("a")
     except PermissionError as error:
-        # Another user's: whether it is held can't be told.
+        # Another user's file: whether the lock is held can't be known.
         if not waits:
             return None
         raise ConfigurationError(
-            f"{lock}: {error.strerror}; all users who write a table need to write to the files"
-            f" in {STAGING}"
+            f"{lock}: {error.strerror}; all users who write to a table need write permission for"
+            f" the files in {STAGING}"
         ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
     except OSError:
-        # Held, or there are no locks here: who waits goes on without one, the others stay away.
+        # The lock is held, or the file system has no locks. A waiting caller gets an error only
+        # for the latter, and goes on without a lock; the others leave the files alone.
         if not waits:
             file.close()
             return None
@@ -164,12 +172,15 @@ def _held(lock: Path, *, waits: bool) -> IO[str] | None:
 
 @contextmanager
 def _failure_told(table: LoggedTable, name: str) -> Iterator[None]:
-    """Files that can't be taken away harm nobody; an error would hide why there are any."""
+    """Log a failure to delete files instead of raising it.
+
+    Leftover files do no harm, and the error would hide the one that made the attempt fail.
+    """
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - of any log, and of any file system
+    except Exception as error:  # noqa: BLE001 - any log or file system may fail here
         about = {"table": str(table.path), "attempt": name, "reason": str(error)}
-        logger.warning("files are left", extra=about)
+        logger.warning("files of a failed attempt are left", extra=about)
 
 
 def _take_away(table: LoggedTable, name: str, *, is_logged: bool) -> None:
@@ -181,22 +192,22 @@ def _take_away(table: LoggedTable, name: str, *, is_logged: bool) -> None:
 
 
 def _is_still(table: Path, name: str) -> bool:
-    """Whether nothing of an attempt has changed for so long that it must be dead."""
+    """Whether nothing of an attempt has changed for `_UNLOCKED_SECONDS`."""
     staging = table / STAGING / name
     latest = SystemClock().wall_time_millis() / 1000 - _UNLOCKED_SECONDS
     try:
         paths = [staging, *staging.rglob("*"), *(table / each for each in _placed(table, name))]
         return all(each.lstat().st_mtime < latest for each in paths)
     except FileNotFoundError:
-        return False  # something has just changed
+        return False  # a file was deleted just now, so somebody is at work
 
 
 def _placed(table: Path, name: str) -> list[str]:
-    """The files of an attempt that are where they are read; directories may vanish meanwhile."""
+    """The files of an attempt that are in the table's directories, relative to the table."""
     is_own = re.compile(rf"{re.escape(name)}-[0-9]{{5}}{re.escape(SUFFIX)}").fullmatch
     found = []
     for directory, below, files in os.walk(table):
-        # What others write at the moment, and logs; directories of partitions have a "=".
+        # Leave out staging directories and logs; only directories of partitions have a "=".
         below[:] = [each for each in below if each[0] != "_" or "=" in each]
         found += [Path(directory, each) for each in files if is_own(each)]
     return [each.relative_to(table).as_posix() for each in found]

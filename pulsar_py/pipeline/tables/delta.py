@@ -1,15 +1,16 @@
-"""Delta Lake tables by the `deltalake` package: no jars, commits with app transactions (edge).
+"""Delta Lake tables, by the `deltalake` package, which needs no jars in Spark (edge).
 
-Spark writes the Parquet files; one Delta commit adds them and sets the transaction (application,
-batch number). A batch that was committed is found by `transaction_version` and left out; one that
-another writer commits at the same time is refused by the package, and then found.
+Spark writes the Parquet files. One Delta commit adds them, with the application and batch number as
+its transaction identifier. `transaction_version` finds a batch that was committed, which is then
+left out. If another writer commits the batch at the same time, the package refuses the second
+commit, and the next attempt finds the first.
 
-What the package does not refuse are two merges of the same files, after which each row is there
-twice, and an overwrite that begins before a merge ends, after which the merged rows are there. Both
-are done under one lock. It binds us alone: where another engine optimizes the table, pipelines need
+The package does not refuse two merges of the same files, after which each row is there twice, nor
+an overwrite that begins before a merge ends, after which the merged rows are there again. So both
+take one lock. It binds pipelines alone: where another engine optimizes the table, they need
 `is_compacted=False`.
 
-Source: the Delta transaction protocol, "Transaction Identifiers"; spec section 7.
+Source: "Transaction Identifiers" in the protocol of Delta Lake (PROTOCOL.md).
 """
 
 from __future__ import annotations
@@ -48,29 +49,30 @@ try:
     from deltalake.exceptions import CommitFailedError, DeltaError
 except ImportError as error:
     raise ConfigurationError(
-        "delta tables need what `pip install '.[spark,lake]'` installs in a checkout"
+        "delta: tables need the deltalake package; `pip install '.[spark,lake]'` installs it in a"
+        " checkout"
     ) from error
 
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 20
 _REMOVING: Final = "removing"
-"""The lock of those who take files out of a table."""
+"""The lock of merges and overwrites, which remove files from a table."""
 
 
 class DeltaLakeTable:
-    """A Delta table in a directory."""
+    """A `delta:` table. It keeps no state: each call reads the log."""
 
     def __init__(self, path: Path) -> None:
-        """The directory need not be there yet.
+        """Use the table in this directory, which may be missing yet.
 
         Raises:
-            ConfigurationError: The package would look for it elsewhere.
+            ConfigurationError: The path has a `%` that the package would decode.
         """
         if (other := unquote(str(path))) != str(path):
             raise ConfigurationError(
-                f"delta:{path}: the deltalake package takes the % in it for an encoded character"
-                f" and looks for {other}; the table needs another place"
+                f"delta:{path}: the deltalake package decodes the % in the path and looks for"
+                f" {other}; give the table a path without %"
             )
         self.path = path
 
@@ -80,12 +82,12 @@ class DeltaLakeTable:
         return deltalake.DeltaTable(self.path)
 
     def schema(self) -> Schema | None:
-        """The columns; None if there is no table yet."""
+        """The schema; None if there is no table yet."""
         table = self._table()
         return None if table is None else json.loads(table.schema().to_json())
 
     def last_batch(self, application: str) -> int | None:
-        """The newest batch of an application that is in the log."""
+        """The number of an application's newest batch in the log; None if there is none."""
         table = self._table()
         return None if table is None else table.transaction_version(application)
 
@@ -101,7 +103,7 @@ class DeltaLakeTable:
         ]
 
     def unlogged(self, paths: Sequence[str]) -> Sequence[str]:
-        """Those of some files that no version of the table has, however old."""
+        """Those of the given files that no version of the table has, old versions included."""
         counted = {each.path for each in self.files()}
         log = [each.read_text() for each in (self.path / "_delta_log").glob("*.json")]
         return [
@@ -111,15 +113,15 @@ class DeltaLakeTable:
         ]
 
     def commit(self, commit: Commit) -> bool:
-        """Make files part of the table; new columns are added first.
+        """Make files part of the table, after adding new columns in a commit of their own.
 
         Returns:
-            False if the log has that batch already: then nothing has changed.
+            False if the log has the batch already; no row was added then.
 
         Raises:
-            TableSchemaError: The rows do not fit, or a column would have to become wider, which
-                Delta tables can't.
-            TableConflictError: Other writers were faster all the time.
+            TableSchemaError: The rows don't fit, or a column would have to become wider, which the
+                package can't do.
+            TableConflictError: Other writers' commits came first each time.
         """
         is_alone = exclusively(self.path, _REMOVING, waits=True)
         with is_alone if commit.is_overwrite else nullcontext():
@@ -129,7 +131,8 @@ class DeltaLakeTable:
                 except CommitFailedError as error:
                     failure = error
         raise TableConflictError(
-            f"{self.path}: other writers were faster {_ATTEMPTS} times: {failure}"
+            f"{self.path}: other writers changed the table {_ATTEMPTS} times meanwhile; try again."
+            f" The last refusal: {failure}"
         ) from failure
 
     def _commit(self, commit: Commit) -> bool:
@@ -144,7 +147,8 @@ class DeltaLakeTable:
         if not commit.is_overwrite:
             _add_columns(table, commit.schema)
             table = deltalake.DeltaTable(self.path)
-        # Asked of what the commit begins with: one that comes in between makes it fail.
+        # Asked of the version that the commit starts from: if another writer adds the batch in
+        # between, the commit fails.
         if _has_batch(table, commit.transaction):
             return False
         mode = "overwrite" if commit.is_overwrite else "append"
@@ -167,9 +171,9 @@ class DeltaLakeTable:
         return True
 
     def _sync_log(self, since: int) -> None:
-        """Make what was committed after a version durable, by whomever: the package does not.
+        """Make all commits after a version durable, other writers' too: the package syncs none.
 
-        Old commits may go meanwhile, by the package itself, once a checkpoint has them.
+        The package may delete old commits meanwhile, once a checkpoint of Delta's has them.
         """
         log = self.path / "_delta_log"
         newest = deltalake.DeltaTable(self.path).version()
@@ -180,10 +184,10 @@ class DeltaLakeTable:
             sync_directory(directory)
 
     def compact(self, target_bytes: int) -> CompactionResult:
-        """Make small files into few of about that size; `vacuum` deletes the small ones later.
+        """Merge small files into fewer ones of about that size; `vacuum` deletes the small ones.
 
-        While another process does so, or overwrites, the table stays as it is; also where the
-        package can't merge them.
+        The table stays as it is while another process merges or overwrites it, and where the
+        package can't merge its files.
         """
         if self._table() is None:
             return CompactionResult(0, 0)
@@ -196,7 +200,8 @@ class DeltaLakeTable:
             except CommitFailedError:
                 return CompactionResult(0, 0)
             except DeltaError as error:
-                # Version 1.6 can't where records in maps grew; the rows are whole, and more come.
+                # Version 1.6 can't merge files between which records in maps grew. No row is lost,
+                # and the pipeline goes on.
                 about = {"table": str(self.path), "reason": str(error)}
                 logger.warning("small files are not merged", extra=about)
                 return CompactionResult(0, 0)
@@ -211,7 +216,7 @@ def _has_batch(table: deltalake.DeltaTable, transaction: Transaction | None) -> 
 
 
 def _table_of(batches: Any) -> Any:  # Any: Arrow data of another package, as a pyarrow table
-    import pyarrow as pa  # noqa: PLC0415 - only for listing files
+    import pyarrow as pa  # noqa: PLC0415 - needed for listing files alone
 
     return pa.table(batches)
 
@@ -224,7 +229,9 @@ def _add_columns(table: deltalake.DeltaTable, schema: Schema) -> None:
     old = json.loads(table.schema().to_json())
     merged = merged_schema(old, schema)
     if widened := widened_columns(old, merged):
-        raise TableSchemaError(f"columns {widened}: Delta tables do not widen types; use a new one")
+        raise TableSchemaError(
+            f"columns {widened} would become wider, which delta: tables can't do; use a new table"
+        )
     if grown := grown_columns(old, merged):
         table.alter.add_columns([deltalake.Field.from_json(json.dumps(each)) for each in grown])
 

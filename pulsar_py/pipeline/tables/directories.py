@@ -1,4 +1,4 @@
-"""Directories of tables and checkpoints, which may be on any file system (edge)."""
+"""Syncs directories of tables and checkpoints, which may be on any file system (edge)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Final
 from pulsar_py.common import local_disk
 
 _NOT_THERE: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
-"""What a system says that can't do it."""
+"""Errors of file systems that have no sync of directories."""
 
 
 def sync_directory(path: Path) -> None:
-    """Make creations and removals in a directory durable, where that can be asked for; blocks.
+    """Make creations and removals in a directory durable; blocks.
 
-    Some file systems of other machines, and of hosts of virtual ones, keep names in their own way.
+    Some network file systems, and some that virtual machines share with their hosts, offer no such
+    sync and refuse it; there this does nothing.
 
     Raises:
-        OSError: It is not there, or can't be stored.
+        OSError: The directory is missing, or the sync failed.
     """
     try:
         local_disk.sync_directory(path)

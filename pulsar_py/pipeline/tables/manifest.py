@@ -1,19 +1,22 @@
-"""Parquet tables with a log of our own: which files count, and which batches they hold (edge).
+"""Parquet tables with a log of our own, which has the files and the batches they hold (edge).
 
-    table/_manifest/00000007-<chance>.tmp     while it is written
-    table/_manifest/00000007.json
+    table/_manifest/00000007-<chance>.tmp     a commit while it is written
+    table/_manifest/00000007.json             the commit
     {"version": 1, "commit": 7, "transaction": ["<application>", 12], "added": [[path, bytes,
      rows], ...], "removed": [path, ...], "schema": {...}, "partitionBy": [...]}
 
-Each commit makes the next number, by a link that fails if it is there, so two writers do not
-overwrite each other: who comes second decides anew by the log as it is then. A batch that is in the
-log is not added again, and a merge counts only if the log still has all that was merged.
+A commit takes the next number by a hard link, which fails if the number is taken. So two writers
+can't overwrite each other: the second one reads the log again and decides by what it has then. A
+batch that the log has is not added again. A merge counts only if the log still has all its sources.
 
-Every 50th commit also has the whole state (`files`, `applications`): reading begins at the newest
-of these, and what lies before the one before it is deleted. A path is never used twice, so what a
-commit has removed can be deleted at any later time. A reader that ignores the log sees the same
-rows whenever no writer is at work; one that reads files while they are merged misses some, and
-fails.
+Every 50th commit also has the whole state (`files`, `applications`). Reading begins at the newest
+of these, and commits before the last but one of them are deleted. No path is ever used twice, so a
+removed file can be deleted at any later time.
+
+A reader that knows only the directory sees the same rows while no writer is at work, and after a
+killed one once the next has deleted its leftovers. One that reads the files of the log while they
+are merged finds some deleted, and fails. `docs/adr/0025-parquet-tables-keep-a-log.md` says why this
+log exists.
 """
 
 from __future__ import annotations
@@ -52,30 +55,31 @@ _ATTEMPTS: Final = 20
 
 @dataclass(slots=True)
 class ManifestState:
-    """A table as its log tells it (pure)."""
+    """The state of a table after the commits that were applied (pure)."""
 
     number: int = -1
-    """Of the newest commit."""
+    """The number of the newest commit; -1 before the first."""
     files: dict[str, TableFile] = field(default_factory=dict)
     applications: dict[str, int] = field(default_factory=dict)
     schema: Schema | None = None
     partition_by: list[str] = field(default_factory=list)
 
     def has_batch(self, transaction: Transaction | None) -> bool:
-        """Whether that batch, or a later one of its application, is in the log."""
+        """Whether the log has this batch, or a later one of its application."""
         if transaction is None:
             return False
         return self.applications.get(transaction.application, -1) >= transaction.batch_id
 
     def apply(self, record: dict[str, Any]) -> None:  # Any: JSON
-        """Take in the next commit.
+        """Apply the next commit; the first one may be any that has the whole state.
 
         Raises:
-            ConfigurationError: It was written by another version.
+            ConfigurationError: Another version of this package wrote it.
         """
         if record.get("version") != VERSION:
             raise ConfigurationError(
-                f"manifest: version {record.get('version')!r}, this pulsar_py reads {VERSION}"
+                f"manifest: a commit has version {record.get('version')!r}, and this pulsar_py"
+                f" reads {VERSION}: use the pulsar_py that wrote the table"
             )
         self.number = record["commit"]
         if "files" in record:
@@ -100,10 +104,16 @@ class ManifestState:
         partition_by: Sequence[str],
         transaction: Transaction | None,
     ) -> dict[str, Any]:  # Any: JSON
-        """The commit that follows; raises ConfigurationError for other partition columns."""
+        """The JSON of the next commit, which adds and removes these files.
+
+        Raises:
+            ConfigurationError: The table is partitioned by other columns.
+            TableSchemaError: The rows don't fit the table's columns.
+        """
         if self.schema is not None and list(partition_by) != self.partition_by:
             raise ConfigurationError(
-                f"the table is partitioned by {self.partition_by}, not by {list(partition_by)}"
+                f"--partition-by: the table is partitioned by {self.partition_by}, not by"
+                f" {list(partition_by)}; keep its columns, or write to a new table"
             )
         record: dict[str, Any] = {
             "version": VERSION,
@@ -129,20 +139,24 @@ def _row(file: TableFile) -> list[str | int]:
 
 
 class ManifestTable:
-    """A Parquet table with such a log."""
+    """A `parquet:` table. It keeps no state: each call reads the log."""
 
     def __init__(self, path: Path) -> None:
-        """The directory need not be there yet."""
+        """Use the table in this directory, which may be missing yet."""
         self.path = path
         self._log = path / DIRECTORY
 
     def state(self) -> ManifestState:
-        """The table as it is now."""
+        """The table as it is now.
+
+        Raises:
+            TableConflictError: Commits were deleted while they were read, many times.
+        """
         for _ in range(_ATTEMPTS):
             try:
                 return self._read_state()
             except FileNotFoundError:
-                continue  # old commits were deleted meanwhile, so there is a newer whole state
+                continue  # another writer deleted old commits; the next read starts later
         raise self._busy()
 
     def _read_state(self) -> ManifestState:
@@ -163,11 +177,11 @@ class ManifestTable:
         return dict(json.loads(self._path_of(number).read_text()))
 
     def schema(self) -> Schema | None:
-        """The columns; None if there is no table yet."""
+        """The schema; None if there is no table yet."""
         return self.state().schema
 
     def last_batch(self, application: str) -> int | None:
-        """The newest batch of an application that is in the log."""
+        """The number of an application's newest batch in the log; None if there is none."""
         return self.state().applications.get(application)
 
     def files(self) -> Sequence[TableFile]:
@@ -175,19 +189,20 @@ class ManifestTable:
         return list(self.state().files.values())
 
     def unlogged(self, paths: Sequence[str]) -> Sequence[str]:
-        """Those of some files that do not count."""
+        """Those of the given files that the newest state does not have."""
         counted = self.state().files
         return [each for each in paths if each not in counted]
 
     def commit(self, commit: Commit) -> bool:
-        """Make files part of the table; an overwrite takes all others out, and away.
+        """Make files part of the table; an overwrite removes and deletes all others.
 
         Returns:
-            False if the log has that batch already: then nothing has changed.
+            False if the log has the batch already; the table is unchanged then.
 
         Raises:
-            TableSchemaError: The rows do not fit.
-            TableConflictError: Other writers were faster all the time.
+            ConfigurationError: The table is partitioned by other columns.
+            TableSchemaError: The rows don't fit the table's columns.
+            TableConflictError: Other writers took the next number each time.
         """
         for _ in range(_ATTEMPTS):
             state = self.state()
@@ -210,14 +225,17 @@ class ManifestTable:
         raise self._busy()
 
     def _busy(self) -> TableConflictError:
-        return TableConflictError(f"{self.path}: other writers were faster {_ATTEMPTS} times")
+        return TableConflictError(
+            f"{self.path}: other writers changed the table {_ATTEMPTS} times meanwhile; try again"
+        )
 
     def _append(self, record: dict[str, Any]) -> bool:  # Any: JSON
-        """Whether this was the next commit, and nobody else's was.
+        """Write a commit under its number; False if another writer has taken the number.
 
         Raises:
-            OSError: It can't be written; the error has its path.
-            TableConflictError: That can't be told, because commits of that age are deleted.
+            OSError: The commit can't be written; the error has its path.
+            TableConflictError: So many commits came meanwhile that one of this number may have been
+                made and deleted before; whether this one counts can't be known.
         """
         number = record["commit"]
         self._log.mkdir(parents=True, exist_ok=True)
@@ -227,7 +245,8 @@ class ManifestTable:
             sync_directory(each)
         newest = self._numbers()[-1]
         if newest - number > WHOLE_EVERY:
-            # A process that stood still may have written a number that was there, and is gone.
+            # A process that was suspended for that long may have written a number that was taken
+            # before, and whose commit has been deleted since.
             raise TableConflictError(
                 f"{self.path}: {newest - number} commits of others were made while commit"
                 f" {number} was written; try again"
@@ -237,7 +256,7 @@ class ManifestTable:
         return True
 
     def _linked(self, number: int, text: str) -> bool:
-        """Write a commit aside, then link it: whole, or not at all. False if it is there."""
+        """Write a commit aside, then link it, so that it appears whole; False if it exists."""
         temporary = self._log / f"{number:08}-{uuid.uuid4().hex}.tmp"
         try:
             temporary.write_text(text)
@@ -246,18 +265,15 @@ class ManifestTable:
         except FileExistsError:
             return False
         except FileNotFoundError:
-            return False  # forgotten, as commits of that age are
-        except OSError as error:  # a full disk has no name
+            return False  # another writer deleted the temporary file of a number that is long past
+        except OSError as error:  # an error for a full disk has no path
             raise OSError(error.errno, error.strerror, str(self._path_of(number))) from error
         finally:
             temporary.unlink(missing_ok=True)
         return True
 
     def _forget(self, old: range) -> None:
-        """Delete old commits, and what they have removed, should it still be there.
-
-        So go those that a crash left before they were linked.
-        """
+        """Delete old commits, the files they have removed, and commits that were never linked."""
         for left in self._log.glob("*-*.tmp"):
             if int(left.stem.partition("-")[0]) in old:
                 left.unlink(missing_ok=True)
@@ -267,13 +283,13 @@ class ManifestTable:
             self._path_of(each).unlink(missing_ok=True)
 
     def _delete_removed(self, numbers: Iterable[int]) -> None:
-        """Delete what these commits have removed; a crash may have come before."""
+        """Delete the files that these commits have removed, where a crash left them."""
         removed: set[str] = set()
         for each in numbers:
             try:
                 removed.update(self._read(each)["removed"])
             except FileNotFoundError:
-                continue  # another writer forgets it, and does the same
+                continue  # another writer deletes old commits now, and their files with them
         self._delete(self.unlogged(sorted(removed)))
 
     def _path_of(self, number: int) -> Path:
@@ -284,9 +300,9 @@ class ManifestTable:
             (self.path / each).unlink(missing_ok=True)
 
     def compact(self, target_bytes: int) -> CompactionResult:
-        """Make small files into few of about that size; the small ones are deleted.
+        """Merge small files into fewer ones of about that size, and delete the small ones.
 
-        Where another merge, or an overwrite, has taken one of them, the table stays as it is.
+        If another merge or an overwrite has removed one of them, the table stays as it is.
         """
         self._delete_removed(self._numbers())
         state = self.state()
@@ -298,6 +314,7 @@ class ManifestTable:
             try:
                 merged = self._merged(groups, own)
             except OSError:
+                # A source may be gone because another writer has removed it: no error then.
                 if self._has(sources):
                     raise
                 return CompactionResult(0, 0)
@@ -312,7 +329,7 @@ class ManifestTable:
         return all(counted.get(each.path) == each for each in files)
 
     def _replace(self, sources: Sequence[TableFile], merged: Sequence[TableFile]) -> bool:
-        """Commit a merge, unless one of its sources is not there any more."""
+        """Commit a merge; False if the log does not have one of its sources any more."""
         for _ in range(_ATTEMPTS):
             state = self.state()
             if state.schema is None or not self._has(sources, state):
@@ -336,7 +353,7 @@ class ManifestTable:
         return put_in_place(own)
 
     def _merge(self, group: Sequence[TableFile], path: Path) -> None:
-        """One file with the rows of several, a row group at a time."""
+        """Write the rows of several files into one, a row group at a time to bound memory."""
         sources = [pq.ParquetFile(self.path / each.path) for each in group]
         schema = pa.unify_schemas(
             [each.schema_arrow.remove_metadata() for each in sources], promote_options="permissive"
@@ -349,7 +366,7 @@ class ManifestTable:
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table with all columns of a schema, null where it has none of its own."""
+    """An Arrow table with the columns of a schema; columns that it lacks are null."""
     columns = [
         table[field.name].cast(field.type)
         if field.name in table.column_names

@@ -1,4 +1,4 @@
-"""Where tables and checkpoints lie: texts of options as paths (pure)."""
+"""Paths of tables and checkpoints, parsed from the texts of options (pure)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pulsar_py.common.errors import ConfigurationError
 
 
 class TableFormat(Enum):
-    """Whose log a table has."""
+    """The log of a table: that of Delta Lake, or one of our own beside plain Parquet files."""
 
     PARQUET = "parquet"
     DELTA = "delta"
@@ -19,17 +19,17 @@ class TableFormat(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table, as `parquet:path` or `delta:path`."""
+    """The format and absolute path of a table, written `parquet:PATH` or `delta:PATH`."""
 
     format: TableFormat
     path: Path
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """Read its text.
+        """Parse `parquet:PATH` or `delta:PATH`; the path may be a `file:` URL.
 
         Raises:
-            ConfigurationError: The format is unknown, or the path is not one of this machine.
+            ConfigurationError: The format is unknown, or the path is a URL of another kind.
         """
         kind, _, place = text.partition(":")
         is_known = kind in {each.value for each in TableFormat}
@@ -39,13 +39,13 @@ class Target:
             raise ConfigurationError(f"{text!r}: {error}") from None
         if url.scheme not in {"", "file"} and (is_known or url.netloc):
             raise ConfigurationError(
-                f"{text!r}: what is needed is parquet:PATH or delta:PATH on a local or shared file"
-                " system: files are put in place by renaming, which object stores can't"
+                f"{text!r}: expected parquet:PATH or delta:PATH on a local or shared file system:"
+                " files get their names by renaming, which object stores can't do"
             )
         if not is_known or not place:
-            raise ConfigurationError(f"{text!r} is neither parquet:PATH nor delta:PATH")
+            raise ConfigurationError(f"{text!r}: expected parquet:PATH or delta:PATH")
         path = local_path(place)
-        assert path is not None, "its scheme was looked at"
+        assert path is not None, "URLs with other schemes were refused above"
         return cls(TableFormat(kind), path.absolute())
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Target:
 
 
 def local_path(place: str) -> Path | None:
-    """A path, given as such or as a `file:` URL; None for URLs of what is no file system here."""
+    """The path of a plain path or a `file:` URL; None for URLs with other schemes."""
     url = urlsplit(place)
     if url.scheme not in {"", "file"}:
         return None
@@ -61,6 +61,6 @@ def local_path(place: str) -> Path | None:
 
 
 def spark_place(place: str) -> str:
-    """A path or URL as Spark takes it: that of a file has nothing in it encoded."""
+    """A path or URL in the form that Spark takes: nothing in a `file:` URL is percent-encoded."""
     path = local_path(place) if urlsplit(place).scheme == "file" else None
     return place if path is None else f"file://{path.absolute()}"

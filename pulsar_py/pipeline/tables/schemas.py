@@ -1,4 +1,9 @@
-"""Columns of a table, and how they may change (pure)."""
+"""Schemas of tables, and how they may grow (pure).
+
+A schema is Spark's, as JSON; Delta Lake's has the same form. Columns may be added and may become
+wider, also those of records in records, arrays and maps. A column that is not written any more
+stays, and is null. SQL ignores the case of names, so no table gets both `id` and `Id`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,8 @@ from pulsar_py.common.errors import ConfigurationError
 
 Schema = dict[str, Any]  # Any: a StructType's JSON
 ColumnPath = tuple[str, ...]
-"""Names down to a column; `element` in an array, `value` in a map."""
+"""The names on the way to a column; `element` within an array, `value` within a map."""
+
 _WIDENINGS: Final = {
     ("byte", "short"),
     ("byte", "integer"),
@@ -21,17 +27,18 @@ _WIDENINGS: Final = {
 
 
 class TableSchemaError(ConfigurationError):
-    """Rows do not fit a table; the message names the column and both types."""
+    """Rows don't fit a table's columns; the message names the column and both types."""
 
 
 def merged_schema(old: Schema | None, new: Schema) -> Schema:
-    """The columns of a table after rows of `new` were added; the old order, then what is new.
+    """The schema of a table after rows with the schema `new` were added to it.
 
-    Records grow wherever they are: in records, arrays and values of maps.
+    The old columns come first, in their order. Records grow wherever they are: in records, arrays
+    and values of maps.
 
     Raises:
-        TableSchemaError: A column has another type, which is not wider, or a name that only case
-            tells from another one.
+        TableSchemaError: A column has a type that neither fits nor is wider, or a name that differs
+            from another one's in case alone.
     """
     return _merged_struct((), {"fields": []} if old is None else old, new)
 
@@ -47,8 +54,8 @@ def _merged_struct(path: ColumnPath, old: Schema, new: Schema) -> Schema:
             continue
         if (other := alike.setdefault(name.lower(), name)) != name:
             raise TableSchemaError(
-                f"column {'.'.join((*path, name))!r}: there is {other!r}, and names of SQL have no"
-                " case; select it under that name"
+                f"column {'.'.join((*path, name))!r}: there is {other!r}, and SQL ignores the case"
+                " of names; select it under that name"
             )
         fields[name] = {**each, "nullable": True, "metadata": {}}
     return {"type": "struct", "fields": list(fields.values())}
@@ -69,7 +76,7 @@ def _merged_type(path: ColumnPath, before: Any, after: Any) -> Any:  # Any: JSON
         return {**before, "valueType": value}
     raise TableSchemaError(
         f"column {'.'.join(path)!r} is {_text_of(before)} in the table and {_text_of(after)} in the"
-        " rows"
+        " rows; cast it, or write to a new table"
     )
 
 
@@ -82,7 +89,7 @@ def _is_kind(name: str, *kinds: object) -> bool:
 
 
 def _text_of(kind: Any) -> str:  # Any: JSON
-    """A type as SQL writes it; of a record its kind alone."""
+    """A type as SQL writes it; a record is `struct`, without its fields."""
     if _is_kind("array", kind):
         return f"array<{_text_of(kind['elementType'])}>"
     if _is_kind("map", kind):
@@ -91,7 +98,7 @@ def _text_of(kind: Any) -> str:  # Any: JSON
 
 
 def _same_type(one: Any, other: Any) -> bool:  # Any: JSON
-    """Equal but for what may be null."""
+    """Whether two types are equal apart from nullability and metadata."""
     return bool(_bare(one) == _bare(other))
 
 
@@ -103,7 +110,10 @@ def _bare(kind: Any) -> Any:  # Any: JSON
 
 
 def with_metadata(schema: Schema, written: Schema | None) -> Schema:
-    """The columns of a table, with what those of rows said about themselves beside their types."""
+    """A table's schema with the metadata of the columns as they were written.
+
+    The connector keeps there, for instance, whether a key-value column had its key in the message.
+    """
     if written is None:
         return schema
     told = {each["name"]: each["metadata"] for each in written["fields"]}
@@ -112,7 +122,7 @@ def with_metadata(schema: Schema, written: Schema | None) -> Schema:
 
 
 def grown_columns(old: Schema, new: Schema) -> list[Schema]:
-    """The columns of `new` that `old` lacks, or has with another type."""
+    """The top-level columns of `new` that `old` lacks, or has with another type."""
     before = {each["name"]: each["type"] for each in old["fields"]}
     return [
         each
@@ -122,7 +132,10 @@ def grown_columns(old: Schema, new: Schema) -> list[Schema]:
 
 
 def widened_columns(old: Any, new: Any, path: ColumnPath = ()) -> list[str]:  # Any: JSON
-    """Where a type in `new` is wider than in `old`; what has only grown is left out."""
+    """Dotted names of the columns that are wider in `new` than in `old`.
+
+    Records that only have more fields are not among them.
+    """
     if _is_kind("struct", old, new):
         before = {each["name"]: each["type"] for each in old["fields"]}
         inner = [

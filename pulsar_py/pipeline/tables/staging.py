@@ -1,9 +1,9 @@
-"""Rows into files of a table: written aside by Spark, then put in their place (edge).
+"""Writes rows as files of a table: Spark writes them aside, then they are moved into place (edge).
 
     table/_staging/<name>/...                     while Spark writes
-    table/date=2026-01-31/<name>-00000.parquet
+    table/date=2026-01-31/<name>-00000.parquet    in place, and not yet in the log
 
-The name is an attempt's own; `attempts` has what becomes of its files when it fails.
+The name belongs to one attempt; `attempts` deletes its files if it fails.
 """
 
 from __future__ import annotations
@@ -29,25 +29,28 @@ WRITING: Final = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
 }
-"""Settings of a session that files are written by, whatever it had: with others there are days and
-times of Julius Caesar's calendar in them, and lists that can't be merged with those of other files;
-Spark has no options of a write for them."""
+"""Settings that a session gets before files are written, whatever the user has set.
+
+With others the files would have dates of the Julian calendar, and lists in a form that can't be
+merged with those of other files. Spark takes these as session settings alone, not as options of a
+write."""
 
 
 def spark_path(path: Path) -> str:
-    """A path as Spark takes it: with a scheme, and nothing in it encoded."""
+    """A path as the URL that Spark takes: nothing in it is percent-encoded."""
     return f"file://{path}"
 
 
 def with_partition_columns(rows: DataFrame, partition_by: Sequence[PartitionColumn]) -> DataFrame:
-    """The rows with the columns that they are partitioned by.
+    """The rows with their partition columns added.
 
-    Texts that have the directory of null become null: two groups can't write one file.
+    The empty text and `__HIVE_DEFAULT_PARTITION__` become null: the directory of null is theirs
+    too, and two partitions of a write can't share one directory.
 
     Raises:
-        ConfigurationError: A column is not there, or one to be made is.
+        ConfigurationError: A column is missing, or an expression would replace one.
     """
-    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+    from pyspark.sql import functions  # noqa: PLC0415 - loads pyspark
 
     check_partition_columns(rows.columns, partition_by)
     for each in partition_by:
@@ -63,35 +66,37 @@ def with_partition_columns(rows: DataFrame, partition_by: Sequence[PartitionColu
 def check_partition_columns(
     columns: Sequence[str], partition_by: Sequence[PartitionColumn]
 ) -> None:
-    """Refuse what can't be made of these columns; names of SQL have no case.
+    """Refuse partition columns that can't be made of these columns; SQL ignores the case of names.
 
     Raises:
-        ConfigurationError: A column is not there, or one to be made is.
+        ConfigurationError: A column is missing, or an expression would replace one.
     """
     known = {each.lower() for each in columns}
     for each in partition_by:
         is_there = each.name.lower() in known
         if each.is_plain and not is_there:
             raise ConfigurationError(
-                f"partition-by: there is no column {each.name!r}, but {', '.join(columns)}"
+                f"--partition-by: there is no column {each.name!r}; the rows have"
+                f" {', '.join(columns)}"
             )
         if is_there and not each.is_plain:
             raise ConfigurationError(
-                f"partition-by: {each.name}={each.expression}: there is a column {each.name!r}"
-                " already; give the one that is made another name"
+                f"--partition-by: {each.name}={each.expression}: there is a column {each.name!r}"
+                " already; give the new column another name"
             )
 
 
 def write_files(
     rows: DataFrame, own: Attempt, *, partition_by: Sequence[str] = (), max_rows: int = 0
 ) -> list[TableFile]:
-    """Write rows and put the files in their place; no log knows them yet.
+    """Write rows as files and move these into place; the log does not have them yet.
 
     Args:
-        rows: With the columns of the partitions.
-        own: Whose files they are; Spark's workers and this process see the same directory.
+        rows: They have the partition columns.
+        own: The attempt that owns the files. Spark's workers and this process must see its
+            directory under the same path.
         partition_by: Columns that become directories.
-        max_rows: Most rows a file, 0 for no limit.
+        max_rows: The most rows in a file; 0 for no limit.
     """
     for name, value in WRITING.items():
         rows.sparkSession.conf.set(name, value)
@@ -103,17 +108,17 @@ def write_files(
 
 
 def put_in_place(own: Attempt) -> list[TableFile]:
-    """Move an attempt's files, `part-*`, from where they were written to where they are read.
+    """Move an attempt's files, `part-*`, from its staging directory into the table's directories.
 
-    They are durable then: a log must not know of files that a loss of power takes away, the less as
-    those that were merged into them are deleted.
+    They are durable on return: a log must not have files that a loss of power takes away, least of
+    all merged ones, whose sources are deleted after the commit.
     """
     placed = []
     directories = {own.table}
     for number, source in enumerate(sorted(own.staging.rglob(f"part-*{SUFFIX}"))):
         rows_count = pq.read_metadata(source).num_rows
         if not rows_count:
-            continue  # Spark writes one for the schema where there are no rows
+            continue  # where there are no rows Spark writes one file for the schema alone
         directory = own.table / source.parent.relative_to(own.staging)
         target = directory / f"{own.name}-{number:05}{SUFFIX}"
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,9 @@
-"""Tables of a lake: their names, their files, and what they may become (pure).
+"""The interface of tables, and the values in it: files, transactions, commits (pure).
 
-A table is a directory of Parquet files and a log that says which of them count. Files are written
-first and become part of the table by one commit, which carries the identity of the batch they hold:
-application and batch number. A batch that is in the log already is left out, so that repeating it
-is safe. `manifest` has a log of our own, `delta` that of Delta Lake.
-
-Schemas are those of Spark as JSON; Delta Lake's are the same. Columns may be added and may become
-wider, also those of records in records, arrays and maps; a column that is not written any more
-stays and is null. Names of SQL have no case, so a table with both `id` and `Id` could not be read.
+A table is a directory of Parquet files, and a log that says which of them count. Files are written
+first. One commit then makes them part of the table; it carries the identity of their batch, which
+is an application and a batch number. A batch that the log has already is not added again, so a
+batch can be repeated safely. `manifest` implements a log of our own, `delta` uses Delta Lake's.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ SUFFIX: Final = ".parquet"
 
 
 class TableConflictError(PulsarError):
-    """Another writer of a table was faster; the table is as that one left it."""
+    """Another writer has changed the table meanwhile; this writer's change was not made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +31,32 @@ class TableFile:
     """One Parquet file of a table."""
 
     path: str
-    """Below the table, with slashes."""
+    """Relative to the table's directory, with slashes."""
     size_bytes: int
     rows_count: int
 
     @property
     def partition(self) -> str:
-        """The directory it is in; empty for a table without partitions."""
+        """The directory of the file; empty in a table without partitions."""
         return self.path.rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The identity of a batch: who writes, and its number, ascending."""
+    """The identity of a batch: the writing application, and a number that ascends."""
 
     application: str
     batch_id: int
 
     @property
     def file_prefix(self) -> str:
-        """What the names of its files begin with."""
+        """The prefix of the names of the batch's files."""
         return f"{self.application}-{self.batch_id:08}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """What becomes of a table in one go."""
+    """A change of a table that is made as a whole or not at all."""
 
     added: Sequence[TableFile]
     schema: Schema
@@ -71,46 +67,46 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """How many small files became how many."""
+    """The numbers of files that were merged, and that they became."""
 
     files_before: int
     files_after: int
 
 
 class LakeTable(Protocol):
-    """A directory of files with a log; one implementation for each format."""
+    """A directory of files with a log; each format implements it."""
 
     path: Path
 
     def schema(self) -> Schema | None:
-        """The columns; None if there is no table yet."""
+        """The schema; None if there is no table yet."""
 
     def last_batch(self, application: str) -> int | None:
-        """The newest batch of an application that is in the log."""
+        """The number of an application's newest batch in the log; None if there is none."""
 
     def files(self) -> Sequence[TableFile]:
-        """The files that count."""
+        """The files that count, in no particular order."""
 
     def unlogged(self, paths: Sequence[str]) -> Sequence[str]:
-        """Those of some files that no reader of the log knows, so that they may be deleted."""
+        """Those of the given files that no reader of the log can reach: they may be deleted."""
 
     def commit(self, commit: Commit) -> bool:
         """Make files part of the table.
 
         Returns:
-            False if the log has that batch already: then nothing has changed.
+            False if the log has the batch already; the table is unchanged then.
 
         Raises:
-            TableSchemaError: The rows do not fit.
-            TableConflictError: Another writer changed the table meanwhile.
+            TableSchemaError: The rows don't fit the table's columns.
+            TableConflictError: Other writers kept changing the table meanwhile.
         """
 
     def compact(self, target_bytes: int) -> CompactionResult:
-        """Make small files into few of about that size; rows stay what they are."""
+        """Merge small files into fewer ones of about that size; the rows stay the same."""
 
 
 def partition_values(path: str) -> dict[str, str | None]:
-    """The values that a file's directories stand for, by column."""
+    """The values of the partition columns that a file's directories stand for."""
     values: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
         name, separator, value = part.partition("=")
@@ -120,9 +116,10 @@ def partition_values(path: str) -> dict[str, str | None]:
 
 
 def small_file_groups(files: Sequence[TableFile], target_bytes: int) -> list[list[TableFile]]:
-    """Files of one partition each that together make one of about the target's size.
+    """Groups of small files to merge; each group has files of one partition.
 
-    A file is small below three quarters of the target; a group has at least two.
+    A file is small below three quarters of the target size. A group has at least two files, which
+    together have about the target size.
     """
     by_partition: dict[str, list[TableFile]] = {}
     for each in sorted(files, key=lambda file: file.path):

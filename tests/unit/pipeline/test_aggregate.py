@@ -62,7 +62,7 @@ def test_a_target_is_needed() -> None:
         window_seconds=60,
     )
     session: Any = None  # never touched
-    with pytest.raises(ConfigurationError, match="one of them"):
+    with pytest.raises(ConfigurationError, match="either a table or a topic"):
         aggregate(session, settings)
 
 

@@ -16,5 +16,5 @@ from pulsar_py.pipeline.settings.topics import Cluster, TopicRange
 def test_a_target_is_needed() -> None:
     source = TopicRange(cluster=Cluster(service_url="pulsar://a"), topic="t")
     session: Any = None  # never touched
-    with pytest.raises(ConfigurationError, match="one of them"):
+    with pytest.raises(ConfigurationError, match="either a table or a topic"):
         compact(session, CompactSettings(source=source))

@@ -52,9 +52,17 @@ def test_topics_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("table", "checkpoint", "text"),
     [
-        ("parquet:{file}/x", None, "table parquet:.*/file/x: .*/file/x: Not a directory"),
-        ("parquet:{new}/x", "file:{file}", "checkpoint: .*/file: File exists"),
-        ("delta:/proc/x", None, "table delta:/proc/x: /proc/x: No such file or directory"),
+        (
+            "parquet:{file}/x",
+            None,
+            "table parquet:.*/file/x: .*/file/x can't be written to: Not a directory",
+        ),
+        ("parquet:{new}/x", "file:{file}", "checkpoint: .*/file can't be written to: File exists"),
+        (
+            "delta:/proc/x",
+            None,
+            "table delta:/proc/x: /proc/x can't be written to: No such file or directory",
+        ),
     ],
 )
 def test_what_is_written_has_to_be_writable(
@@ -130,5 +138,7 @@ def test_a_checkpoint_of_other_topics_is_refused(
     (tmp_path / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(read)}")
     job.check()
     other = replace(job, source=TopicRange(cluster=CLUSTER, topic="u"))
-    with pytest.raises(ConfigurationError, match=f"{tmp_path}: it is of .*t-partition-1, .* u;"):
+    with pytest.raises(
+        ConfigurationError, match=f"{tmp_path}: it belongs to .*t-partition-1, .* u;"
+    ):
         other.check()

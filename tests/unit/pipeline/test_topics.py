@@ -18,7 +18,7 @@ def test_expressions() -> None:
 
 @pytest.mark.parametrize("text", ["", "a,", "f(a", "'a", ",a"])
 def test_what_are_no_expressions(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="no list of SQL"):
+    with pytest.raises(ConfigurationError, match="is not a list of SQL"):
         split_expressions(text)
 
 

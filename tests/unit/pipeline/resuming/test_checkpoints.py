@@ -52,7 +52,9 @@ def test_what_is_no_checkpoint(tmp_path: Path) -> None:
     metadata = tmp_path / "metadata"
     metadata.touch()
     assert batches_in(metadata) is None
-    with pytest.raises(ConfigurationError, match=f"{metadata} does not name its query"):
+    with pytest.raises(
+        ConfigurationError, match=f"{metadata} is damaged: it does not name its query"
+    ):
         batches_in(tmp_path)
     metadata.unlink()
     metadata.mkdir()
@@ -73,7 +75,12 @@ def test_tables_that_go_with_a_checkpoint(
 @pytest.mark.parametrize(
     ("planned", "done", "last", "text"),
     [
-        (5, 4, None, "up to 4, and /table has none of its batches: it is of another table"),
+        (
+            5,
+            4,
+            None,
+            "up to 4, and /table has none of its batches: the checkpoint belongs to another table",
+        ),
         (5, 4, 3, "up to 4, and /table has its batches up to 3"),
         (5, 5, 6, "has come to batch 5, and /table has its batches up to 6"),
         (-1, -1, 0, "has come to none, and /table has its batches up to 0"),
@@ -99,7 +106,9 @@ def test_settings_of_a_query_stay(tmp_path: Path) -> None:
     check_query(place, {"--window": 7.0, "--where": None})  # nothing was read yet
     checkpoint(tmp_path, planned=0, done=0)
     check_query(place, {"--window": 7.0, "--where": None})
-    with pytest.raises(ConfigurationError, match=r"--window was 7.0, and is 8.0: .* another"):
+    with pytest.raises(
+        ConfigurationError, match=r"--window was 7.0, and is 8.0: .* another --checkpoint"
+    ):
         check_query(place, {"--window": 8.0, "--where": None})
     (tmp_path / NOTE).unlink()  # as of an older version
     check_query(place, {"--window": 8.0})
@@ -129,7 +138,7 @@ def test_a_batch_that_goes_on_without_numbers_keeps_what_it_began_with(tmp_path:
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"query": 5, "batch": {}}'])
 def test_a_damaged_note_is_told_with_its_path(tmp_path: Path, text: str) -> None:
     (tmp_path / NOTE).write_text(text)
-    with pytest.raises(ConfigurationError, match=f"^checkpoint: {tmp_path / NOTE} does not tell"):
+    with pytest.raises(ConfigurationError, match=f"^checkpoint: {tmp_path / NOTE} is damaged"):
         check_query(str(tmp_path), {"--window": 5})
 
 
@@ -145,5 +154,7 @@ def test_a_note_is_durable_before_the_query_begins(
 
 def test_a_note_of_another_version_is_told_with_both(tmp_path: Path) -> None:
     (tmp_path / NOTE).write_text('{"version": 2, "query": {}, "batch": {}}')
-    with pytest.raises(ConfigurationError, match=f"{NOTE}: version 2, this pulsar_py reads 1"):
+    with pytest.raises(
+        ConfigurationError, match=f"{NOTE} has version 2, and this pulsar_py reads 1"
+    ):
         check_query(str(tmp_path), {})

@@ -115,22 +115,25 @@ def test_a_copied_table_is_another_one(tmp_path: Path) -> None:
     old.mkdir()
     remember(old / DIRECTORY, replace(FIRST, table=f"parquet:{old}"))
     shutil.copytree(old, new)
-    with pytest.raises(ConfigurationError, match=f"is of parquet:{old}, .*this is parquet:{new}:"):
+    with pytest.raises(ConfigurationError, match=f"is parquet:{old}, not parquet:{new}:"):
         remember(new / DIRECTORY, replace(FIRST, table=f"parquet:{new}"))
-    with pytest.raises(ConfigurationError, match=f"is of parquet:{old}, .*this is delta:{old}:"):
+    with pytest.raises(ConfigurationError, match=f"is parquet:{old}, not delta:{old}:"):
         remember(old / DIRECTORY, replace(FIRST, table=f"delta:{old}"))
 
 
 def test_two_tables_with_shared_notes_need_two_names(tmp_path: Path) -> None:
     remember(tmp_path, FIRST, is_shared=True)
     other = replace(FIRST, table="parquet:/u")
-    with pytest.raises(ConfigurationError, match=r"is of parquet:/t, .*this is parquet:/u:"):
+    with pytest.raises(ConfigurationError, match=r"is parquet:/t, not parquet:/u:"):
         remember(tmp_path, other, is_shared=True)
     remember(tmp_path, replace(other, name="other"), is_shared=True)
 
 
 def test_rows_that_no_note_tells_of_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"no note .*--notes of the first run.*--name"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"note of its first run is missing.*--notes of the first run.*--name",
+    ):
         remember(tmp_path, FIRST, is_known=True)
     assert not list(tmp_path.iterdir())
     remember(tmp_path, FIRST)
@@ -150,7 +153,7 @@ def test_notes_of_another_version_are_refused(tmp_path: Path) -> None:
     remember(tmp_path, FIRST)
     (path,) = tmp_path.iterdir()
     path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 1}))
-    with pytest.raises(ConfigurationError, match="version 1, this pulsar_py reads 2"):
+    with pytest.raises(ConfigurationError, match="version 1, and this pulsar_py reads 2"):
         remember(tmp_path, FIRST)
 
 

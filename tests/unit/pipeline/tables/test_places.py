@@ -27,7 +27,7 @@ def test_what_is_no_target(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["parquet:s3a://bucket/a", "s3://bucket/a", "gs://bucket"])
 def test_tables_of_object_stores_are_refused_with_what_is_needed(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="what is needed is parquet:PATH or delta:PATH"):
+    with pytest.raises(ConfigurationError, match="expected parquet:PATH or delta:PATH on a local"):
         Target.parse(text)
 
 

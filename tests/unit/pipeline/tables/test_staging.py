@@ -44,7 +44,7 @@ def test_partition_columns_that_can_be_made(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("nosuch", "there is no column 'nosuch', but code, t_date"),
+        ("nosuch", "there is no column 'nosuch'; the rows have code, t_date"),
         ("code=substr(code, 1, 1)", r"code=substr\(code, 1, 1\): there is a column 'code' already"),
         ("CODE=substr(code, 1, 1)", "there is a column 'CODE' already"),
         ("date(t)", r"t_date=date\(t\): there is a column 't_date' already"),
