@@ -8,10 +8,10 @@ The modules here are the pipelines (`export`, `backfill`, `aggregate`, `copy`, `
 which checks a pipeline before Spark starts. The rooms below hold the parts; each imports those
 before it in this order, and none imports a module that lies here:
 
-    settings     what users ask for: cluster, topics, columns, times, sizes, secrets
+    settings     settings that users give: cluster, topics, columns, times, sizes, secrets
     running      Spark sessions, jobs, queries, restarts, progress
     tables       table directories: files, commits, schemas, the two logs
-    resuming     what a repeated run has to find unchanged: checkpoints, notes
+    resuming     checks of a repeated run, by checkpoints and notes
     measuring    lags, ages and traffic, as numbers and as a page
 
 Importing a module here loads no Spark: it is imported when a pipeline runs, and `deltalake` when a

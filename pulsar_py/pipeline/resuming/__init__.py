@@ -1,4 +1,4 @@
-"""What a run that resumes or repeats another one has to find unchanged.
+"""Checks that a run which resumes or repeats another one finds everything unchanged.
 
 In: a stream's checkpoint directory, or the directory of a backfill's notes, and the settings of
 the run at hand. Out: nothing if the run may go on, otherwise a `ConfigurationError` that names what

@@ -1,4 +1,4 @@
-"""What users ask of a pipeline, as values: cluster, topics, columns, times, sizes, secrets.
+"""Settings that users give pipelines: cluster, topics, columns, times, sizes, secrets.
 
 In: texts of options, and arguments of the pipelines' functions. Out: frozen settings, options of
 the connector, or a `ConfigurationError` that names the text. All of it is pure.

@@ -2,7 +2,7 @@
 
 In: data frames that are to be written, and commits. Out: files in their places, lists of the files
 that count, or a refusal that names the column or the other writer. `table` has the interface;
-`manifest` and `delta` are the two logs; `staging` and `attempts` write files and take away what
+`manifest` and `delta` are the two logs; `staging` and `attempts` write files, and delete what
 failed attempts leave.
 
 Third-party packages it may import: pyspark, pyarrow, deltalake.

@@ -116,8 +116,8 @@ def with_metadata(schema: Schema, written: Schema | None) -> Schema:
     """
     if written is None:
         return schema
-    told = {each["name"]: each["metadata"] for each in written["fields"]}
-    fields = [{**each, "metadata": told.get(each["name"], {})} for each in schema["fields"]]
+    metadata = {each["name"]: each["metadata"] for each in written["fields"]}
+    fields = [{**each, "metadata": metadata.get(each["name"], {})} for each in schema["fields"]]
     return {"type": "struct", "fields": fields}
 
 

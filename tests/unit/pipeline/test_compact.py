@@ -1,4 +1,4 @@
-"""What a compaction is told; tests/spark/test_pipelines.py compacts."""
+"""Settings of a compaction; tests/spark/test_pipelines.py compacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a copy is told; tests/spark/test_pipelines.py copies."""
+"""Settings of a copy; tests/spark/test_pipelines.py copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an export remembers how far it is; tests/spark/test_pipelines.py exports."""
+"""The default checkpoint of an export; tests/spark/test_pipelines.py exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused before a session is opened."""
+"""Jobs that are refused before a session is opened."""
 
 from __future__ import annotations
 

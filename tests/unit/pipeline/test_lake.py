@@ -1,4 +1,4 @@
-"""Which table, and how large its files; tests/spark/test_pipelines.py writes them."""
+"""Targets, sizes of files and snapshots; tests/spark/test_pipelines.py writes tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which copy a replay is."""
+"""Ranges of a replay, and the copy that it becomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far behind, and for how long."""
+"""Lags, their rates and ages, and their texts."""
 
 from __future__ import annotations
 

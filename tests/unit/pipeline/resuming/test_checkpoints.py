@@ -1,4 +1,4 @@
-"""What a checkpoint goes with, and what it does not."""
+"""Checkpoints that fit a table or the options, and those that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the same backfill again, and what only has its name."""
+"""Backfills that repeat the first run, and those that only share its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Restarts, signals, environments and reasons; tests/spark has jobs and queries."""
+"""Queries that are stopped, and jobs in threads; tests/spark runs real ones."""
 
 from __future__ import annotations
 

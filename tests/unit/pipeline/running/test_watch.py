@@ -1,4 +1,4 @@
-"""What a pipeline is given from outside."""
+"""Reports of a watch."""
 
 from __future__ import annotations
 

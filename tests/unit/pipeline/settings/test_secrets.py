@@ -1,4 +1,4 @@
-"""What is secret, and how it stays so."""
+"""Names of secret settings, and masking of their values."""
 
 from __future__ import annotations
 

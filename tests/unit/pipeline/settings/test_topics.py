@@ -1,4 +1,4 @@
-"""Texts of options as values, and values as options of the connector."""
+"""Ranges and targets as options of the connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's own log."""
+"""The log of `parquet:` tables."""
 
 # ruff: noqa: E402 - imports stand after what may skip them
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a table's log knows is on the disk before it does."""
+"""Files and commits are synced before the log has them."""
 
 # ruff: noqa: E402 - imports stand after what may skip them
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names, schemas and files of tables."""
+"""Names, partitions and groups of a table's files."""
 
 from __future__ import annotations
 
