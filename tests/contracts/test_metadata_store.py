@@ -88,7 +88,7 @@ HOSTILE = {
 """Services that are slow, and keep every promise."""
 
 
-@pytest.fixture(params=["memory", "sqlite", *HOSTILE])
+@pytest.fixture(params=["memory", "sqlite", *HOSTILE, "zookeeper"])
 async def connect(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Connect]:
     clock = TickingClock()
     if request.param in HOSTILE:
@@ -97,6 +97,16 @@ async def connect(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         yield lambda: service.connect(f"client-{next(names)}", SystemClock())
         for hostile in service.clients:
             await hostile.close()
+    elif request.param == "zookeeper":
+        import os
+        from pulsar_py.zookeeper.address import ZooKeeperAddress
+        from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
+        a = ZooKeeperAddress.parse(f"zk:{os.environ['ZK']}/{random.randrange(10**12)}")
+        stores = [await ZooKeeperMetadataStore.open(a, SystemClock()) for _ in range(2)]
+        left = iter(stores)
+        yield lambda: next(left)
+        for each in stores:
+            await each.close()
     elif request.param == "memory":
         memory = MemoryMetadataStore(clock)
         clients: list[MetadataStore] = [memory]
@@ -137,6 +147,7 @@ async def test_versions_start_at_zero_and_grow_by_one(store: MetadataStore) -> N
 async def test_a_value_knows_when_it_was_made_and_changed(store: MetadataStore) -> None:
     await store.put("/a", b"")
     first = await store.get("/a")
+    await asyncio.sleep(0.002)  # versions may be told in milliseconds
     await store.put("/a", b"")
     second = await store.get("/a")
     assert first is not None
@@ -292,6 +303,7 @@ async def test_watchers_hear_of_changes_at_and_below_in_order(store: MetadataSto
 async def test_what_another_client_changed_is_told(connect: Connect) -> None:
     one, other = connect(), connect()
     heard = Heard(one, "/a/b")
+    await one.sync("/a/b")
     await other.put("/a/b", b"1")
     await other.delete("/a/b")
     assert await heard.until(2) == [(CREATED, "/a/b"), (DELETED, "/a/b")]
@@ -402,8 +414,8 @@ async def test_ephemeral_keys_go_with_their_session(connect: Connect) -> None:
     assert found is not None
     assert found.is_ephemeral
     assert found.owner == session.session_id
-    await other.sync("/")
     heard = Heard(other)
+    await other.sync("/")  # from here on the watch tells what others change
     await session.close()
     assert (await heard.until(1))[0] == (DELETED, "/mine")
     await other.sync("/")
