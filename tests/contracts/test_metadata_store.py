@@ -37,6 +37,9 @@ from pulsar_py.metadata.store import (
 )
 from pulsar_py.testing.hostile_metadata import HostileMetadata
 from pulsar_py.testing.hostile_service import HostileSettings
+from pulsar_py.zookeeper.address import ZooKeeperAddress
+from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
+from tests.cluster.zookeeper_process import ZooKeeperProcess
 
 CREATED, MODIFIED, DELETED, _ = NotificationType
 
@@ -78,6 +81,11 @@ class Heard:
                 await self._came.wait()
         return self.changes
 
+    async def until_told(self, change: tuple[NotificationType, str]) -> None:
+        """Return once that was told, whatever else is."""
+        while change not in self.changes:
+            await self.until(len(self.changes) + 1)
+
 
 HOSTILE = {
     "hostile": HostileSettings(),
@@ -98,15 +106,13 @@ async def connect(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         for hostile in service.clients:
             await hostile.close()
     elif request.param == "zookeeper":
-        import os
-        from pulsar_py.zookeeper.address import ZooKeeperAddress
-        from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
-        a = ZooKeeperAddress.parse(f"zk:{os.environ['ZK']}/{random.randrange(10**12)}")
-        stores = [await ZooKeeperMetadataStore.open(a, SystemClock()) for _ in range(2)]
-        left = iter(stores)
-        yield lambda: next(left)
-        for each in stores:
-            await each.close()
+        process: ZooKeeperProcess = request.getfixturevalue("zookeeper")
+        address = ZooKeeperAddress.parse(f"{process.url}/{tmp_path.name}")
+        opened = [await ZooKeeperMetadataStore.open(address, SystemClock()) for _ in range(2)]
+        unused = iter(opened)
+        yield lambda: next(unused)
+        for client in opened:
+            await client.close()
     elif request.param == "memory":
         memory = MemoryMetadataStore(clock)
         clients: list[MetadataStore] = [memory]
@@ -116,8 +122,8 @@ async def connect(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
             return clients[-1]
 
         yield another
-        for client in clients:
-            await client.close()
+        for each in clients:
+            await each.close()
     else:
         sqlite = await SqliteMetadataStore.open(tmp_path / "metadata.sqlite", clock)
         yield lambda: sqlite
@@ -417,7 +423,7 @@ async def test_ephemeral_keys_go_with_their_session(connect: Connect) -> None:
     heard = Heard(other)
     await other.sync("/")  # from here on the watch tells what others change
     await session.close()
-    assert (await heard.until(1))[0] == (DELETED, "/mine")
+    await heard.until_told((DELETED, "/mine"))
     await other.sync("/")
     assert await other.children("/") == ["lasting", "others"]
     await session.close()
