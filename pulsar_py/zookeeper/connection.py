@@ -32,7 +32,7 @@ class Answer:
     """What a server said to one request."""
 
     error: int
-    record: jute.Reader
+    record: jute.RecordReader
 
 
 class ConnectionEvents(Protocol):
@@ -157,7 +157,7 @@ class ZooKeeperConnection(asyncio.Protocol):
         if not self._greeting.done():
             self._greeting.set_result(messages.decode_connect(frame))
             return
-        reader = jute.Reader(frame)
+        reader = jute.RecordReader(frame)
         head = messages.decode_head(reader)
         match head.xid:
             case messages.WATCH_EVENT_XID:

@@ -49,7 +49,7 @@ def vector(items: Iterable[bytes]) -> bytes:
     return _INT.pack(len(encoded)) + b"".join(encoded)
 
 
-class Reader:
+class RecordReader:
     """Takes values off the front of a record, one after the other.
 
     Every method raises JuteError where the record ends too soon or a length can't be.

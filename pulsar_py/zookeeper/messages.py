@@ -174,19 +174,19 @@ def decode_connect(frame: bytes) -> ConnectAnswer:
     Raises:
         JuteError: It is no such answer.
     """
-    reader = jute.Reader(frame)
+    reader = jute.RecordReader(frame)
     reader.int32()  # the protocol's version, always 0
     timeout_millis, session_id, password = reader.int32(), reader.int64(), reader.buffer()
     is_read_only = reader.boolean() if reader.remaining_count else False
     return ConnectAnswer(timeout_millis, session_id, password, is_read_only)
 
 
-def decode_head(reader: jute.Reader) -> AnswerHead:
+def decode_head(reader: jute.RecordReader) -> AnswerHead:
     """Take what stands before an answer's record."""
     return AnswerHead(reader.int32(), reader.int64(), reader.int32())
 
 
-def decode_stat(reader: jute.Reader) -> Stat:
+def decode_stat(reader: jute.RecordReader) -> Stat:
     """Take a node's figures."""
     long, number = reader.int64, reader.int32
     return Stat(
@@ -204,7 +204,7 @@ def decode_stat(reader: jute.Reader) -> Stat:
     )
 
 
-def decode_watch_event(reader: jute.Reader) -> WatchEvent:
+def decode_watch_event(reader: jute.RecordReader) -> WatchEvent:
     """Take what a watch tells."""
     event_type = reader.int32()
     reader.int32()  # the session's state, which the connection tells better
