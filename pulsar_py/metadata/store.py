@@ -281,6 +281,7 @@ class MetadataStore(ABC):
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` on the loop for changes at or below `prefix`, in order of commit.
 
+        It begins with this client's next call: what others change once that has returned is told.
         One's own change is told before, or soon after, the one who made it goes on. Changes may be
         told together as `ANYTHING` at `prefix`. Returns what ends the watch.
         """
