@@ -80,7 +80,7 @@ class Broker:
         ledger_store_factory: LedgerStoreFactory | None = None,
         authenticators: Authenticators | None = None,
     ) -> None:
-        """Take in what is wanted; nothing is opened yet.
+        """Note the settings; nothing is opened before `start`.
 
         Args:
             data_dir: Where everything is stored; made if missing.

@@ -36,11 +36,11 @@ class _MemorySession(Session):
 
     @property
     def is_good(self) -> bool:
-        """Until it is closed."""
+        """True until it is closed."""
         return self.is_open
 
     def listen(self, listener: SessionListener) -> Callable[[], None]:
-        """There is nothing to tell: it ends only when it is closed."""
+        """Never calls `listener`: the session ends only when it is closed."""
         del listener
         return lambda: None
 
@@ -142,7 +142,7 @@ class MemoryMetadataStore(MetadataStore):
         self._notify(self._shared.tree.delete_recursive(path))
 
     async def sync(self, path: str) -> None:
-        """Every read sees the newest."""
+        """Nothing to do: every read sees the newest value."""
         self._check(path)
 
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:

@@ -1,11 +1,11 @@
 """SqliteMetadataStore: the durable metadata store, one SQLite file.
 
-All SQL runs on one thread of the store's own. What is asked for in one turn of the loop goes to it
+All SQL runs on one thread of the store's own. The operations of one turn of the loop go to it
 as one batch, and while it commits further batches gather: it answers the reads among them, then
 makes all changes in *one* transaction, so that ten thousand puts at once cost a handful of syncs.
 Each caller gets the result or error of its own operation, once the group is durable; if the commit
-fails, all of its callers get that error. Then watchers are told, in order of commit, before any of
-the callers goes on.
+fails, all of its callers get that error. Then watchers are called, in order of commit, before any
+of the callers goes on.
 
     loop     put put get │ put …      (batches of one turn)
     thread               └ answer get │ BEGIN put put put COMMIT │
@@ -90,11 +90,11 @@ class _SqliteSession(Session):
 
     @property
     def is_good(self) -> bool:
-        """Until it is closed."""
+        """True until it is closed."""
         return self.is_open
 
     def listen(self, listener: SessionListener) -> Callable[[], None]:
-        """There is nothing to tell: it ends only when it is closed."""
+        """Never calls `listener`: the session ends only when it is closed."""
         del listener
         return lambda: None
 
@@ -106,7 +106,7 @@ class _SqliteSession(Session):
 
 
 class SqliteMetadataStore(MetadataStore):
-    """A MetadataStore in one file; `open` makes one, whoever did closes it."""
+    """A MetadataStore in one file; whoever opens it closes it."""
 
     def __init__(
         self, path: Path, clock: Clock, *, limits: MetadataLimits = EMBEDDED_LIMITS
@@ -214,7 +214,7 @@ class SqliteMetadataStore(MetadataStore):
         await self._submit(lambda file: file.delete_recursive(path))
 
     async def sync(self, path: str) -> None:
-        """Wait for what was asked for before; reads see the newest anyway."""
+        """Wait for earlier operations; reads see the newest value anyway."""
         paths.check(path)
         await self._submit(lambda _: None)
 
@@ -269,7 +269,7 @@ class SqliteMetadataStore(MetadataStore):
             self._batch = []
 
     def _give_up_late_ones(self) -> None:
-        """Answer what was asked for too long ago; the thread may yet carry it out."""
+        """Answer operations whose time is over; the thread may still carry them out."""
         self._deadline = None
         now_seconds = self._loop.time()
         while self._waiting:
@@ -290,7 +290,7 @@ class SqliteMetadataStore(MetadataStore):
         for future, result, error in outcomes:
             self._waiting.pop(future, None)
             if future.done():
-                continue  # its caller was cancelled, or was told that it took too long
+                continue  # its caller was cancelled, or got an error after the time-out
             if error is None:
                 future.set_result(result)
             else:
@@ -304,7 +304,7 @@ class SqliteMetadataStore(MetadataStore):
     def _run(self) -> None:
         try:
             file = SqliteFile(self._path)
-        except Exception as error:  # noqa: BLE001 - told to whoever opens the store
+        except Exception as error:  # noqa: BLE001 - `open` raises it
             self._call_loop(partial(self._deliver, [_Outcome(self._opened, None, error)], []))
             return
         self._call_loop(partial(self._deliver, [_Outcome(self._opened, None, None)], []))
@@ -323,7 +323,7 @@ class SqliteMetadataStore(MetadataStore):
             self._call_loop(partial(self._deliver, [_Outcome(self._ended, None, None)], []))
 
     def _next_operations(self) -> list[_Operation] | None:
-        """All that is queued, once there is something; None at the end."""
+        """All queued operations, once there are any; None at the end."""
         operations = self._batches.get()
         if operations is None:
             return None

@@ -306,7 +306,7 @@ class Journal:
         try:
             self._file = await self._take_prepared()
             self._next_file_id += 1
-        except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits is told
+        except Exception as error:  # noqa: BLE001 - any error fails the group
             logger.error("journal file not created", extra={"error": str(error)})  # noqa: TRY400
             self._on_synced(error)
             return

@@ -1,4 +1,4 @@
-"""SimulatedDisk: a Disk that behaves as badly as a real one may, and replays exactly from a seed.
+"""SimulatedDisk: a Disk with crashes and faults of real ones, replayed exactly from a seed.
 
 What was written is there for its readers at once, and durable only after its sync: a crash leaves
 of each unsynced write nothing, all, a beginning, or some of its sectors, and of unsynced names the
@@ -229,7 +229,7 @@ class SimulatedDisk(Disk):
             await self.alive()
 
     def count_write_point(self) -> bool:
-        """Count a step; whether the disk crashed at it (or before)."""
+        """Count a step; returns whether the disk has crashed at it or before."""
         if not self.is_crashed:
             self.write_points_count += 1
             if self.write_points_count == self.crash_at:
@@ -237,7 +237,7 @@ class SimulatedDisk(Disk):
         return self.is_crashed
 
     def raise_fault(self, kind: str, path: str) -> None:
-        """Raise what `fault` wants raised."""
+        """Raise the error that `fault` returns, if any."""
         error = self.fault(kind, path) if self.fault is not None else None
         if error is not None:
             raise error
@@ -450,7 +450,7 @@ def _place(content: bytearray, offset: int, data: bytes) -> None:
 def _prefix(
     chance: random.Random, pending: list[tuple[str, str, _Inode | None]]
 ) -> list[tuple[str, str, _Inode | None]]:
-    """Names change in order, so a beginning of the changes survives: often none of them."""
+    """The changes of names that survive a crash: a beginning of them, often none."""
     kept = chance.choice((0, 0, len(pending), chance.randint(0, len(pending))))
     return pending[:kept]
 

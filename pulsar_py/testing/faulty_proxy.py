@@ -51,7 +51,7 @@ class Faults:
 
 
 class FaultyProxy:
-    """Forwards connections to one address, badly."""
+    """Forwards connections to one address, with faults."""
 
     def __init__(
         self, target_host: str, target_port: int, chance: Random, *, faults: Faults | None = None
@@ -108,7 +108,7 @@ class FaultyProxy:
             link.resume()
 
     def calm(self) -> None:
-        """No faults by themselves any more; what is stalled goes on, what drops is cut."""
+        """Cause no more faults; stalled connections go on, those that lose bytes are cut."""
         self.faults = Faults(delay_seconds=self.faults.delay_seconds)
         self.is_refusing = False
         if self._outage is not None:
@@ -127,7 +127,7 @@ class FaultyProxy:
         return asyncio.get_running_loop().call_later(delay, act)
 
     def forget(self, link: _Link) -> None:
-        """A connection is over."""
+        """Remove a connection that has ended."""
         self._links.pop(link, None)
 
     def _new_end(self) -> asyncio.Protocol:
@@ -238,7 +238,7 @@ class _Link:
             end.end()
 
     def on_end_lost(self, end: _End) -> None:
-        """One end is gone; the other gets what is under way, then the end; where bytes drop, no."""
+        """One end is gone: the other gets what is under way, then the end; no end if bytes drop."""
         if self.is_over or not end.other.is_connected:
             self.cut()
         elif not end.is_dropping:
@@ -264,7 +264,7 @@ class _End(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is there."""
+        """Note the open socket."""
         self._transport = cast("asyncio.Transport", transport)
         if self._link.is_over or self._link.is_refused:
             self._transport.abort()
@@ -272,7 +272,7 @@ class _End(asyncio.Protocol):
         self.other.forward()
 
     def data_received(self, data: bytes) -> None:
-        """Keep it until it is due."""
+        """Keep the bytes until they are due."""
         link = self._link
         if self.is_dropping or link.is_over:
             return
@@ -317,7 +317,7 @@ class _End(asyncio.Protocol):
             self._transport.resume_reading()
 
     def finish(self) -> None:
-        """Nothing more comes: end the other one after what is here."""
+        """End the peer after the bytes that are kept; no more come."""
         self._is_finishing = True
         self.forward()
 
@@ -339,7 +339,7 @@ class _End(asyncio.Protocol):
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is gone."""
+        """Note that the socket is gone."""
         del exc
         self._link.on_end_lost(self)
 

@@ -74,16 +74,16 @@ async def rebuild_storage(
     is_expected_complete: bool = False,
     on_progress: OnProgress = no_progress,
 ) -> Rebuilt:
-    """Make the storage whole.
+    """Rebuild the storage, so that a broker can serve it.
 
     Args:
         disk: Locked by the caller.
         survey: Of this disk, with its logs read.
         filler: The entry that stands for a lost one.
-        keep_aside: Called with each file before it goes.
-        expected: How far ledgers have to go that somebody refers to.
-        is_expected_complete: Whether ledgers that nobody refers to and that have no record may go.
-        on_progress: Told of what is copied.
+        keep_aside: Called with each file before it is replaced or removed.
+        expected: The last entry id that each ledger in use has to have, by ledger.
+        is_expected_complete: Whether ledgers outside `expected` that have no record may be dropped.
+        on_progress: Called as files are copied.
     """
     rebuilder = _Rebuilder(disk, survey, filler, expected or {}, on_progress)
     return await rebuilder.run(keep_aside, drops_unknown=is_expected_complete)
@@ -127,7 +127,7 @@ class _Rebuilder:
         return self._result
 
     def _choose_ledgers(self, *, drops_unknown: bool) -> None:
-        """Records of all ledgers that are to live, and the runs that stay where they are."""
+        """Choose the ledgers to keep, their records, and the runs that stay where they are."""
         survey = self._survey
         ledgers = dict(survey.ledgers)
         if not (survey.is_index_whole and survey.is_manifest_whole):
@@ -164,7 +164,7 @@ class _Rebuilder:
                 self._find_strays(log)
 
     def _find_strays(self, log: SurveyedLog) -> None:
-        """Take runs that no readable page of the index names, if they have what is missing."""
+        """Take runs that no readable page of the index names, if they hold missing entries."""
         for ledger_id, first, location in log.runs.values():
             if self._is_missing(ledger_id, first, location):
                 self._placed[ledger_id][first] = location
@@ -183,7 +183,7 @@ class _Rebuilder:
             await file.close()
 
     def _is_missing(self, ledger_id: int, first: int, location: Location) -> bool:
-        """Whether a run has entries of a living ledger that are nowhere else so far."""
+        """Whether a run has entries of a kept ledger that no chosen run has."""
         placed = self._placed.get(ledger_id)
         if placed is None or placed.get(first) == location:
             return False
@@ -193,7 +193,7 @@ class _Rebuilder:
         return bool(missing_ranges(ranges_of(placed) + elsewhere, first, last))
 
     async def _copy_journal(self) -> None:
-        """From the files' begin: what the checkpoint had in the logs may be lost there."""
+        """Copy the journal from the start of its files: logs may have lost checkpointed entries."""
         for replay in self._survey.journal:
             file = await self._disk.open_read(replay.path)
             try:
@@ -219,7 +219,7 @@ class _Rebuilder:
             await self._add_entries(section.ledger_id, begin, entries)
 
     async def _fill(self) -> None:
-        """Put something in the place of every entry that is nowhere."""
+        """Write a filler in the place of every entry that is lost."""
         for ledger_id, placed in self._placed.items():
             ends = [last for _, last in ranges_of(placed)]
             last_entry_id = max(self._records[ledger_id].last_entry_id, *ends, -1)

@@ -48,7 +48,7 @@ class SurveyedLedger:
     runs: dict[int, Location] = field(default_factory=dict)
     """The places of its runs by the index, by first entry."""
     unreadable: set[int] = field(default_factory=set)
-    """Keys of `runs` at whose places is something else."""
+    """Keys of `runs` whose places in the logs hold something else."""
     journal: list[EntryRange] = field(default_factory=list)
     blocks: dict[int, tuple[ReplayFile, int]] = field(default_factory=dict)
     """File and offset of the block of each range of `journal`, by first entry."""
@@ -60,12 +60,12 @@ class SurveyedLedger:
         return max(self.record.last_entry_id, max(ends, default=-1))
 
     def readable(self) -> list[EntryRange]:
-        """The entries that are there."""
+        """The entries that can be read."""
         runs = {key: self.runs[key] for key in self.runs.keys() - self.unreadable}
         return ranges_of(runs) + self.journal
 
     def lost(self) -> list[EntryRange]:
-        """The entries that are not."""
+        """The entries that are missing or can't be read."""
         return missing_ranges(self.readable(), 0, self.last_entry_id)
 
 
@@ -94,7 +94,7 @@ class Survey:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether anything that counts is broken."""
+        """Whether any finding is damage, not only a note."""
         return any(each.severity is Severity.DAMAGE for each in self.findings)
 
     def report(
@@ -107,7 +107,7 @@ class Survey:
 async def survey_storage(
     disk: Disk, *, reads_logs: bool = True, on_progress: OnProgress = no_progress
 ) -> Survey:
-    """Look at everything; without `reads_logs` entry logs are believed to hold what they should.
+    """Survey a storage; without `reads_logs` entry logs are taken to hold what the index names.
 
     Raises:
         FormatVersionError: A file is of a version that is not read here.
@@ -154,7 +154,7 @@ class _Surveyor:
             survey.is_manifest_whole = False
 
     async def _judge_missing_manifest(self) -> None:
-        """It may be missing until the first checkpoint: then the journal has everything."""
+        """Report the missing manifest, unless the journal has everything that it would name."""
         files = [each for name in DIRECTORIES[1:] for each in await self._disk.list_directory(name)]
         if not files and not await self._disk.list_directory(JOURNAL_DIRECTORY):
             return
@@ -251,7 +251,7 @@ class _Surveyor:
             return
         survey.journal = list(plan.files)
         for path in plan.leftovers:
-            text = "holds nothing that counts; the next start removes it"
+            text = "holds nothing confirmed; the next start removes it"
             survey.report(path, None, text, Severity.NOTE)
 
     async def _read_journal(self, replay: ReplayFile) -> None:
@@ -299,7 +299,9 @@ class _Surveyor:
             return
         ledger = survey.ledgers.get(section.ledger_id)
         if ledger is None:
-            survey.report(path, offset, f"entries of ledger {section.ledger_id}, unknown")
+            survey.report(
+                path, offset, f"entries of ledger {section.ledger_id}, which has no record"
+            )
             ledger = survey.ledgers[section.ledger_id] = SurveyedLedger(reconstructed(-1))
         ledger.blocks.setdefault(section.first_entry_id, (replay, offset))
         last = ledger.record.last_entry_id
@@ -357,14 +359,14 @@ class _Surveyor:
             for location in ledger.runs.values()
         )
         if gap.end is not None:
-            text = f"no whole run; the next one is at {gap.end}"
+            text = f"no whole run here; the next one is at {gap.end}"
             self._survey.report(path, gap.offset, text)
             log.is_damaged = True
         elif is_last_named:
-            self._survey.report(path, gap.offset, "no whole run, and nothing whole behind it")
+            self._survey.report(path, gap.offset, "no whole run here, and none behind it")
             log.is_damaged = True
         else:
-            text = "the end of a flush that failed; nothing refers to it"
+            text = "the rest of a failed flush; nothing refers to it"
             self._survey.report(path, gap.offset, text, Severity.NOTE)
 
     def _check_runs(self) -> None:
@@ -385,22 +387,22 @@ class _Surveyor:
                     survey.logs[log_id] = SurveyedLog(is_damaged=True)
 
     def _check_ledgers(self) -> None:
-        """Whether all entries of each ledger are somewhere."""
+        """Check that each entry of each ledger is in the logs or the journal."""
         survey = self._survey
         for ledger_id, ledger in survey.ledgers.items():
             known = ranges_of(ledger.runs) + ledger.journal
             missing = missing_ranges(known, 0, ledger.last_entry_id)
             if missing:
-                text = f"entries {ranges_text(missing)} of ledger {ledger_id} are nowhere"
+                text = f"entries {ranges_text(missing)} of ledger {ledger_id} are in no file"
                 survey.report(TABLE_DIRECTORY, None, text)
 
 
 _UNKNOWN = LedgerRecord(custom_metadata={"unknown": b""})
-"""Stands in for the record of a ledger of which only runs were seen; compared by identity."""
+"""The record of a ledger of which only runs were found; compared by identity."""
 
 
 def reconstructed(last_entry_id: int) -> LedgerRecord:
-    """The record of a ledger whose own one is lost: it has ended."""
+    """A record in place of a lost one: the ledger has ended at that entry."""
     return replace(LedgerRecord(is_closed=True, is_fenced=True), last_entry_id=last_entry_id)
 
 
@@ -412,7 +414,7 @@ def _is_later(record: LedgerRecord, other: LedgerRecord) -> bool:
 
 
 def _salvage_plan(found: Sequence[FoundFile], mark: tuple[int, int]) -> list[ReplayFile]:
-    """All files that may hold something, whether or not they make up a chain."""
+    """All files that may hold blocks, whether or not they make up a chain."""
     ends = {
         each.header.previous_id: each.header.previous_end
         for each in found

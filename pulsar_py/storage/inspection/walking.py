@@ -49,7 +49,7 @@ _COUNT_AT = 24
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Bytes that are nothing whole; `end` is where something whole follows, None if nothing."""
+    """Damaged bytes; `end` is the offset of the next whole piece, None if none follows."""
 
     offset: int
     end: int | None
@@ -57,7 +57,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something whole, and where."""
+    """A whole piece, and its place."""
 
     offset: int
     length: int
@@ -203,7 +203,7 @@ async def _block_at(window: Window, file_id: int, offset: int) -> FoundBlock | N
 async def walk_pages(
     file: ReadFile, table_id: int, on_error: Callable[[CorruptDataError], None]
 ) -> AsyncIterator[tuple[int, Page]]:
-    """The whole pages of an index table with their offsets; told of what is damaged.
+    """The whole pages of an index table with their offsets; `on_error` gets the damage.
 
     Raises:
         FormatVersionError: The table is of another version.
