@@ -104,6 +104,16 @@ CLIENT_APART = {
 }
 """Rooms before it that a room of `client` does without."""
 
+SPARK_ORDER = ("shared", "avro", "values", "planning", "reading", "writing")
+"""The rooms of `spark`: each may import those before it, `spark`'s own modules may import all."""
+SPARK_APART = {
+    "avro": {"shared"},
+    "planning": {"avro", "values"},
+    "reading": {"avro"},
+    "writing": {"avro", "planning", "reading"},
+}
+"""Rooms before it that a room of `spark` does without."""
+
 SERVER_ORDER = ("dispatch", "topics", "namespaces", "connection")
 """Inside `server`: each may import those before it, `server`'s own modules may import all."""
 SERVER_ASIDE = {
@@ -209,35 +219,45 @@ def _may_use(part: str, target: str) -> bool:
     return SERVER_ORDER.index(target) < SERVER_ORDER.index(part)
 
 
-def test_the_rooms_of_the_client_import_in_order() -> None:
+@pytest.mark.parametrize(
+    ("package", "order", "apart"),
+    [("client", CLIENT_ORDER, CLIENT_APART), ("spark", SPARK_ORDER, SPARK_APART)],
+)
+def test_the_rooms_of_a_package_import_in_order(
+    package: str, order: tuple[str, ...], apart: dict[str, set[str]]
+) -> None:
     wrong = []
     for module in MODULES:
         parts = module.name.split(".")
-        if parts[:2] != ["pulsar_py", "client"] or not (len(parts) > 3 or module.is_package):
+        if parts[:2] != ["pulsar_py", package] or len(parts) < (3 if module.is_package else 4):
             continue
-        room = parts[2] if len(parts) > 2 else ""
         for each in ours(module):
             target = each.target.split(".")
-            if target[:2] == ["pulsar_py", "client"] and not _may_enter(room, target[2]):
+            if target[:2] == ["pulsar_py", package] and not _may_enter(
+                parts[2], target[2], order, apart
+            ):
                 wrong.append(str(each))
     assert not wrong, "\n".join(wrong)
 
 
-def _may_enter(room: str, target: str) -> bool:
-    if room in {"", target}:
+def _may_enter(room: str, target: str, order: tuple[str, ...], apart: dict[str, set[str]]) -> bool:
+    if room == target:
         return True
-    if target not in CLIENT_ORDER or target in CLIENT_APART.get(room, set()):
+    if target not in order or target in apart.get(room, set()):
         return False  # a module of the parent, or a room apart
-    return CLIENT_ORDER.index(target) < CLIENT_ORDER.index(room)
+    return order.index(target) < order.index(room)
 
 
-def test_the_rooms_of_the_client_are_those_of_the_table_and_have_few_modules() -> None:
+@pytest.mark.parametrize(("package", "order"), [("client", CLIENT_ORDER), ("spark", SPARK_ORDER)])
+def test_rooms_are_those_of_the_table_and_have_few_modules(
+    package: str, order: tuple[str, ...]
+) -> None:
     counts = Counter(
         module.name.split(".")[2]
         for module in MODULES
-        if module.name.startswith("pulsar_py.client.") and module.name.count(".") == 3
+        if module.name.startswith(f"pulsar_py.{package}.") and module.name.count(".") == 3
     )
-    assert counts.keys() == set(CLIENT_ORDER)
+    assert counts.keys() == set(order)
     assert max(counts.values()) <= 25, counts
 
 
@@ -361,7 +381,7 @@ FILES = {
 FOREIGN_JSON = {
     "pulsar_py.common.foreign_json": "reads what others wrote, within limits",
     "pulsar_py.schema.json_schema": "payloads, in which Python's clients write NaN; all is caught",
-    "pulsar_py.spark.payload_codecs": "the same, by the batch",
+    "pulsar_py.spark.values.payload_codecs": "the same, by the batch",
     "pulsar_py.storage.manifest": "its own file, behind a checksum",
     "pulsar_py.pipeline.checkpoints": "files that Spark and it wrote",
     "pulsar_py.pipeline.delta": "Delta's description of a table",

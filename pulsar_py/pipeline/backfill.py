@@ -39,7 +39,7 @@ from pulsar_py.pipeline.settings import Guarantee, TopicTarget, quoted
 from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.topics import select, write_batch
 from pulsar_py.pipeline.watch import Watch
-from pulsar_py.spark.known_names import has_rows_of
+from pulsar_py.spark.writing.sent_jobs import has_rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

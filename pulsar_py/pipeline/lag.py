@@ -17,7 +17,7 @@ from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
 from pulsar_py.pipeline.lags import Lag, age_of, checkpoint_lag, subscription_lags
 from pulsar_py.pipeline.settings import Cluster
-from pulsar_py.spark.offsets import StreamOffset
+from pulsar_py.spark.shared.offsets import StreamOffset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from pulsar_py.client import Client
 from pulsar_py.client.brokers.http_lookup import HttpLookup
 from pulsar_py.client.brokers.service_url import ServiceUrl
 from pulsar_py.common.errors import TopicNotFoundError
-from pulsar_py.spark.catalog import TopicCatalog, known_topics
-from pulsar_py.spark.contact import naming_options
-from pulsar_py.spark.exactly_once import check_deduplication, check_options
-from pulsar_py.spark.options import DeliveryGuarantee, ReadOptions, WriteOptions
-from pulsar_py.spark.runtime import runtime
+from pulsar_py.spark.planning.catalog import TopicCatalog, known_topics
+from pulsar_py.spark.shared.option_errors import naming_options
+from pulsar_py.spark.shared.options import DeliveryGuarantee, ReadOptions, WriteOptions
+from pulsar_py.spark.shared.runtime import runtime
+from pulsar_py.spark.writing.exactly_once import check_deduplication, check_options
 
 
 def check_read(options: Mapping[str, str], *, is_streaming: bool) -> None:

@@ -32,29 +32,29 @@ from pulsar_py.client import Client
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.spark.checks import deduplication_of
-from pulsar_py.spark.contact import naming_options
-from pulsar_py.spark.exactly_once import (
+from pulsar_py.spark.shared.option_errors import naming_options
+from pulsar_py.spark.shared.options import INPUT_ORDER, DeliveryGuarantee, WriteOptions
+from pulsar_py.spark.shared.runtime import runtime
+from pulsar_py.spark.shared.worker_process import SentToWorkers
+from pulsar_py.spark.values.payload_encoder import ValueEncoder
+from pulsar_py.spark.values.topic_schemas import newest_schema
+from pulsar_py.spark.values.value_encoder import value_encoder
+from pulsar_py.spark.writing.exactly_once import (
     Origin,
     UnitOfWork,
     check_deduplication,
     check_options,
     unit_of_work,
 )
-from pulsar_py.spark.lanes import ProducerSettings
-from pulsar_py.spark.options import INPUT_ORDER, DeliveryGuarantee, WriteOptions
-from pulsar_py.spark.row_order import check_order, ordered
-from pulsar_py.spark.runtime import runtime
-from pulsar_py.spark.schemas import newest_schema
-from pulsar_py.spark.sink_rows import (
+from pulsar_py.spark.writing.outgoing_rows import (
     OutgoingRows,
     RowEncoder,
     SinkColumns,
-    ValueEncoder,
 )
-from pulsar_py.spark.task_input import whole
-from pulsar_py.spark.topic_writer import RowCounts, TopicWriter
-from pulsar_py.spark.value_encoder import value_encoder
-from pulsar_py.spark.worker_process import SentToWorkers
+from pulsar_py.spark.writing.partition_sender import ProducerSettings
+from pulsar_py.spark.writing.row_order import check_order, ordered
+from pulsar_py.spark.writing.task_input import whole
+from pulsar_py.spark.writing.topic_writer import RowCounts, TopicWriter
 
 logger = logging.getLogger(__name__)
 
@@ -188,7 +188,7 @@ def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
     if isinstance(parsed.sequence_order, tuple):
         check_order(arrow_schema, parsed.sequence_order)
     if parsed.topic is None:
-        value_encoder(arrow_schema, columns, None, parsed.pairs)
+        value_encoder(arrow_schema, columns.values, None, parsed.pairs)
     ProducerSettings.of(parsed.client, SchemaInfo(SchemaType.BYTES), None)
     shared = runtime()
 
@@ -196,7 +196,7 @@ def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
         async with shared.clients.client(parsed.client) as client:
             topic_schema = await newest_schema(client, parsed.topic) if parsed.topic else None
             topic_schema = topic_schema or parsed.value_schema
-            values = value_encoder(arrow_schema, columns, topic_schema, parsed.pairs)
+            values = value_encoder(arrow_schema, columns.values, topic_schema, parsed.pairs)
             return topic_schema, await _ask_cluster(client, parsed, values)
 
     with naming_options(parsed.client):
@@ -236,7 +236,7 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
     unit = None
     if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         unit = unit_of_work(origin, options, plan.job_id, len(plan.partitions))
-    values = value_encoder(plan.schema, plan.columns, plan.topic_schema, options.pairs)
+    values = value_encoder(plan.schema, plan.columns.values, plan.topic_schema, options.pairs)
     encoder = RowEncoder(plan.columns, values)
     settings = ProducerSettings.of(options.client, values.schema_info, unit)
     order = options.sequence_order or INPUT_ORDER

@@ -32,20 +32,20 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.spark.catalog import TopicCatalog, known_topics
-from pulsar_py.spark.columns import COLUMNS
-from pulsar_py.spark.contact import naming_options
-from pulsar_py.spark.offsets import StreamOffset
-from pulsar_py.spark.options import ReadOptions, UndecodableMode
-from pulsar_py.spark.pair_columns import COMMENT
-from pulsar_py.spark.plans import PlannedPiece, StreamPlanner, plan_batch
-from pulsar_py.spark.pruning import NOTHING_PRUNED, prune
-from pulsar_py.spark.reading import ReadTask
-from pulsar_py.spark.rows import UNDECODABLE_COLUMN, ValueColumns
-from pulsar_py.spark.runtime import runtime
-from pulsar_py.spark.schemas import check_projection, value_columns
-from pulsar_py.spark.spark_types import ddl_of
-from pulsar_py.spark.worker_process import SentToWorkers
+from pulsar_py.spark.planning.catalog import TopicCatalog, known_topics
+from pulsar_py.spark.planning.plans import PlannedPiece, StreamPlanner, plan_batch
+from pulsar_py.spark.planning.pruning import NOTHING_PRUNED, prune
+from pulsar_py.spark.reading.read_task import ReadTask
+from pulsar_py.spark.shared.offsets import StreamOffset
+from pulsar_py.spark.shared.option_errors import naming_options
+from pulsar_py.spark.shared.options import ReadOptions, UndecodableMode
+from pulsar_py.spark.shared.runtime import runtime
+from pulsar_py.spark.shared.worker_process import SentToWorkers
+from pulsar_py.spark.values.metadata_columns import COLUMNS, UNDECODABLE_COLUMN
+from pulsar_py.spark.values.pair_columns import COMMENT
+from pulsar_py.spark.values.spark_types import ddl_of
+from pulsar_py.spark.values.topic_schemas import check_projection, value_columns
+from pulsar_py.spark.values.value_columns import ValueColumns
 
 _PUSHDOWN_MODULE: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 """Loaded in the planner that asks for push-down, and nowhere else."""

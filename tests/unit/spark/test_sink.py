@@ -15,7 +15,6 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 from pulsar_py.client import Client
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
-from pulsar_py.spark.exactly_once import Origin
 from pulsar_py.spark.sink import (
     PulsarBatchWriter,
     PulsarStreamWriter,
@@ -25,7 +24,8 @@ from pulsar_py.spark.sink import (
     make_stream_writer,
     write_rows,
 )
-from pulsar_py.spark.topic_writer import RowCounts
+from pulsar_py.spark.writing.exactly_once import Origin
+from pulsar_py.spark.writing.topic_writer import RowCounts
 from pulsar_py.testing.broker_thread import BrokerThread
 from tests.unit.spark.sink_parts import TOPIC, texts
 

@@ -42,7 +42,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import Position
 from pulsar_py.schema import StringSchema
-from pulsar_py.spark.plans import DataLossError
+from pulsar_py.spark.planning.plans import DataLossError
 from pulsar_py.spark.source import (
     PrunedBatchReader,
     PulsarDataSource,

@@ -1,0 +1,356 @@
+"""AVRO as one definition wrote it, into what Arrow takes for another (pure).
+
+fastavro reads values as they were written, by a definition of `avro_nodes` that has it name the
+branches of unions. What the writer's types have to become is found once for each writer, and a
+function made of it, or none where values are what Arrow takes: that looks up fields by name and
+gives defaults to those that are missing, and promotes numbers; `avro_units` has those of logical
+types. What the writer has beyond, Arrow leaves out.
+
+Each of the writer's fields goes into one of the reader's at most. Those of one name go together;
+what else the reader has takes, in its order, by aliases what is left. Only where nothing is left
+for one, another one gives away what it has if an alias of its own was written, too: where a and b
+became b and c, both do. Java renames all that was written under an alias, also where the reader
+has a field of that very name.
+
+Into a union goes, of its branches, the first of the writer's own kind and name, else the first that
+the writer's is promoted to. A branch of the writer that does not go into the reader's type is an
+error of the values that are of it.
+
+Source: the Avro 1.11 specification, schema resolution; Resolver in Avro's Java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from pulsar_py.common.errors import SchemaSerializationError
+from pulsar_py.schema.avro_codec import AvroReader
+from pulsar_py.spark.avro.avro_nodes import BRANCH_FIELD, AvroNode, definition_for_reading
+from pulsar_py.spark.avro.avro_types import Shape
+from pulsar_py.spark.avro.avro_units import change_of_unit
+from pulsar_py.spark.avro.conversions import Convert, both, each, each_item, in_record, null_or
+
+__all__ = ["ResolvedReader"]
+
+_PROMOTIONS: Final[Mapping[tuple[str, str], Convert | None]] = {
+    ("int", "long"): None,
+    ("int", "float"): float,
+    ("int", "double"): float,
+    ("long", "float"): float,
+    ("long", "double"): float,
+    ("float", "double"): None,
+    ("string", "bytes"): str.encode,
+    ("bytes", "string"): bytes.decode,
+}
+
+
+class ResolvedReader:
+    """Reads what one definition wrote into what Arrow takes for a shape."""
+
+    def __init__(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> None:
+        """`shape` is the reader's; `writer` may be the same node.
+
+        Raises:
+            InvalidConfigurationError: The writer's definition can't be used.
+            SchemaSerializationError: Nothing it wrote is of the reader's type.
+        """
+        definition, branch_names = definition_for_reading(writer)
+        self._read = AvroReader(definition).read
+        # What is done to values that fastavro read; None: nothing.
+        self.convert = _Resolution(writer, branch_names).resolve(writer, reader, shape)
+
+    def read(self, payloads: Sequence[bytes | None]) -> list[Any]:
+        """The value of each payload, None of None.
+
+        Raises:
+            SchemaSerializationError: Bytes don't fit the writer's definition.
+            ValueError: A value doesn't fit the reader's, or TypeError, ArithmeticError, KeyError.
+        """
+        # Hot path: AVRO with what is nested in benchmarks.micro_spark.
+        read, convert = self._read, self.convert
+        if convert is None:
+            return [None if each is None else read(each) for each in payloads]
+        return [None if each is None else convert(read(each)) for each in payloads]
+
+
+class _Resolution:
+    """Makes the functions for one writer's types.
+
+    Each takes everything that the writer's type has, so also null where that is a union with it.
+    """
+
+    def __init__(self, root: AvroNode, branch_names: Mapping[int, Sequence[str]]) -> None:
+        self._root = root
+        # By identity of the union: the records around its branches.
+        self._branch_names = branch_names
+        self._known: dict[tuple[int, int, int], Convert | None] = {}
+
+    def resolve(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        key = (id(writer), id(reader), id(shape))
+        if key not in self._known:
+            self._known[key] = self._made(writer, reader, shape)
+        return self._known[key]
+
+    def _made(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        if writer.kind == "union":
+            return self._of_union(writer, reader, shape)
+        if reader.kind == "union":
+            return self._into_union(writer, reader, shape)
+        if not self._go_together(writer, reader):
+            raise _mismatch(writer, reader)
+        return self._of_kind(writer, reader, shape)
+
+    def _of_kind(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        convert: Convert | None
+        match writer.kind:
+            case "record":
+                convert = self._record(writer, reader, shape)
+            case "array":
+                convert = each(self._child(writer, reader, shape))
+            case "map":
+                convert = each_item(self._child(writer, reader, shape))
+            case "enum":
+                convert = _symbols(writer, reader)
+            case kind:
+                promotion = _PROMOTIONS.get((kind, reader.kind))
+                number = both(promotion, change_of_unit(writer, reader))
+                convert = both(number, shape.of_bytes)
+        return convert
+
+    def _go_together(self, writer: AvroNode, reader: AvroNode) -> bool:
+        if writer.kind != reader.kind:
+            return (writer.kind, reader.kind) in _PROMOTIONS
+        if not writer.is_named or writer is reader:
+            return True
+        if writer.kind == "fixed" and writer.text["size"] != reader.text["size"]:
+            return False
+        # Java has packages in names that others have not.
+        short = _short(writer.name)
+        aliases = {_short(each) for each in reader.text.get("aliases", ())}
+        is_outermost = writer is self._root and writer.kind == "record"
+        return is_outermost or short == _short(reader.name) or short in aliases
+
+    def _child(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        return self.resolve(writer.children[0], reader.children[0], shape.children[0])
+
+    # --- records -----------------------------------------------------------------------------
+
+    def _record(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        written = {
+            text["name"]: child for text, child in zip(writer.fields, writer.children, strict=True)
+        }
+        sources = _sources(written, reader)
+        renamed: list[tuple[str, str]] = []
+        converts: list[tuple[str, Convert]] = []
+        fills: list[tuple[str, Any]] = []
+        for text, child, kind in zip(reader.fields, reader.children, shape.children, strict=True):
+            name = text["name"]
+            source = sources.get(name)
+            if source is None:
+                fills.append((name, _default_of(reader, text, shape, sources)))
+                continue
+            if source != name:
+                renamed.append((source, name))
+            try:
+                convert = self.resolve(written[source], child, kind)
+            except SchemaSerializationError as error:
+                raise SchemaSerializationError(f"{name}: {error}") from None
+            if convert is not None:
+                converts.append((name, convert))
+        fills = [each for each in fills if each[1] is not None]
+        return _record_convert(reader.name, renamed, converts, fills)
+
+    # --- unions ------------------------------------------------------------------------------
+
+    def _of_union(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        others = writer.others
+        converts = [self._of_branch(each, reader, shape) for each in others]
+        convert: Convert | None = None
+        if len(others) > 1:
+            names = self._branch_names[id(writer)]
+            convert = _of_branches(dict(zip(names, converts, strict=True)))
+        elif others:
+            convert = both(_second if others[0].is_named else None, converts[0])
+        if len(others) == len(writer.children):
+            return convert
+        return null_or(convert) if _takes_null(reader) else _never_null(convert)
+
+    def _of_branch(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        try:
+            return self.resolve(writer, reader, shape)
+        except SchemaSerializationError as error:
+            return _refusal(str(error))
+
+    def _into_union(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> Convert | None:
+        if writer.kind == "null" and _takes_null(reader):
+            return None
+        branch = self._branch_for(writer, reader)
+        if not shape.members:
+            return self.resolve(writer, branch, shape)
+        index = [id(each) for each in reader.others].index(id(branch))
+        return _member(f"member{index}", self.resolve(writer, branch, shape.members[index]))
+
+    def _branch_for(self, writer: AvroNode, reader: AvroNode) -> AvroNode:
+        branches = reader.others
+        by_closeness = (
+            [each for each in branches if each is writer],
+            [each for each in branches if _is_same(writer, each)],
+            [each for each in branches if each.kind == writer.kind],
+            branches,
+        )
+        for group in by_closeness:
+            for branch in group:
+                if self._go_together(writer, branch):
+                    return branch
+        raise _mismatch(writer, reader)
+
+
+def _is_same(writer: AvroNode, reader: AvroNode) -> bool:
+    return writer.kind == reader.kind and writer.name == reader.name
+
+
+def _takes_null(node: AvroNode) -> bool:
+    return node.kind == "null" or any(each.kind == "null" for each in node.children)
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _mismatch(writer: AvroNode, reader: AvroNode) -> SchemaSerializationError:
+    return SchemaSerializationError(f"written as {_shown(writer)}, which is no {_shown(reader)}")
+
+
+def _shown(node: AvroNode) -> str:
+    if node.kind == "union":
+        return " or ".join(_shown(each) for each in node.children)
+    return f"{node.kind} {node.name}" if node.name else node.kind
+
+
+def _sources(written: Collection[str], reader: AvroNode) -> Mapping[str, str]:
+    """The writer's field for each of the reader's that has one; no two have the same."""
+    wanted = {
+        text["name"]: [each for each in (text["name"], *text.get("aliases", ())) if each in written]
+        for text in reader.fields
+    }
+    sources = {name: name for name in wanted if name in written}
+    holders = dict(sources)
+    for name in wanted:
+        if name in sources:
+            continue
+        # Who asks for what: those without a field, then those who would have to give theirs.
+        asking = [name]
+        asked: dict[str, str] = {}
+        for asker in asking:
+            new = [each for each in wanted[asker] if each not in asked]
+            asked.update(dict.fromkeys(new, asker))
+            if (free := next((each for each in new if each not in holders), None)) is not None:
+                _hand_on(free, asked, sources, holders)
+                break
+            asking += [holders[each] for each in new]
+    return sources
+
+
+def _hand_on(
+    free: str, asked: Mapping[str, str], sources: dict[str, str], holders: dict[str, str]
+) -> None:
+    """Give a field to who asked for it, and what that had to who asked for that."""
+    given: str | None = free
+    while given is not None:
+        asker = holders[given] = asked[given]
+        had = sources.get(asker)
+        sources[asker] = given
+        given = had
+
+
+def _default_of(
+    reader: AvroNode, text: Mapping[str, Any], shape: Shape, sources: Mapping[str, str]
+) -> Any:
+    name = text["name"]
+    if name in shape.defaults:
+        return shape.defaults[name]
+    holders = {source: holder for holder, source in sources.items()}
+    taken = next((each for each in text.get("aliases", ()) if each in holders), None)
+    what = "not written" if taken is None else f"{taken!r} goes into {holders[taken]!r}"
+    why = shape.bad_defaults.get(name, f"{what}, and {reader.name} has no default for it")
+    raise SchemaSerializationError(f"{name}: {why}")
+
+
+# --- functions -----------------------------------------------------------------------------------
+
+
+def _second(pair: tuple[str, Any]) -> Any:
+    """In unions fastavro gives values of named types as pairs of name and value."""
+    return pair[1]
+
+
+def _symbols(writer: AvroNode, reader: AvroNode) -> Convert | None:
+    known = frozenset(reader.text["symbols"])
+    if known.issuperset(writer.text["symbols"]):
+        return None
+    default = reader.text.get("default")
+
+    def symbol(value: str) -> str:
+        if value in known:
+            return value
+        if default is None:
+            raise ValueError(f"{value!r:.100} is no symbol of {reader.name}")
+        return str(default)
+
+    return symbol
+
+
+def _record_convert(
+    record: str,
+    renamed: Sequence[tuple[str, str]],
+    converts: Sequence[tuple[str, Convert]],
+    fills: Sequence[tuple[str, Any]],
+) -> Convert | None:
+    if not renamed and not fills:
+        return in_record(converts, record)
+
+    def complete(values: dict[str, Any]) -> dict[str, Any]:
+        """In place: the dicts were just read, and nobody else has them."""
+        try:
+            moved = [(name, values.pop(source)) for source, name in renamed]
+        except KeyError as error:
+            raise ValueError(f"{error.args[0]}: a value of {record} has no {error}") from error
+        values.update(moved)
+        values.update(fills)
+        return values
+
+    return both(complete, in_record(converts, record))
+
+
+def _of_branches(converts: Mapping[str, Convert | None]) -> Convert:
+    """Of the records around branches."""
+
+    def value_of(pair: tuple[str, dict[str, Any]]) -> Any:
+        name, record = pair
+        convert = converts[name]
+        return record[BRANCH_FIELD] if convert is None else convert(record[BRANCH_FIELD])
+
+    return value_of
+
+
+def _member(name: str, convert: Convert | None) -> Convert:
+    if convert is None:
+        return lambda value: {name: value}
+    return lambda value: {name: convert(value)}
+
+
+def _never_null(convert: Convert | None) -> Convert:
+    def value_of(value: Any) -> Any:
+        if value is None:
+            raise ValueError("null was written, which the type has not")
+        return value if convert is None else convert(value)
+
+    return value_of
+
+
+def _refusal(text: str) -> Convert:
+    def refuse(value: Any) -> Any:
+        raise ValueError(f"{text}: {value!r:.100}")
+
+    return refuse

@@ -1,0 +1,75 @@
+"""Numbers of AVRO whose logical type has another unit for the reader than for the writer (pure).
+
+Of decimals the unit is their scale, of times milliseconds and the like. What was written is a
+number of the writer's units, and is made one of the reader's: 1.23 stays 1.23. Java's Avro takes
+the number as it is. Times are floored where the reader's unit is coarser; a decimal that would lose
+digits is an error. Where only one of the two has a logical type, the number is what both share.
+
+Source: the Avro 1.11 specification, logical types: decimals match if their scales do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pulsar_py.spark.avro.avro_nodes import AvroNode
+from pulsar_py.spark.avro.conversions import Convert
+
+__all__ = ["change_of_unit"]
+
+_UNITS_PER_SECOND: Final[Mapping[str, int]] = {
+    "millis": 1000,
+    "micros": 1_000_000,
+    "nanos": 1_000_000_000,
+}
+_TIMES: Final = {"timestamp": "instant", "local-timestamp": "instant", "time": "time of day"}
+
+
+def change_of_unit(writer: AvroNode, reader: AvroNode) -> Convert | None:
+    """What makes the reader's number, or bytes of a decimal, of the writer's; None: nothing."""
+    scales = _scale(writer), _scale(reader)
+    if scales[0] is not None and scales[1] is not None:
+        return _rescaling(scales[1] - scales[0])
+    (kind, before), (other, after) = _time(writer), _time(reader)
+    if not kind or kind != other or before == after:
+        return None
+    if before < after:
+        return lambda value: value * (after // before)
+    return lambda value: value // (before // after)
+
+
+def _scale(node: AvroNode) -> int | None:
+    """A decimal's; None of other types, and of decimals that are none."""
+    if node.kind not in ("bytes", "fixed") or node.text.get("logicalType") != "decimal":
+        return None
+    scale, precision = node.text.get("scale", 0), node.text.get("precision")
+    is_sound = isinstance(scale, int) and isinstance(precision, int) and 0 <= scale <= precision
+    return scale if is_sound else None
+
+
+def _rescaling(digits: int) -> Convert | None:
+    """For that many digits more behind the point."""
+    if not digits:
+        return None
+    factor: int = 10 ** abs(digits)
+
+    def rescaled(value: bytes) -> bytes:
+        number = int.from_bytes(value, "big", signed=True)
+        if digits > 0:
+            number *= factor
+        else:
+            number, lost = divmod(number, factor)
+            if lost:
+                raise ValueError(f"a decimal has more digits behind the point, by {-digits}")
+        return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+
+    return rescaled
+
+
+def _time(node: AvroNode) -> tuple[str, int]:
+    """What kind of time it is, and in how many units a second; nothing of other types."""
+    name, _, unit = str(node.text.get("logicalType")).rpartition("-")
+    if node.kind not in ("int", "long") or name not in _TIMES or unit not in _UNITS_PER_SECOND:
+        return "", 0
+    return _TIMES[name], _UNITS_PER_SECOND[unit]

@@ -1,0 +1,420 @@
+"""Where entries come from: runs of messages of one piece of a topic (edge).
+
+`BrokerEntrySource` reads a piece with one consumer that lives in the broker's memory only, started
+at the piece's first entry. The client itself goes on after a reconnect behind what it has handed
+out, so nothing is read twice and nothing is left out. Reading ends with the entry before the
+piece's end; an entry that is gone or has no message for anyone (a marker, a batch compacted out) is
+passed over. Where no message comes for `pollTimeoutMs` and the broker says that there are
+some, entries are missing. That the last entries of a piece have nothing to give is known from the
+client, which got them and left them out, or from the broker, which counts what it gives to nobody
+as acknowledged: so once nothing comes, what came is acknowledged in this subscription of one's own.
+
+An entry that came and can't be used (a wrong checksum, sizes that contradict each other, no key to
+decrypt it) is an error as a value that can't be decoded is, unless those are dropped.
+
+A chunked message belongs to the piece that has its last chunk. Where its first one lies before what
+was read, it is looked for from farther and farther back in the ledger, then from its publish time
+on, which all its chunks share, and from before that, because publish times need not ascend; each
+time over no more than `LOOK_BACK_MESSAGES`.
+
+What waits unread is bounded in bytes: the receiver queue, which counts messages, grows to their
+average size, and the consumer is opened anew when messages turn out much larger.
+
+Source: spec section 8.3; PulsarSourceRDD of the JVM connector for time-outs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from pulsar_py.client import Client
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.consuming.consumer_config import ConsumerConfig
+from pulsar_py.client.messages.message import EntryKey, EntryMetadata, Message
+from pulsar_py.client.receiving.chunk_assembly import ChunkListener
+from pulsar_py.client.receiving.incoming_queue import ProblemListener
+from pulsar_py.client.receiving.received_batch import ReceivedBatch
+from pulsar_py.client.shared.enums import SubscriptionMode
+from pulsar_py.common.errors import ClientTimeoutError, SchemaSerializationError
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.spark.planning.pieces import Piece
+
+logger = logging.getLogger(__name__)
+
+Run: TypeAlias = Sequence[Message]
+"""Messages that follow each other: a list of them, or all of a large batch as `ReceivedBatch`."""
+
+RUN_BYTES: Final = 1 << 20
+"""Payload of one run of messages, about."""
+RUN_MESSAGES: Final = 4000
+LOOK_BACK_MESSAGES: Final = 20_000
+"""How many messages may lie between the first and the last chunk of one that is looked for."""
+_LOOK_BACK_FACTOR: Final = 8
+_LOOK_BACK_SLACKS_MILLIS: Final = (0, 100, 1000, 10_000, 60_000)
+_LOOK_BACK_QUEUE: Final = 8
+_WAIT_MILLIS: Final = 1000
+"""How long one look for messages takes; between two the end is checked."""
+
+
+class SegmentSource(Protocol):
+    """Where the messages of a piece come from."""
+
+    def read(self, piece: Piece) -> AsyncIterator[Run]:
+        """All messages of the piece's entries, in order, in runs."""
+
+
+class QueueSize:
+    """How many messages may wait unread, so that they stay below a number of bytes (pure)."""
+
+    MINIMUM: Final = 2
+    MAXIMUM: Final = 8000
+    PROBE: Final = 4
+    """Before anything is known of the messages' size."""
+
+    def __init__(self, limit_bytes: int, limit_messages: int | None = None) -> None:
+        self._limit_bytes = limit_bytes
+        self._maximum = min(self.MAXIMUM, limit_messages or self.MAXIMUM)
+        self.messages_count = min(self.PROBE, self._maximum)
+        # What the consumer at hand was made for.
+        self.opened_count = 0
+
+    def opened(self) -> int:
+        """A consumer is given a queue of that size now."""
+        self.opened_count = self.messages_count
+        return self.messages_count
+
+    def observe(self, messages: Run) -> bool:
+        """Take in some messages; says whether `messages_count` became another for them."""
+        average = max(run_bytes(messages) // len(messages), 1)
+        wanted = min(max(self._limit_bytes // average, self.MINIMUM), self._maximum)
+        is_far = wanted * 2 < self.messages_count or (
+            self.messages_count == self.PROBE and wanted > self.messages_count * 2
+        )
+        if is_far:
+            self.messages_count = wanted
+        return is_far
+
+
+class TornMessage(NamedTuple):
+    """A chunked message that ends in a piece and begins before what was read."""
+
+    key: EntryKey
+    """Its last chunk."""
+    uuid: str
+    publish_millis: int
+    chunks_count: int
+
+    def starts(self) -> Iterator[Position | int]:
+        """From where to look for its first chunk: entries, and publish times in milliseconds."""
+        ledger_id, entry_id = self.key
+        distance = self.chunks_count * 2
+        while distance < min(entry_id, LOOK_BACK_MESSAGES):
+            yield Position(ledger_id, entry_id - distance)
+            distance *= _LOOK_BACK_FACTOR
+        yield Position(ledger_id, max(entry_id - LOOK_BACK_MESSAGES, 0))
+        for slack in _LOOK_BACK_SLACKS_MILLIS:
+            yield max(self.publish_millis - slack, 1)
+
+
+class ChunksOfPiece:
+    """What a piece has of chunked messages (pure).
+
+    Invariant: a torn message is taken out once, however often its last chunk comes.
+    """
+
+    def __init__(self, end: Position) -> None:
+        self._end = end
+        self._taken: set[EntryKey] = set()
+        self._torn: list[TornMessage] = []
+
+    def on_chunk(self, key: EntryKey, metadata: EntryMetadata, is_begun: bool) -> None:  # noqa: FBT001 - a ChunkListener
+        """Take in a chunk."""
+        is_last = metadata.chunk_id + 1 == metadata.num_chunks_from_msg
+        if is_last and not is_begun and key < self._end and key not in self._taken:
+            self._taken.add(key)
+            count = metadata.num_chunks_from_msg
+            self._torn.append(TornMessage(key, metadata.uuid, metadata.publish_time, count))
+
+    def take_torn(self) -> list[TornMessage]:
+        """Those that have come since, in order."""
+        torn, self._torn = self._torn, []
+        return torn
+
+
+class ProblemsOfPiece:
+    """Entries of a piece that came and can't be used (pure).
+
+    Invariant: each is told once, however often it comes.
+    """
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+        self._keys: set[EntryKey] = set()
+        # Why the first one can't be used; None while all can.
+        self.first_text: str | None = None
+
+    def on_problem(self, key: EntryKey, text: str) -> None:  # a ProblemListener
+        """Take in an entry that can't be used."""
+        if self._piece.start <= key < self._piece.end:
+            self._keys.add(key)
+            self.first_text = self.first_text or text
+
+    @property
+    def entries_count(self) -> int:
+        """How many there are."""
+        return len(self._keys)
+
+
+class BrokerEntrySource:
+    """Reads pieces through brokers."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        poll_timeout_millis: int,
+        fail_on_data_loss: bool,
+        drops_unusable: bool = False,
+        is_compacted: bool = False,
+        subscription_prefix: str = "spark-pulsar",
+        consumer_name: str | None = None,
+        queue_bytes: int = 4 << 20,
+        queue_messages: int | None = None,
+        crypto_key_reader: Any = None,  # Any: as ConsumerConfig has it
+    ) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            client: Shared; stays open.
+            poll_timeout_millis: How long to wait for a message that should be there.
+            fail_on_data_loss: Whether missing entries are an error; a warning otherwise.
+            drops_unusable: Whether entries that can't be used are left out with a warning; an error
+                otherwise.
+            is_compacted: Read only the newest message of each key, where the broker has it.
+            subscription_prefix: What the broker's statistics show while a piece is read.
+            consumer_name: What they call its consumer; None: the broker chooses.
+            queue_bytes: What may wait unread.
+            queue_messages: How many messages may; None: as many as are useful.
+            crypto_key_reader: For encrypted messages.
+        """
+        self._client = client
+        self._poll_timeout_millis = poll_timeout_millis
+        self._fail_on_data_loss = fail_on_data_loss
+        self._drops_unusable = drops_unusable
+        self._is_compacted = is_compacted
+        self._subscription_prefix = subscription_prefix
+        self._consumer_name = consumer_name
+        self._queue_bytes = queue_bytes
+        self._queue_messages = queue_messages
+        self._crypto_key_reader = crypto_key_reader
+
+    async def read(self, piece: Piece) -> AsyncGenerator[Run, None]:
+        """All messages of the piece's entries, in order, in runs.
+
+        Raises:
+            ClientTimeoutError: Messages are missing, and that is an error; topic and positions are
+                in the text.
+            SchemaSerializationError: An entry can't be used, and that is an error; topic and entry
+                are in the text.
+            ServiceError, ClientError: The topic can't be read.
+        """
+        problems = ProblemsOfPiece(piece)
+        async with aclosing(self._read(piece, problems)) as runs:
+            async for run in runs:
+                yield run
+        if problems.first_text is not None:
+            logger.warning(
+                "entries can't be used",
+                extra={
+                    "topic": piece.topic,
+                    "dropped": problems.entries_count,
+                    "detail": problems.first_text,
+                },
+            )
+
+    def _check(self, problems: ProblemsOfPiece) -> None:
+        if problems.first_text is not None and not self._drops_unusable:
+            raise SchemaSerializationError(
+                f"{problems.first_text}; undecodable=drop reads on without it"
+            )
+
+    async def _read(self, piece: Piece, problems: ProblemsOfPiece) -> AsyncGenerator[Run, None]:
+        # Hot path: batch read in `make bench-spark`.
+        size = QueueSize(self._queue_bytes, self._queue_messages)
+        position = piece.start
+        chunks = ChunksOfPiece(piece.end)
+        while position < piece.end:
+            async with self._consumer(
+                piece.topic, position, size.opened(), chunks.on_chunk, problems.on_problem
+            ) as consumer:
+                is_left = False
+                while position < piece.end and not is_left:
+                    messages = await self._next_run(consumer, piece, position)
+                    # Now: what waits may be thrown away and sent again while others run.
+                    passed = consumer.passed_key
+                    self._check(problems)
+                    within = _before(messages, piece.end)
+                    for torn in chunks.take_torn():
+                        found = await self._look_back(piece.topic, torn)
+                        within = sorted([*within, *found], key=_key_of)
+                    if within:
+                        yield within
+                    last = last_of(messages)
+                    if last is None or last.entry.key >= piece.end:
+                        return
+                    position = Position(last.entry.key[0], last.entry.key[1] + 1)
+                    # A run may end within a batch, whose rest this consumer still has.
+                    if passed < last.entry.key:
+                        position = Position(*last.entry.key)
+                    elif size.observe(messages):
+                        # What came for a larger queue would come before a smaller one holds.
+                        is_left = size.messages_count < size.opened_count
+                        if not is_left:
+                            consumer.resize_receiver_queue(size.opened())
+
+    async def _next_run(self, consumer: Consumer, piece: Piece, position: Position) -> Run:
+        """Messages, at least one; none if there are no more before the piece's end."""
+        waited_millis = 0
+        last_key = (piece.end.ledger_id, piece.end.entry_id - 1)
+        while True:
+            run = await _take_run(consumer, last_key)
+            passed = consumer.passed_key
+            if run or passed >= last_key:
+                return run
+            waited_millis += _WAIT_MILLIS
+            next_position = max(position, Position(passed[0], passed[1] + 1))
+            if not await self._is_more_to_come(consumer, piece, next_position):
+                return ()
+            if waited_millis >= self._poll_timeout_millis:
+                self._report_loss(
+                    f"{piece.topic}: no message for {waited_millis} ms at {position}, entries"
+                    f" before {piece.end} are missing"
+                )
+                return ()
+
+    def _report_loss(self, text: str) -> None:
+        if self._fail_on_data_loss:
+            raise ClientTimeoutError(f"{text}; failOnDataLoss=false reads on without them")
+        logger.warning("entries are missing", extra={"detail": text})
+
+    async def _look_back(self, topic: str, torn: TornMessage) -> Sequence[Message]:
+        """The message whose last chunk is known; nothing if its first ones are gone."""
+        for start in torn.starts():
+            found = await self._look_from(topic, torn, start)
+            if found:
+                return found
+        self._report_loss(
+            f"{topic}: the first chunks of message {torn.uuid}, which ends at"
+            f" {Position(*torn.key)}, are gone or farther back than {LOOK_BACK_MESSAGES} messages"
+        )
+        return ()
+
+    async def _look_from(
+        self, topic: str, torn: TornMessage, start: Position | int
+    ) -> Sequence[Message]:
+        """The message whose last chunk is known; nothing if it begins before `start`."""
+        seen_count = waited_millis = 0
+        position = start if isinstance(start, Position) else EARLIEST
+        async with self._consumer(
+            topic, position, _LOOK_BACK_QUEUE, _leave_alone, None
+        ) as consumer:
+            if isinstance(start, int):
+                await consumer.seek(start)
+            while seen_count < LOOK_BACK_MESSAGES and waited_millis < self._poll_timeout_millis:
+                messages = await _take_run(consumer, torn.key)
+                found = [message for message in messages if message.entry.key == torn.key]
+                if found:
+                    return found
+                if consumer.passed_key >= torn.key:
+                    break
+                waited_millis += 0 if messages else _WAIT_MILLIS
+                seen_count += len(messages)
+        return ()
+
+    async def _is_more_to_come(self, consumer: Consumer, piece: Piece, position: Position) -> bool:
+        """Whether the topic has a message between `position` and the piece's end."""
+        if (passed := consumer.passed_key) > EARLIEST:
+            await consumer.acknowledge_cumulative(MessageId(*passed))
+        last, acknowledged = await consumer.ends()
+        last = min(last, Position(piece.end.ledger_id, piece.end.entry_id - 1))
+        after = Position(acknowledged.ledger_id, acknowledged.entry_id + 1)
+        return max(position, after) <= last
+
+    @asynccontextmanager
+    async def _consumer(
+        self,
+        topic: str,
+        start: Position,
+        queue_messages: int,
+        on_chunk: ChunkListener,
+        on_problem: ProblemListener | None,
+    ) -> AsyncIterator[Consumer]:
+        config = ConsumerConfig(
+            subscription_mode=SubscriptionMode.NonDurable,
+            start_message_id_inclusive=True,
+            force_topic_creation=False,
+            consumer_name=self._consumer_name,
+            receiver_queue_size=queue_messages,
+            is_read_compacted=self._is_compacted,
+            crypto_key_reader=self._crypto_key_reader,
+            max_pending_chunked_message=0,
+            expire_time_of_incomplete_chunked_message_ms=0,
+            chunk_listener=on_chunk,
+            problem_listener=on_problem,
+            ack_grouping_time_ms=0,
+            keeps_batches=True,
+        )
+        context = self._client.context
+        name = f"{self._subscription_prefix}-{context.random.getrandbits(48):012x}"
+        begin = MessageId(*max(start, EARLIEST))
+        consumer = await Consumer.open(context, topic, name, config, start_message_id=begin)
+        try:
+            yield consumer
+        finally:
+            await consumer.close()
+
+
+def _leave_alone(*_: object) -> None:
+    """A ChunkListener: with one, chunks without a beginning are not asked for again."""
+
+
+async def _take_run(consumer: Consumer, until: EntryKey | None = None) -> Run:
+    """The next messages, up to the size of a run.
+
+    None if none came for a while, or the entry `until` was passed.
+    """
+    return await consumer.receive_run(
+        _WAIT_MILLIS, messages_limit=RUN_MESSAGES, bytes_limit=RUN_BYTES, until=until
+    )
+
+
+def run_bytes(messages: Run) -> int:
+    """How large a run is."""
+    if isinstance(messages, ReceivedBatch):
+        return messages.size()
+    return sum(message.size() for message in messages)
+
+
+def last_of(messages: Run) -> Message | None:
+    """The last message of a run, of which no more may be known than its id."""
+    if isinstance(messages, ReceivedBatch):
+        return messages.last
+    return messages[-1] if messages else None
+
+
+def _before(messages: Run, end: Position) -> Run:
+    """Those of entries before `end`."""
+    last = last_of(messages)
+    if last is None or last.entry.key < end:
+        return messages
+    if isinstance(messages, ReceivedBatch):
+        return ()
+    return [message for message in messages if message.entry.key < end]
+
+
+def _key_of(message: Message) -> EntryKey:
+    return message.entry.key

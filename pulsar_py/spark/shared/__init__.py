@@ -1,0 +1,8 @@
+"""What every room of the connector uses: options, clients of this process, errors and logs.
+
+In: the texts of options that Spark hands over. Out: `ReadOptions` and `WriteOptions`, the event
+loop of this process with its clients (`runtime`), offsets as users and checkpoints have them. It
+knows nothing of rows, plans or payloads.
+
+Third-party packages it may import: uvloop.
+"""

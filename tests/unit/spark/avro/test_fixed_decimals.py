@@ -1,0 +1,79 @@
+"""Decimals of a fixed size."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pulsar_py.spark.avro.avro_nodes import avro_node
+from pulsar_py.spark.avro.avro_types import shape_of
+from pulsar_py.spark.avro.conversions import Convert
+from pulsar_py.spark.avro.fixed_decimals import fixed_decimals, with_decimals_of_bytes
+
+LOGICAL = {"logicalType": "decimal", "precision": 8, "scale": 2}
+FIXED = {"type": "fixed", "name": "D", "size": 4, **LOGICAL}
+BYTES = {"type": "bytes", **LOGICAL}
+
+
+def record(*types: Any, **more: Any) -> dict[str, Any]:
+    fields = [{"name": f"f{index}", "type": each} for index, each in enumerate(types)]
+    return {"type": "record", "name": "R", "fields": fields, **more}
+
+
+def converted(definition: Any) -> Convert | None:
+    return fixed_decimals(avro_node(definition), shape_of(definition))
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        ("1.25", b"\0\0\0\x7d"),
+        ("-0.01", b"\xff\xff\xff\xff"),
+        ("0", bytes(4)),
+        ("-21474836.48", b"\x80\0\0\0"),
+    ],
+)
+def test_the_sign_fills_the_size(number: str, expected: bytes) -> None:
+    convert = converted(FIXED)
+    assert convert is not None
+    assert convert(Decimal(number)) == expected
+
+
+@pytest.mark.parametrize("number", ["327.68", "-327.69"])
+def test_what_has_no_room_is_refused(number: str) -> None:
+    convert = converted(record({**FIXED, "size": 2}))
+    assert convert is not None
+    with pytest.raises(ValueError, match=f"f0: {number} has no room in 2 bytes"):
+        convert({"f0": Decimal(number)})
+
+
+def test_they_are_found_wherever_they_stand() -> None:
+    convert = converted(
+        record(["null", FIXED], {"type": "array", "items": "D"}, {"type": "map", "values": "D"})
+    )
+    assert convert is not None
+    one, data = Decimal("0.01"), b"\0\0\0\1"
+    assert convert({"f0": None, "f1": [one], "f2": {"k": one}}) == {
+        "f0": None,
+        "f1": [data],
+        "f2": {"k": data},
+    }
+
+
+def test_others_need_nothing() -> None:
+    assert converted(record(BYTES, "int", {"type": "fixed", "name": "F", "size": 2})) is None
+
+
+def test_definitions_have_bytes_instead() -> None:
+    plain = {"type": "fixed", "name": "F", "size": 2}
+    enum = {"type": "enum", "name": "E", "symbols": ["D"]}
+    definition = record(
+        FIXED, ["null", "D", "n.D"], {"type": "array", "items": {"type": "D"}}, plain, "F", enum,
+        namespace="n",
+    )  # fmt: skip
+    assert with_decimals_of_bytes(definition) == record(
+        BYTES, ["null", BYTES, BYTES], {"type": "array", "items": {"type": BYTES}}, plain, "F", enum,
+        namespace="n",
+    )  # fmt: skip
