@@ -10,21 +10,17 @@ Source: the Avro 1.11 specification, decimal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Context, Decimal
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import pyarrow as pa
 
-from pulsar_py.schema.named_types import defined_name, full_name
-from pulsar_py.spark.avro.avro_nodes import AvroNode
-from pulsar_py.spark.avro.avro_types import Shape
+from pulsar_py.schema.avro_nodes import AvroNode
 from pulsar_py.spark.avro.conversions import Convert, each, each_item, in_record, null_or
+from pulsar_py.spark.avro.shapes import Shape
 
 __all__ = ["fixed_decimals", "with_decimals_of_bytes"]
-
-AvroJson: TypeAlias = Any
-"""A definition, as the JSON of it."""
 
 _DECIMALS: Final = Context(prec=100)
 
@@ -60,45 +56,22 @@ def _to_bytes(size_bytes: int, scale: int) -> Convert:
     return to_bytes
 
 
-def with_decimals_of_bytes(definition: AvroJson) -> AvroJson:
-    """The definition with such decimals as those of `bytes`."""
-    return _Rewriter().rewrite(definition, None)
+def with_decimals_of_bytes(root: AvroNode) -> AvroNode:
+    """The tree with such decimals as those of `bytes`; no record of it may contain itself."""
+    known: dict[int, AvroNode] = {}
 
+    def made(node: AvroNode) -> AvroNode:
+        if node.kind == "fixed":
+            # Without a precision that is a number it is plain bytes, as in `shapes`.
+            is_decimal = node.text.get("logicalType") == "decimal"
+            is_decimal = is_decimal and isinstance(node.text.get("precision"), int)
+            return AvroNode("bytes", node.text) if is_decimal else node
+        return replace(node, children=[of(each) for each in node.children])
 
-class _Rewriter:
-    """Rewrites one definition."""
+    def of(node: AvroNode) -> AvroNode:
+        # A type that is used again and again is made once: else the work would double a level.
+        if id(node) not in known:
+            known[id(node)] = made(node)
+        return known[id(node)]
 
-    def __init__(self) -> None:
-        # By name, what is written for each of these decimals.
-        self._known: dict[str, AvroJson] = {}
-
-    def rewrite(self, text: AvroJson, namespace: str | None) -> AvroJson:
-        if isinstance(text, list):
-            return [self.rewrite(branch, namespace) for branch in text]
-        if isinstance(text, str):
-            return self._known.get(full_name(text, namespace)) or self._known.get(text, text)
-        match text["type"]:
-            case "record" | "error":
-                return self._record(text, namespace)
-            case "fixed":
-                return self._fixed(text, namespace)
-            case "enum":
-                return text
-        parts = ("items", "values", "type")
-        return {
-            key: self.rewrite(value, namespace) if key in parts else value
-            for key, value in text.items()
-        }
-
-    def _record(self, text: Mapping[str, Any], namespace: str | None) -> AvroJson:
-        inner = defined_name(text, namespace).rpartition(".")[0] or None
-        fields = [{**field, "type": self.rewrite(field["type"], inner)} for field in text["fields"]]
-        return {**text, "fields": fields}
-
-    def _fixed(self, text: Mapping[str, Any], namespace: str | None) -> AvroJson:
-        is_decimal = text.get("logicalType") == "decimal"
-        if not is_decimal or not isinstance(text.get("precision"), int):
-            return text
-        kept = {key: text[key] for key in ("logicalType", "precision", "scale") if key in text}
-        made = self._known[defined_name(text, namespace)] = {"type": "bytes", **kept}
-        return made
+    return of(root)

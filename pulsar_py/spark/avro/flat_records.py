@@ -20,11 +20,9 @@ from struct import error as struct_error
 from typing import Any, Final, TypeAlias
 
 from pulsar_py.common.errors import SchemaSerializationError
+from pulsar_py.schema.avro_nodes import AvroNode
 
 __all__ = ["FlatDecoder", "FlatEncoder", "flat_decoder", "flat_encoder"]
-
-AvroJson: TypeAlias = Any
-"""A definition, as the JSON of it."""
 
 Payloads: TypeAlias = Sequence[bytes | None]
 
@@ -48,7 +46,6 @@ _KINDS: Final[Mapping[str, Sequence[str]]] = {
     "enum": (*_NUMBER, "if b & 1: raise ends(p, -1, n)", "a{i}(symbols[{i}][b >> 1])"),
 }
 """What reads a value at `p` of `d`, which has `n` bytes, and appends it to column `i`."""
-_SIMPLE: Final = frozenset(_KINDS) - {"fixed", "enum"}
 
 
 class FlatDecoder:
@@ -113,32 +110,28 @@ def _ends(place: int, end: int, size_bytes: int) -> ValueError:
     return ValueError(f"a value from byte {place} to {end} of {size_bytes} bytes")
 
 
-def flat_decoder(definition: AvroJson) -> FlatDecoder | None:
-    """What decodes records of a definition without logical types; None where it is not flat."""
-    if not isinstance(definition, Mapping) or definition.get("type") != "record":
-        return None
-    fields = definition["fields"]
-    if not 0 < len(fields) <= MAX_FIELDS:
+def flat_decoder(node: AvroNode) -> FlatDecoder | None:
+    """What decodes records of a definition, logical types as numbers and bytes.
+
+    None where the definition is no flat record.
+    """
+    if node.kind != "record" or not 0 < len(node.children) <= MAX_FIELDS:
         return None
     lines: list[str] = []
     symbols: list[Sequence[str]] = []
-    for index, field in enumerate(fields):
-        read = _field(index, field["type"], symbols)
-        if read is None:
+    for index, child in enumerate(node.children):
+        kind, null_index = _described(child)
+        if kind is None or kind.kind not in _KINDS:
             return None
-        lines += read
+        lines += _read_lines(index, kind, null_index)
+        symbols.append(tuple(kind.text["symbols"]) if kind.kind == "enum" else ())
     return FlatDecoder(lines, symbols)
 
 
-def _field(index: int, kind: AvroJson, symbols: list[Sequence[str]]) -> Sequence[str] | None:
-    """The lines that read a field; None where it is not flat."""
-    name, details, null_index = _described(kind)
-    # `fixed` and `enum` are kinds of definitions; a name of a type that stands before is none.
-    if name not in (_KINDS if details else _SIMPLE):
-        return None
-    symbols.append(tuple(details.get("symbols", ())))
-    size = int(details.get("size", 0))
-    lines = [line.format(i=index, size=size) for line in _KINDS[name]]
+def _read_lines(index: int, kind: AvroNode, null_index: int | None) -> Sequence[str]:
+    """The lines that read a field."""
+    size = int(kind.text["size"]) if kind.kind == "fixed" else 0
+    lines = [line.format(i=index, size=size) for line in _KINDS[kind.kind]]
     if null_index is None:
         return lines
     return [
@@ -150,22 +143,17 @@ def _field(index: int, kind: AvroJson, symbols: list[Sequence[str]]) -> Sequence
     ]
 
 
-def _described(kind: AvroJson) -> tuple[str, Mapping[str, Any], int | None]:
-    """A type's name, its definition, and where null stands in a union with it.
+def _described(node: AvroNode) -> tuple[AvroNode | None, int | None]:
+    """The type of a field beside null, and where null stands in a union with it.
 
-    The name is empty where the type is not flat.
+    The type is None for any other union.
     """
-    null_index = None
-    if isinstance(kind, list):
-        if len(kind) != _UNION_OF_TWO or kind.count("null") != 1:
-            return "", {}, None
-        null_index = kind.index("null")
-        kind = kind[1 - null_index]
-    while isinstance(kind, Mapping) and isinstance(kind.get("type"), Mapping):
-        kind = kind["type"]
-    details = kind if isinstance(kind, Mapping) else {}
-    name = details.get("type", kind)
-    return name if isinstance(name, str) else "", details, null_index
+    if node.kind != "union":
+        return node, None
+    if len(node.children) != _UNION_OF_TWO or len(node.others) != 1:
+        return None, None
+    null_index = [each.kind for each in node.children].index("null")
+    return node.children[1 - null_index], null_index
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -223,19 +211,19 @@ _PACK_FLOAT: Final = Struct("<f").pack
 _PACK_DOUBLE: Final = Struct("<d").pack
 
 
-def flat_encoder(definition: AvroJson) -> FlatEncoder | None:
-    """What encodes records of a definition without logical types; None where it is not flat."""
-    if not isinstance(definition, Mapping) or definition.get("type") != "record":
-        return None
-    fields = definition["fields"]
-    if not 0 < len(fields) <= MAX_FIELDS:
+def flat_encoder(node: AvroNode) -> FlatEncoder | None:
+    """What encodes records of a definition, logical types as numbers and bytes.
+
+    None where the definition is no flat record, or has fixed values or enumerations.
+    """
+    if node.kind != "record" or not 0 < len(node.children) <= MAX_FIELDS:
         return None
     lines: list[str] = []
-    for index, field in enumerate(fields):
-        name, _, null_index = _described(field["type"])
-        if name not in _WRITTEN:
+    for index, child in enumerate(node.children):
+        kind, null_index = _described(child)
+        if kind is None or kind.kind not in _WRITTEN:
             return None
-        write = [line.format(i=index) for line in _WRITTEN[name]]
+        write = [line.format(i=index) for line in _WRITTEN[kind.kind]]
         if null_index is None:
             lines += write
             continue
@@ -245,4 +233,4 @@ def flat_encoder(definition: AvroJson) -> FlatEncoder | None:
             f" o({2 - 2 * null_index})",
             *(f" {line}" for line in write),
         ]
-    return FlatEncoder(lines, len(fields))
+    return FlatEncoder(lines, len(node.children))

@@ -29,12 +29,12 @@ from pulsar_py.common.errors import (
     SchemaSerializationError,
 )
 from pulsar_py.schema import SchemaInfo, SchemaType
-from pulsar_py.schema.avro_definition import parse_definition, types_of
-from pulsar_py.spark.avro.avro_nodes import avro_node
-from pulsar_py.spark.avro.avro_resolution import ResolvedReader
-from pulsar_py.spark.avro.avro_types import AvroJson, Shape, shape_of, without_logical_types
+from pulsar_py.schema.avro_definition import parse_definition
+from pulsar_py.schema.avro_nodes import avro_node
 from pulsar_py.spark.avro.flat_records import flat_decoder
 from pulsar_py.spark.avro.json_numbers import WrittenFloat
+from pulsar_py.spark.avro.resolution import ResolvedReader
+from pulsar_py.spark.avro.shapes import Shape, definition_node, shape_of
 from pulsar_py.spark.values.arrays import Array, binary_array
 from pulsar_py.spark.values.protobuf_types import ProtobufPayloads
 
@@ -269,12 +269,9 @@ class _Defined:
     """What AVRO and JSON share: a definition, and the shape of its values."""
 
     def __init__(self, info: SchemaInfo) -> None:
-        try:
-            self._definition: AvroJson = parse_definition(info.data)
-        except InvalidConfigurationError as error:
-            raise ConfigurationError(f"the topic's schema: {error}") from error
+        self._node = definition_node(info.data)
         self._data = info.data
-        self._shape = shape_of(self._definition)
+        self._shape = shape_of(self._node)
         # Whether times are counted in another unit than the column's.
         self._is_cast = self._shape.plain_type != self._shape.arrow_type
 
@@ -310,9 +307,8 @@ class AvroPayloads(_Defined):
     def __init__(self, info: SchemaInfo) -> None:
         """Raises ConfigurationError where values can't be columns."""
         super().__init__(info)
-        self._node = avro_node(self._definition)
         # Reads what this very definition wrote, where it is that simple.
-        self._flat = flat_decoder(without_logical_types(self._definition))
+        self._flat = flat_decoder(self._node)
         # By the writer's definition; a text says why there is none.
         self._known = lru_cache(maxsize=100)(self._reader_or_why)
 
@@ -326,9 +322,8 @@ class AvroPayloads(_Defined):
         try:
             if data == self._data:
                 return ResolvedReader(self._node, self._node, self._shape)
-            definition = parse_definition(data)
-            types_of(definition)
-            return ResolvedReader(avro_node(definition), self._node, self._shape)
+            writer = avro_node(parse_definition(data))
+            return ResolvedReader(writer, self._node, self._shape)
         except InvalidConfigurationError as error:
             return f"the writer's schema: {error}"
         except SchemaSerializationError as error:

@@ -23,6 +23,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
+from functools import partial
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
@@ -31,17 +32,17 @@ import pyarrow.compute as pc
 
 from pulsar_py.common.errors import (
     ConfigurationError,
-    InvalidConfigurationError,
     SchemaSerializationError,
 )
-from pulsar_py.schema import JsonSchema, KeyValueEncodingType, SchemaInfo, SchemaType
+from pulsar_py.schema import KeyValueEncodingType, SchemaInfo, SchemaType
 from pulsar_py.schema.avro_codec import AvroWriter
-from pulsar_py.schema.avro_definition import parse_definition
-from pulsar_py.spark.avro.avro_nodes import avro_node
-from pulsar_py.spark.avro.avro_types import Shape, shape_of
+from pulsar_py.schema.avro_definition import parse_definition, value_types
+from pulsar_py.schema.avro_nodes import AvroNode, avro_node
+from pulsar_py.schema.json_schema import json_payload
 from pulsar_py.spark.avro.conversions import MISFITS
 from pulsar_py.spark.avro.fixed_decimals import fixed_decimals, with_decimals_of_bytes
 from pulsar_py.spark.avro.flat_records import flat_encoder
+from pulsar_py.spark.avro.shapes import Shape, definition_node, shape_of
 from pulsar_py.spark.values.arrays import Array
 from pulsar_py.spark.values.floored_times import floored, with_numbers
 from pulsar_py.spark.values.key_value_encoder import KeyValueEncoder, pair_encoding
@@ -97,7 +98,7 @@ def _record_info(fields: Sequence[pa.Field], topic_schema: SchemaInfo | None) ->
     kind = SchemaType.AVRO
     if topic_schema is not None and topic_schema.type in {SchemaType.AVRO, SchemaType.JSON}:
         kind = topic_schema.type
-        if _fits(shape_of(definition), topic_schema):
+        if _fits(shape_of(avro_node(definition)), topic_schema):
             return topic_schema
     return SchemaInfo(kind, RECORD_NAME, json.dumps(definition).encode(), {})
 
@@ -109,9 +110,9 @@ def _fits(columns: Shape, topic_schema: SchemaInfo) -> bool:
         ConfigurationError: None that has these columns could ever be read beside it.
     """
     try:
-        definition = parse_definition(topic_schema.data)
-        shape = shape_of(definition)
-    except (InvalidConfigurationError, ConfigurationError):
+        node = definition_node(topic_schema.data)
+        shape = shape_of(node)
+    except ConfigurationError:
         return False
     if not pa.types.is_struct(shape.arrow_type) or not shape.children:
         return False
@@ -124,7 +125,7 @@ def _fits(columns: Shape, topic_schema: SchemaInfo) -> bool:
             )
     required = [
         text["name"]
-        for text, child in zip(definition["fields"], shape.children, strict=True)
+        for text, child in zip(node.fields, shape.children, strict=True)
         if not child.is_nullable and "default" not in text
     ]
     _refuse_unreadable(columns, known, required)
@@ -271,14 +272,14 @@ class _Records:
         self.schema_info = info
         self._names = tuple(names)
         self._is_struct = is_struct
-        definition = parse_definition(info.data)
-        shape = shape_of(definition)
+        node = definition_node(info.data)
+        shape = shape_of(node)
         self._write: Callable[[dict[str, Any]], bytes]
         if info.type is SchemaType.JSON:
-            definition = with_decimals_of_bytes(definition)
-            self._write = JsonSchema[Any](schema_definition=definition).encode
+            node = with_decimals_of_bytes(node)
+            self._write = partial(json_payload, value_types(node))
         else:
-            self._write = _AvroRecords(definition, shape, names).write
+            self._write = _AvroRecords(info, node, shape, names).write
         types = {field.name: field.type for field in shape.plain_type}
         # As what each column is taken: first times in the unit of the definition, then numbers.
         self._steps = [
@@ -290,7 +291,7 @@ class _Records:
         # Writes all columns at once; None where records are not that simple, or in another order.
         self._flat: Callable[[list[list[Any]]], list[bytes]] | None = None
         self._list: Callable[[Array, Sequence[pa.DataType]], list[Any]] = _listed
-        flat = flat_encoder(_with_numbers(definition)) if list(types) == list(names) else None
+        flat = flat_encoder(node) if list(types) == list(names) else None
         if flat is not None and info.type is SchemaType.AVRO:
             self._flat, self._list = flat.encode, _listed_for_avro
         elif flat is not None:
@@ -352,10 +353,12 @@ class _Records:
 class _AvroRecords:
     """Writes single records in AVRO, also those that are not flat."""
 
-    def __init__(self, definition: AvroJson, shape: Shape, names: Sequence[str]) -> None:
+    def __init__(
+        self, info: SchemaInfo, node: AvroNode, shape: Shape, names: Sequence[str]
+    ) -> None:
         """`names` are the fields that records have; the others get their defaults."""
-        self._write = AvroWriter(_with_numbers(definition)).write
-        self._convert = fixed_decimals(avro_node(definition), shape)
+        self._write = AvroWriter(_with_numbers(parse_definition(info.data))).write
+        self._convert = fixed_decimals(node, shape)
         self._defaults = {
             field.name: shape.defaults.get(field.name)
             for field in shape.plain_type

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_py.spark.avro.avro_nodes import avro_node
-from pulsar_py.spark.avro.avro_types import shape_of
+from pulsar_py.schema.avro_nodes import AvroNode, avro_node
 from pulsar_py.spark.avro.conversions import Convert
 from pulsar_py.spark.avro.fixed_decimals import fixed_decimals, with_decimals_of_bytes
+from pulsar_py.spark.avro.shapes import shape_of
 
 LOGICAL = {"logicalType": "decimal", "precision": 8, "scale": 2}
 FIXED = {"type": "fixed", "name": "D", "size": 4, **LOGICAL}
@@ -23,7 +23,8 @@ def record(*types: Any, **more: Any) -> dict[str, Any]:
 
 
 def converted(definition: Any) -> Convert | None:
-    return fixed_decimals(avro_node(definition), shape_of(definition))
+    node = avro_node(definition)
+    return fixed_decimals(node, shape_of(node))
 
 
 @pytest.mark.parametrize(
@@ -66,14 +67,36 @@ def test_others_need_nothing() -> None:
     assert converted(record(BYTES, "int", {"type": "fixed", "name": "F", "size": 2})) is None
 
 
-def test_definitions_have_bytes_instead() -> None:
+def test_decimals_of_bytes_stand_in_their_places() -> None:
     plain = {"type": "fixed", "name": "F", "size": 2}
     enum = {"type": "enum", "name": "E", "symbols": ["D"]}
     definition = record(
-        FIXED, ["null", "D", "n.D"], {"type": "array", "items": {"type": "D"}}, plain, "F", enum,
+        FIXED, ["null", "D"], {"type": "array", "items": {"type": "n.D"}}, plain, "F", enum,
         namespace="n",
     )  # fmt: skip
-    assert with_decimals_of_bytes(definition) == record(
-        BYTES, ["null", BYTES, BYTES], {"type": "array", "items": {"type": BYTES}}, plain, "F", enum,
-        namespace="n",
-    )  # fmt: skip
+    expected = record(
+        BYTES, ["null", BYTES], {"type": "array", "items": BYTES}, plain, "F", enum, namespace="n"
+    )
+    made = with_decimals_of_bytes(avro_node(definition))
+    assert seen(made) == seen(avro_node(expected))
+
+
+def seen(node: AvroNode) -> Any:
+    """What can be told of a tree, but for the texts of records."""
+    logical = [node.text.get(each) for each in LOGICAL]
+    return node.kind, logical, [seen(each) for each in node.children]
+
+
+def test_types_that_are_used_twice_a_level_are_made_once() -> None:
+    node = avro_node(record("int"))
+    for _ in range(60):
+        fields = [{"name": "a"}, {"name": "b"}]
+        node = AvroNode("record", {"name": "R", "fields": fields}, "R", [node, node])
+    made = with_decimals_of_bytes(node)
+    assert made.children[0] is made.children[1]
+
+
+@pytest.mark.parametrize("precision", [None, "8"])
+def test_a_decimal_without_a_precision_stays_what_it_is(precision: object) -> None:
+    node = avro_node({**FIXED, "precision": precision})
+    assert with_decimals_of_bytes(node) is node

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_py.common.errors import SchemaSerializationError
+from pulsar_py.schema.avro_nodes import avro_node
 from pulsar_py.spark.avro.flat_records import MAX_FIELDS, flat_decoder, flat_encoder
 
 ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}
@@ -53,7 +54,7 @@ def as_read(value: Any) -> Any:
 
 
 def decoder() -> Any:
-    found = flat_decoder(RECORD)
+    found = flat_decoder(avro_node(RECORD))
     assert found is not None
     return found
 
@@ -102,7 +103,7 @@ def test_any_bytes_are_read_or_refused(payload: bytes) -> None:
     ],
 )
 def test_numbers_that_nothing_has_are_refused(kind: Any, payload: bytes) -> None:
-    found = flat_decoder({**RECORD, "fields": [{"name": "a", "type": kind}]})
+    found = flat_decoder(avro_node({**RECORD, "fields": [{"name": "a", "type": kind}]}))
     assert found is not None
     with pytest.raises(SchemaSerializationError):
         found.decode([payload])
@@ -111,7 +112,7 @@ def test_numbers_that_nothing_has_are_refused(kind: Any, payload: bytes) -> None
 def test_names_of_a_definition_are_only_names() -> None:
     name = "a'); raise SystemExit #\n{i}"
     kind = {"type": "enum", "name": name, "symbols": [name, "{size}"]}
-    found = flat_decoder({**RECORD, "fields": [{"name": name, "type": kind}]})
+    found = flat_decoder(avro_node({**RECORD, "fields": [{"name": name, "type": kind}]}))
     assert found is not None
     assert found.decode([b"\x00", b"\x02"]) == [[name, "{size}"]]
 
@@ -119,27 +120,32 @@ def test_names_of_a_definition_are_only_names() -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "E",
-        "enum",
         "null",
         ["int", "string"],
         ["null", "int", "string"],
         ["null"],
-        {"type": ["null", "int"]},
         {"type": "array", "items": "int"},
         {"type": "map", "values": "int"},
         ["null", {"type": "record", "name": "I", "fields": []}],
     ],
 )
 def test_what_is_not_flat_is_left_to_others(kind: Any) -> None:
-    assert flat_decoder({**RECORD, "fields": [{"name": "a", "type": kind}]}) is None
+    assert flat_decoder(avro_node({**RECORD, "fields": [{"name": "a", "type": kind}]})) is None
+
+
+def test_a_type_that_is_used_again_is_read_as_where_it_is_defined() -> None:
+    kinds = [ENUM, ["null", "E"], {"type": ["int", "null"]}]
+    fields = [{"name": f"f{index}", "type": kind} for index, kind in enumerate(kinds)]
+    found = flat_decoder(avro_node({**RECORD, "fields": fields}))
+    assert found is not None
+    assert found.decode([b"\x02\x02\x04\x00\x06"]) == [["B"], ["C"], [3]]
 
 
 def test_what_is_no_record_or_very_wide_is_left_to_others() -> None:
-    assert flat_decoder("string") is None
-    assert flat_decoder({"type": "array", "items": "int"}) is None
+    assert flat_decoder(avro_node("string")) is None
+    assert flat_decoder(avro_node({"type": "array", "items": "int"})) is None
     fields = [{"name": f"f{index}", "type": "int"} for index in range(MAX_FIELDS + 1)]
-    assert flat_decoder({**RECORD, "fields": fields}) is None
+    assert flat_decoder(avro_node({**RECORD, "fields": fields})) is None
 
 
 SIMPLE = [
@@ -161,7 +167,7 @@ def test_what_is_written_is_what_fastavro_writes(rows: list[tuple[Any, ...]]) ->
         record = {f"f{index}": value for index, value in enumerate(row)}
         fastavro.schemaless_writer(buffer, parsed, record)
         expected.append(buffer.getvalue())
-    found = flat_encoder(SIMPLE_RECORD)
+    found = flat_encoder(avro_node(SIMPLE_RECORD))
     assert found is not None
     plain = [tuple(v.encode() if isinstance(v, str) else v for v in row) for row in rows]
     columns = list(zip(*plain, strict=True)) or [()] * len(SIMPLE)
@@ -170,16 +176,16 @@ def test_what_is_written_is_what_fastavro_writes(rows: list[tuple[Any, ...]]) ->
 
 def test_values_that_are_not_there_are_refused() -> None:
     for kind in ("long", "string", "double"):
-        found = flat_encoder({**RECORD, "fields": [{"name": "a", "type": kind}]})
+        found = flat_encoder(avro_node({**RECORD, "fields": [{"name": "a", "type": kind}]}))
         assert found is not None
         with pytest.raises(SchemaSerializationError, match="does not fit"):
             found.encode([[None]])
 
 
 @pytest.mark.parametrize(
-    "kind", ["E", ENUM, FIXED, ["int", "string"], {"type": "array", "items": "int"}]
+    "kind", [ENUM, FIXED, ["int", "string"], {"type": "array", "items": "int"}]
 )
 def test_what_is_not_flat_is_not_written(kind: Any) -> None:
-    assert flat_encoder({**RECORD, "fields": [{"name": "a", "type": kind}]}) is None
-    assert flat_encoder("string") is None
-    assert flat_encoder({**RECORD, "fields": []}) is None
+    assert flat_encoder(avro_node({**RECORD, "fields": [{"name": "a", "type": kind}]})) is None
+    assert flat_encoder(avro_node("string")) is None
+    assert flat_encoder(avro_node({**RECORD, "fields": []})) is None

@@ -10,9 +10,9 @@ import pytest
 
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.schema.avro_codec import AvroWriter
-from pulsar_py.spark.avro.avro_nodes import avro_node
-from pulsar_py.spark.avro.avro_resolution import ResolvedReader
-from pulsar_py.spark.avro.avro_types import shape_of
+from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.spark.avro.resolution import ResolvedReader
+from pulsar_py.spark.avro.shapes import shape_of
 
 PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}
 INNER = {"type": "record", "name": "I", "fields": [{"name": "x", "type": "int"}]}
@@ -29,8 +29,9 @@ def record(*fields: Any, name: str = "R") -> dict[str, Any]:
 def reader_of(writer: Any, reader: Any = None) -> ResolvedReader:
     node = avro_node(writer)
     if reader is None:
-        return ResolvedReader(node, node, shape_of(writer))
-    return ResolvedReader(node, avro_node(reader), shape_of(reader))
+        return ResolvedReader(node, node, shape_of(node))
+    read_as = avro_node(reader)
+    return ResolvedReader(node, read_as, shape_of(read_as))
 
 
 def read(writer: Any, reader: Any, *values: Any) -> Sequence[Any]:

@@ -1,41 +1,17 @@
-"""Definitions as trees, and definitions to read by."""
+"""Definitions to read by name the branch that was written."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pulsar_py.schema.avro_codec import AvroReader, AvroWriter
-from pulsar_py.spark.avro.avro_nodes import avro_node, definition_for_reading
+from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.spark.avro.reading_definition import definition_for_reading
 
 
 def record(*types: Any, name: str = "R", **more: Any) -> dict[str, Any]:
     fields = [{"name": f"f{index}", "type": each} for index, each in enumerate(types)]
     return {"type": "record", "name": name, "fields": fields, **more}
-
-
-def test_a_named_type_is_one_node() -> None:
-    node = avro_node(record(record("int", name="I"), "I", "n.I", namespace="n"))
-    assert node.name == "n.R"
-    assert node.children[0] is node.children[1] is node.children[2]
-    assert node.children[0].name == "n.I"
-
-
-def test_a_record_may_contain_itself() -> None:
-    node = avro_node(record(["null", "R"]))
-    assert node.children[0].others == [node]
-
-
-def test_logical_types_are_beside_what_they_are_made_of() -> None:
-    number = {"type": "long", "logicalType": "timestamp-millis"}
-    fixed = {"type": "fixed", "name": "F", "size": 2}
-    node = avro_node(record(number, {"type": number}, fixed, {"type": "F", "logicalType": "mine"}))
-    assert [each.kind for each in node.children] == ["long", "long", "fixed", "fixed"]
-    assert [each.text.get("logicalType") for each in node.children] == [
-        "timestamp-millis",
-        "timestamp-millis",
-        None,
-        "mine",
-    ]
 
 
 def test_branches_of_unions_are_records_of_one_field() -> None:

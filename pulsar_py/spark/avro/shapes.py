@@ -1,6 +1,6 @@
 """Avro definitions as Arrow types, and values in JSON as what Arrow takes (pure).
 
-`shape_of` reads a definition as brokers store it and gives a `Shape`: the Arrow type of the column,
+`shape_of` takes the tree of a definition and gives a `Shape`: the Arrow type of the column,
 and functions that make of a plain value one that `pa.array` takes. Where a plain value is taken as
 it is there is no function, so most columns cost nothing:
 
@@ -16,7 +16,7 @@ it is there is no function, so most columns cost nothing:
     int|long, float|double                        int64, float64
     other unions                                  struct member0, member1, ...: one is set
 
-Days and milliseconds stay numbers in AVRO, see `avro_resolution`: Arrow takes them, and `datetime`
+Days and milliseconds stay numbers in AVRO, see `resolution`: Arrow takes them, and `datetime`
 would only cost. JSON has numbers, too, or text; bytes are Base64 there, and `json_numbers` has the
 rest. Defaults of definitions, where bytes are characters up to 255, are made values once;
 one that is no value of its type is an error of the payloads that lack the field.
@@ -40,15 +40,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pulsar_py.common.errors import ConfigurationError, InvalidConfigurationError
-from pulsar_py.schema.avro_definition import is_recursive, types_of
-from pulsar_py.spark.avro.avro_nodes import AvroNode, avro_node
+from pulsar_py.schema.avro_definition import parse_definition
+from pulsar_py.schema.avro_nodes import AvroNode, avro_node, is_recursive
 from pulsar_py.spark.avro.conversions import MISFITS, Convert, null_or
 from pulsar_py.spark.avro.json_numbers import branch_rank, number_of, whole_number, whole_numbers
 
-__all__ = ["Shape", "shape_of", "without_logical_types"]
-
-AvroJson = Any
-"""A definition, as the JSON of it."""
+__all__ = ["Shape", "definition_node", "shape_of"]
 
 _MAX_DECIMAL_DIGITS: Final = 38
 _DECIMALS: Final = decimal.Context(prec=100)
@@ -95,35 +92,30 @@ class Shape:
         )
 
 
-def shape_of(definition: AvroJson) -> Shape:
-    """What becomes of values of a definition.
+def definition_node(data: bytes) -> AvroNode:
+    """The tree of a definition as brokers store it.
 
     Raises:
-        ConfigurationError: It is no definition, or can't be a column; the text says where.
+        ConfigurationError: Avro has no such definition.
     """
     try:
-        types = types_of(definition)
+        return avro_node(parse_definition(data))
     except InvalidConfigurationError as error:
         raise ConfigurationError(f"the topic's schema: {error}") from error
-    if is_recursive(types):
+
+
+def shape_of(node: AvroNode) -> Shape:
+    """What becomes of values of a definition, given as its tree.
+
+    Raises:
+        ConfigurationError: It can't be a column; the text says why.
+    """
+    if is_recursive(node):
         raise ConfigurationError(
             "the topic's schema has a record that contains itself, which no column can be;"
             " valueMode=raw gives the payloads"
         )
-    return _Shapes().of(avro_node(definition))
-
-
-def without_logical_types(definition: AvroJson) -> AvroJson:
-    """A definition by which values come as numbers, bytes and text."""
-    if isinstance(definition, list):
-        return [without_logical_types(each) for each in definition]
-    if not isinstance(definition, Mapping):
-        return definition
-    return {
-        key: value if key == "default" else without_logical_types(value)
-        for key, value in definition.items()
-        if key != "logicalType"
-    }
+    return _Shapes().of(node)
 
 
 class _Shapes:

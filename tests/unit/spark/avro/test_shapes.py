@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.spark.avro.avro_types import shape_of, without_logical_types
+from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.spark.avro.shapes import definition_node, shape_of
 
 MICROS = pa.timestamp("us", "UTC")
 
@@ -59,23 +60,23 @@ def logical(kind: str, name: str, /, **more: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_each_type_of_avro_has_its_type_of_arrow(definition: Any, expected: pa.DataType) -> None:
-    assert shape_of(definition).arrow_type == expected
+    assert shape_of(avro_node(definition)).arrow_type == expected
 
 
 def test_a_union_with_null_is_nullable() -> None:
-    assert shape_of(["null", "int"]).is_nullable
-    assert not shape_of(["long", "int"]).is_nullable
+    assert shape_of(avro_node(["null", "int"])).is_nullable
+    assert not shape_of(avro_node(["long", "int"])).is_nullable
 
 
 def test_names_are_found_within_their_namespace() -> None:
     inner = {"type": "enum", "name": "E", "symbols": ["A"]}
     definition = {**record(inner, "E", "n.E"), "namespace": "n"}
-    assert [field.type for field in shape_of(definition).arrow_type] == [pa.string()] * 3
+    assert [field.type for field in shape_of(avro_node(definition)).arrow_type] == [pa.string()] * 3
 
 
 def test_a_record_that_contains_itself_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="contains itself"):
-        shape_of(record(["null", "R"]))
+        shape_of(avro_node(record(["null", "R"])))
 
 
 @pytest.mark.parametrize(
@@ -83,20 +84,16 @@ def test_a_record_that_contains_itself_is_refused() -> None:
     [
         ({"type": "record", "name": "R", "fields": []}, "record R has no fields"),
         (logical("bytes", "decimal", precision=39, scale=2), "a decimal of 39 digits"),
-        ({"type": "nonsense"}, "nonsense"),
     ],
 )
 def test_what_no_column_can_be_is_refused(definition: Any, text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
-        shape_of(definition)
+        shape_of(avro_node(definition))
 
 
-def test_logical_types_are_taken_off_but_not_out_of_defaults() -> None:
-    definition = record(logical("long", "timestamp-millis"))
-    definition["fields"][0]["default"] = {"logicalType": "mine"}
-    plain = without_logical_types(definition)
-    assert plain["fields"][0] == {
-        "name": "f0",
-        "type": {"type": "long"},
-        "default": {"logicalType": "mine"},
-    }
+def test_a_text_that_is_no_definition_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"the topic's schema: .* no JSON"):
+        definition_node(b"{")
+    with pytest.raises(ConfigurationError, match=r"the topic's schema: .*nonsense"):
+        definition_node(b'{"type": "nonsense"}')
+    assert definition_node(b'["null", "int"]').children[1].kind == "int"

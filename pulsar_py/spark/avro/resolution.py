@@ -1,10 +1,10 @@
-"""AVRO as one definition wrote it, into what Arrow takes for another (pure).
+"""Resolves AVRO values of one definition into what Arrow takes for another (pure).
 
-fastavro reads values as they were written, by a definition of `avro_nodes` that has it name the
-branches of unions. What the writer's types have to become is found once for each writer, and a
-function made of it, or none where values are what Arrow takes: that looks up fields by name and
-gives defaults to those that are missing, and promotes numbers; `avro_units` has those of logical
-types. What the writer has beyond, Arrow leaves out.
+fastavro reads values as they were written, by a definition that makes it name the branches of
+unions (`reading_definition`). For each writer the functions are found once that make the writer's
+values the reader's, or none where Arrow takes the values as they are: they look up fields by name,
+give defaults to fields that are missing, and promote numbers; `units` has those for logical types.
+Arrow leaves out the fields that only the writer has.
 
 Each of the writer's fields goes into one of the reader's at most. Those of one name go together;
 what else the reader has takes, in its order, by aliases what is left. Only where nothing is left
@@ -26,10 +26,11 @@ from typing import Any, Final
 
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.schema.avro_codec import AvroReader
-from pulsar_py.spark.avro.avro_nodes import BRANCH_FIELD, AvroNode, definition_for_reading
-from pulsar_py.spark.avro.avro_types import Shape
-from pulsar_py.spark.avro.avro_units import change_of_unit
+from pulsar_py.schema.avro_nodes import AvroNode
 from pulsar_py.spark.avro.conversions import Convert, both, each, each_item, in_record, null_or
+from pulsar_py.spark.avro.reading_definition import BRANCH_FIELD, definition_for_reading
+from pulsar_py.spark.avro.shapes import Shape
+from pulsar_py.spark.avro.units import change_of_unit
 
 __all__ = ["ResolvedReader"]
 

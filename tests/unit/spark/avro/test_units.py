@@ -11,7 +11,8 @@ import pytest
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.schema.avro_codec import AvroWriter
-from pulsar_py.spark.avro.avro_types import without_logical_types
+from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.spark.avro.reading_definition import definition_for_reading
 from pulsar_py.spark.values.payload_codecs import codec_of
 
 
@@ -31,7 +32,8 @@ def record(kind: Any) -> dict[str, Any]:
 
 def read(writer: Any, reader: Any, plain: Any) -> Any:
     """A number, or bytes, that was written; as Arrow's number where it is a time."""
-    payload = AvroWriter(without_logical_types(record(writer))).write({"f": plain})
+    of_numbers, _ = definition_for_reading(avro_node(record(writer)))
+    payload = AvroWriter(of_numbers).write({"f": plain})
     infos = [
         SchemaInfo(SchemaType.AVRO, "", json.dumps(record(each)).encode())
         for each in (writer, reader)
