@@ -1,8 +1,8 @@
-"""What a cluster would refuse, asked without Spark and before it is started (edge).
+"""Checks reads and writes against the cluster, without Spark and before it is started (edge).
 
-Starting Java takes seconds, and an error of a task comes behind its traceback. What can be known
-from options and the cluster alone is asked here: whether options are known, whether there are
-topics and whether we are let in, and whether a broker drops what is sent twice.
+Starting Java takes seconds, and the error of a task comes behind its traceback. So what options and
+the cluster alone can tell is checked here: whether options are known, whether the topics exist,
+whether the broker lets us in, and whether it drops messages that are sent twice.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""The connector as functions: the same options as keywords (edge).
+"""The connector as functions that take its options as keywords (edge).
 
     from pulsar_py.spark import read_topic, write_topic
     orders = read_topic(spark, "pulsar://localhost:6650", "orders", starting_offsets="earliest")
     write_topic(orders.select("value"), "pulsar://localhost:6650", "copies")
 
 Options are written as Python writes names: `max_bytes_per_trigger` is `maxBytesPerTrigger`;
-settings of clients come in a mapping under Java's names. Where Spark can't discover the connector
-by itself, because the package came with `--py-files`, `register` makes it known.
-
-Source: spec sections 5.4 and 8.2.
+settings of clients come in a mapping under the names of Pulsar's Java client. Where Spark can't
+discover the connector by itself, because the package came with `--py-files`, `register` makes it
+known.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Writers of the connector: what Spark calls on the driver and in tasks (edge).
+"""The writers of `format("pulsar")`, which Spark calls on the driver and in tasks (edge).
 
 `make_batch_writer` and `make_stream_writer` run in a planner on the driver: they check the options
-and the rows' columns, and ask the cluster what can be asked before any row is sent. What they find
-goes to the tasks as one `WritePlan`. A task sends its rows and reports counts; there is nothing
-left to do on commit, and abort undoes nothing: at least once, what was sent stays, and exactly once
-a repeated attempt leaves it out.
+and the columns of the rows, and ask the cluster, all before a row is sent. What they find goes to
+the tasks as one `WritePlan`. A task sends its rows and reports counts. A commit has nothing left to
+do, and an abort undoes nothing: at least once, rows that were sent stay; exactly once, a repeated
+attempt leaves them out.
 
-Source: spec sections 5.2 and 8.5; pyspark.sql.datasource.
+Source: pyspark.sql.datasource.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""`format("pulsar")`: the classes that Spark calls (edge).
+"""The data source `format("pulsar")` and its readers, which Spark calls (edge).
 
-Nothing but plumbing: options are parsed by `options`, plans are made by `plans`, rows by `reading`,
-writes by `sink`. Spark creates these objects in several processes and pickles some of them, so they
-hold values alone and find the process's loop and clients when they are called.
+Options are parsed by `shared.options`, plans are made by `planning.plans`, rows by
+`reading.read_task`; writes go to `sink`. Spark creates these objects in several processes and
+pickles some of them for others, so they hold values alone, and find the loop and the clients of
+their process (`shared.runtime`) when they are called. A checkpoint holds offsets as JSON and no
+pickle, so no module path of ours is stored anywhere.
 
-Source: pyspark.sql.datasource; spec section 5.
+Source: pyspark.sql.datasource.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Functions that convert values, put together to such of lists, maps and records (pure).
+"""Combines functions that convert single values into functions for lists, maps and records (pure).
 
-None stands for the one that changes nothing, and what is made of it alone is None again: a value
-that needs no conversion costs no call.
-
-Source: spec section 1.2.
+None stands for the identity, and a combination of None alone is None again: a value that needs no
+conversion costs no call.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Decimals that are `fixed` in a definition, on their way into payloads (pure).
+"""Encodes decimals whose Avro type is `fixed` (pure).
 
-In AVRO they are their digits as a whole number, big endian, with the sign extended to the size that
-the definition says. fastavro is given these bytes: it writes negative numbers that have no room
-without their first bits. In JSON they are text, as those of `bytes`, which they are made in the
-definition that is written by.
+In AVRO they are their unscaled number, big endian, with the sign extended to the size of the type.
+fastavro is given these bytes: it would write negative numbers that do not fit without their first
+bits. In JSON they are text, as decimals of `bytes` are; so for JSON the tree of the definition gets
+decimals of `bytes` in their places.
 
 Source: the Avro 1.11 specification, decimal.
 """

@@ -1,19 +1,19 @@
-"""Numbers of JSON as values of Avro's types, and which branch of a union they are of (pure).
+"""Reads numbers of JSON as values of Avro types, and ranks the branches of a union for them (pure).
 
-JSON has one kind of number, and no word for the branch that was written. What is taken for what:
+JSON has one kind of number, and does not say which branch was written. Numbers are read as
 
-    int, long        whole numbers; 2.0 is 2, as for Jackson, and a fraction, of which Jackson would
-                     cut something off, is refused
-    float, double    every number, rounded to what the type has; text that is one, such as `NaN`
-    decimal          every number, and text that is one, with all its digits, or refused
+    int, long        whole numbers; 2.0 is 2, as for Jackson, and a fraction, which Jackson would
+                     truncate, is refused
+    float, double    any number, rounded to the precision of the type; text of one, such as `NaN`
+    decimal          any number, and text of one, with all its digits; refused if they do not fit
 
-Of the branches of a union that has several, the first of these that takes it has
+Of a union with several branches, the first one takes a value that accepts it, tried in this order:
 
     true, false      boolean
     a whole number   int, long, a date or time, double, float, others
     a fraction       double, float, others; 2.0 is one here
-    text             others, then double and float; but `NaN` and infinities by their order
-    everything else  the branches by their order
+    text             others, then double and float; but `NaN` and infinities in the order declared
+    anything else    the branches in the order declared
 
 Source: the Avro 1.11 specification; JsonReadFeature and DeserializationFeature of Jackson.
 """

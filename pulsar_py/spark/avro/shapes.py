@@ -1,8 +1,8 @@
-"""Avro definitions as Arrow types, and values in JSON as what Arrow takes (pure).
+"""Arrow types for Avro types, and the conversions of their values (pure).
 
-`shape_of` takes the tree of a definition and gives a `Shape`: the Arrow type of the column,
-and functions that make of a plain value one that `pa.array` takes. Where a plain value is taken as
-it is there is no function, so most columns cost nothing:
+`shape_of` takes the tree of a definition and gives a `Shape`: the Arrow type of the column, and
+functions that convert a plain value to one that `pa.array` takes. Where `pa.array` takes the plain
+value as it is, there is no function, so most columns cost nothing:
 
     boolean, int, long, float, double, string     of the same kind
     bytes, fixed                                  binary; with `decimal`, decimal128 of up to 38
@@ -10,20 +10,21 @@ it is there is no function, so most columns cost nothing:
     int date                                      date32
     long timestamp-millis, -micros                timestamp in UTC
     long local-timestamp-millis, -micros          timestamp without a time zone
-    int time-millis, long time-micros             the number, as Spark's own Avro has it
+    int time-millis, long time-micros             the number, as in Spark's own Avro
     array, map, record                            list, map, struct
-    union with null                               the other type, null
+    union with null                               the other type, nullable
     int|long, float|double                        int64, float64
     other unions                                  struct member0, member1, ...: one is set
 
-Days and milliseconds stay numbers in AVRO, see `resolution`: Arrow takes them, and `datetime`
-would only cost. JSON has numbers, too, or text; bytes are Base64 there, and `json_numbers` has the
-rest. Defaults of definitions, where bytes are characters up to 255, are made values once;
-one that is no value of its type is an error of the payloads that lack the field.
+Days and milliseconds stay numbers in AVRO (see `resolution`): Arrow takes them, and `datetime`
+objects would only cost. JSON has numbers or text for them; bytes are Base64 there, and
+`json_numbers` reads numbers. Defaults of definitions, where bytes are characters up to 255, are
+converted once; a default that does not fit its type is an error of the payloads that lack the
+field.
 
-A record that contains itself is refused: a column's type is finite.
+A record that contains itself is refused: the type of a column is finite.
 
-Source: spec section 1.2; the Avro 1.11 specification; SchemaConverters of Spark.
+Source: the Avro 1.11 specification; SchemaConverters of Spark.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Numbers of AVRO whose logical type has another unit for the reader than for the writer (pure).
+"""Converts AVRO numbers between the units of the writer's and the reader's logical type (pure).
 
-Of decimals the unit is their scale, of times milliseconds and the like. What was written is a
-number of the writer's units, and is made one of the reader's: 1.23 stays 1.23. Java's Avro takes
-the number as it is. Times are floored where the reader's unit is coarser; a decimal that would lose
-digits is an error. Where only one of the two has a logical type, the number is what both share.
+The unit of a decimal is its scale; that of a time is milliseconds, microseconds or nanoseconds. The
+writer's number is converted to the reader's units, so that 1.23 stays 1.23; Java's Avro takes the
+number as it is. Times are floored where the reader's unit is coarser; a decimal that would lose
+digits is an error. Where only one of the two has a logical type, the number is taken as it is.
 
 Source: the Avro 1.11 specification, logical types: decimals match if their scales do.
 """

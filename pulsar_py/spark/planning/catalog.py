@@ -1,12 +1,10 @@
-"""What there is to read: topics and their partitions, where they begin and end (edge).
+"""Asks the cluster for topics and partitions, and where they begin and end (edge).
 
-Ledgers come from the REST API if `admin.url` is given. Without it a topic's end comes from its
-last message id, and its ledgers stay unknown: it is read in one piece then, and a micro-batch takes
-all there is. Positions by publish time are found by a seek of a consumer that lives in the broker's
-memory only; no subscription is left behind. Topics that are named may not exist, or no longer:
-asking makes none, and whoever plans says what it means.
-
-Source: spec section 8.3.
+Ledgers come from the REST API if `admin.url` is given. Without it the end of a topic is taken from
+its last message id, and its ledgers stay unknown: the topic is then read in one piece, and a
+micro-batch takes all there is. Positions by publish time are found by a seek of a non-durable
+consumer, so no subscription is left behind. A named topic may not exist, or may have been deleted:
+asking does not create it, and the caller decides what that means.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""From the internal statistics of a topic to its `TopicLayout` (pure).
+"""Reads the internal statistics of a topic as its `TopicLayout` (pure).
 
-The statistics list all ledgers; the open one stands last and shows neither entries nor bytes, which
-come from `currentLedgerEntries` and `currentLedgerSize`. What is readable ends at
+The statistics list all ledgers. The open one stands last and has neither entries nor bytes; these
+come from `currentLedgerEntries` and `currentLedgerSize`. Readable entries end at
 `lastConfirmedEntry`.
 
-Source: ManagedLedgerInternalStats in Pulsar's admin API; spec section 8.3.
+Source: ManagedLedgerInternalStats in Pulsar's admin API.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""What options say of single topics, held against the topics that there are (pure).
+"""Checks options that name single topics, and finds what holds for each topic (pure).
 
-`startingOffsets`, `endingOffsets`, `startingTime` and `endingTime` may name topics. What they don't
-name has a default, and in streams that is the end: a misspelt name would skip all that is there. So
-a name that is none of the read's is an error, except one that matches the pattern and whose topic
-may have been deleted. A start behind the end of a topic is an error, too: nothing would ever come.
-
-Source: spec section 8.4.
+`startingOffsets`, `endingOffsets`, `startingTime` and `endingTime` may name topics. A topic that
+they do not name gets a default, and in streams that is the end: a misspelt name would skip all that
+is there. So a name that is no topic of the read is an error, except one that matches the pattern,
+whose topic may have been deleted. A start behind the end of a topic is an error, too: no message
+would ever come.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Planning: which ranges of a topic a query reads, and in which pieces (pure).
+"""Plans by arithmetic: ranges of a topic, the limits of micro-batches, and pieces for tasks (pure).
 
-What is known of a topic partition is a `TopicLayout`: its ledgers with entries and bytes, the open
-one last. Everything here is arithmetic on it: where reading goes on (`TopicLayout.normalize`), how
-much lies between two positions (`backlog`), what one micro-batch may take (`admit`), and how a
-range is cut into pieces that tasks read side by side (`split`). Bytes within a ledger are estimated
-by the average size of its entries; entries are never divided.
+A `TopicLayout` holds what is known of a topic partition: its ledgers with entries and bytes, the
+open one last. It tells where reading goes on (`TopicLayout.normalize`), how much lies between two
+positions (`backlog`), what one micro-batch may take (`admit`), and how a range is cut into pieces
+that tasks read side by side (`split`). Bytes within a ledger are estimated by the average size of
+its entries; entries are never divided.
 
-What always holds: pieces of a range don't overlap, cover it, and are in order; a micro-batch takes
-at least one entry of each partition that has any, so that no query stands still.
+Invariants: pieces of a range do not overlap, cover it, and are in order; a micro-batch takes at
+least one entry of each partition that has any, so that no query stands still.
 
-Source: spec sections 1.4 and 8.3; ManagedLedgerInternalStats for what is known.
+Source: ManagedLedgerInternalStats in Pulsar's admin API.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""From options to what tasks read: the plan of a batch, and of a micro-batch (edge).
+"""Plans what tasks read, in a batch and in each micro-batch of a stream (edge).
 
-`plan_batch` asks where topics begin and end, applies what the user gave, and cuts pieces.
-`StreamPlanner` does the same for a stream, one micro-batch at a time, with offsets as `offsets` has
-them. Lost entries are reported by `failOnDataLoss`: an error, or a warning.
-
-Source: spec sections 8.3 and 8.4.
+`plan_batch` asks where topics begin and end, applies the user's bounds, and cuts pieces.
+`StreamPlanner` does the same for a stream, one micro-batch at a time, with the offsets of its
+checkpoint. If entries were lost, `failOnDataLoss` decides between an error and a warning.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What filters of a query say about topics and positions, before anything is read (pure).
+"""Derives bounds on topics and positions from the filters of a query (pure).
 
-Only what excludes whole topics or ranges counts: equality and `In` of `__topic` and `__partition`,
-comparisons of `__publishTime` and `__ledgerId`. Spark evaluates all filters again, so pruning
-may keep too much and never drops what a filter would keep. Filters come as a conjunction.
-
-Source: spec section 5.3 and 8.3.
+Only filters that exclude whole topics or ranges count: equality and `In` of `__topic` and
+`__partition`, comparisons of `__publishTime` and `__ledgerId`. Spark evaluates all filters again,
+so pruning may keep too much and never drops a row that a filter would keep. All filters hold
+together (a conjunction).
 """
 
 from __future__ import annotations

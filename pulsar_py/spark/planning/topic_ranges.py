@@ -1,4 +1,4 @@
-"""Which topic partitions a batch reads, and from where to where they reach now (edge)."""
+"""Lists the topic partitions of a batch, and the first entry and end of each (edge)."""
 
 from __future__ import annotations
 

@@ -1,26 +1,28 @@
-"""Where entries come from: runs of messages of one piece of a topic (edge).
+"""Reads the entries of a piece through a broker, in runs of messages (edge).
 
-`BrokerEntrySource` reads a piece with one consumer that lives in the broker's memory only, started
-at the piece's first entry. The client itself goes on after a reconnect behind what it has handed
-out, so nothing is read twice and nothing is left out. Reading ends with the entry before the
-piece's end; an entry that is gone or has no message for anyone (a marker, a batch compacted out) is
-passed over. Where no message comes for `pollTimeoutMs` and the broker says that there are
-some, entries are missing. That the last entries of a piece have nothing to give is known from the
-client, which got them and left them out, or from the broker, which counts what it gives to nobody
-as acknowledged: so once nothing comes, what came is acknowledged in this subscription of one's own.
+`BrokerEntrySource` reads a piece with one non-durable consumer, started at the piece's first entry.
+After a reconnect the client goes on behind the messages that it has handed out, so that each is
+read once. Reading ends with the entry before the piece's end; an entry that was deleted or has no
+message for a reader (a marker, a batch that compaction emptied) is skipped. Where no message comes
+for `pollTimeoutMs` and the broker reports some, entries are missing.
+
+The last entries of a piece may have no message for a reader. The client knows that of entries that
+it got and dropped, and the broker of entries that it did not dispatch, which it counts as
+acknowledged. So when no message comes, all that came is acknowledged in this subscription, and the
+broker's mark-delete position is asked for.
 
 An entry that came and can't be used (a wrong checksum, sizes that contradict each other, no key to
-decrypt it) is an error as a value that can't be decoded is, unless those are dropped.
+decrypt it) is an error, as a value that can't be decoded is, unless `undecodable` drops those.
 
-A chunked message belongs to the piece that has its last chunk. Where its first one lies before what
-was read, it is looked for from farther and farther back in the ledger, then from its publish time
-on, which all its chunks share, and from before that, because publish times need not ascend; each
-time over no more than `LOOK_BACK_MESSAGES`.
+A chunked message belongs to the piece that has its last chunk. Where its first chunk lies before
+the piece, it is looked for from farther and farther back in the ledger, then from its publish time,
+which all its chunks share, and then from before that, because publish times need not ascend; each
+time over at most `LOOK_BACK_MESSAGES` messages.
 
-What waits unread is bounded in bytes: the receiver queue, which counts messages, grows to their
+Unread messages are bounded in bytes: the receiver queue, which counts messages, is adapted to their
 average size, and the consumer is opened anew when messages turn out much larger.
 
-Source: spec section 8.3; PulsarSourceRDD of the JVM connector for time-outs.
+Source: PulsarSourceRDD of the JVM connector for time-outs.
 """
 
 from __future__ import annotations

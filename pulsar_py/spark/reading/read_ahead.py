@@ -1,12 +1,10 @@
-"""From the loop to a task's thread: runs are fetched while those before them are converted (edge).
+"""Fetches runs of messages on the loop while a task's thread converts those before them (edge).
 
     loop: broker, network, inflating --> up to `limit_bytes` of runs --> thread: columns, Spark
 
-The loop fetches on its own until so many bytes wait, and goes on when some are taken. Who takes
-takes all that wait at once, so that threads meet once a few runs. What the fetching raises is
-raised behind the runs that came before.
-
-Source: spec section 6; STYLE's bounded queues.
+The loop fetches on its own until that many bytes wait, and goes on when some are taken. The thread
+takes all waiting runs at once, so the two synchronize once a few runs. An error of fetching is
+raised after the runs that came before it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""What a task does: messages of a planned piece, as record batches (edge).
+"""Reads the messages of a planned piece in a task, as record batches (edge).
 
 Runs of messages are fetched while those before them are converted, so that the broker, the network
-and the conversion overlap. The process's loop and client are shared with all tasks that
-come to it; nothing is left open behind a piece, also when Spark stops reading early.
-
-Source: spec sections 5.2 and 6.
+and the conversion overlap. All tasks of a process share its loop and client; a piece leaves nothing
+open, also when Spark stops reading early.
 """
 
 from __future__ import annotations

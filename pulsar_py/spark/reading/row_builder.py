@@ -1,17 +1,16 @@
-"""Messages into record batches, cut by bytes (pure).
+"""Builds record batches of messages, cut by bytes (pure).
 
 A `RowBuilder` collects messages until their payloads reach `batch_bytes`, then makes one record
-batch of them, with the columns of the read's schema in its order. Only columns that were asked for
-are computed. Memory is bounded by one batch and one entry, whatever the topic holds.
+batch of them, with the columns of the read's schema in its order. Only requested columns are
+computed. Memory is bounded by one batch and one entry, whatever the topic holds.
 
-Whole batches of producers become columns apart from single messages, and both are put together
+Whole batches of producers become columns apart from single messages, and both are concatenated
 then.
 
-Values are decoded a batch at a time. What can't be decoded follows `undecodable`: it fails the
-read, is left out and counted, or becomes a row whose value is null and whose bytes stand in
-`__undecodable`. A message whose own metadata can't be parsed has nothing to make such a row of.
-
-Source: spec sections 5.1, 6 and 8.3.
+Values are decoded a batch at a time. What becomes of a message that can't be decoded is the option
+`undecodable`: it fails the read, is dropped and counted, or becomes a row whose value is null and
+whose bytes stand in `__undecodable`. A message whose own metadata can't be parsed can't become a
+row, so it fails the read unless such messages are dropped.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Settings of the Java clients, as connectors pass them on, in the dress of ours (pure).
+"""Translates the settings of Pulsar's Java clients into arguments of ours (pure).
 
-`pulsar.client.operationTimeoutMs` becomes `operation_timeout_seconds` and so on; the table says
-which and by what factor. Settings of the JVM's threads and sockets have no counterpart and are left
-alone; a name that the Java class does not have is an error that proposes the nearest. Names come
-lower-cased.
+`pulsar.client.operationTimeoutMs` becomes `operation_timeout_seconds` and so on; the tables say
+which, and how the value is read. Settings of the JVM's threads and sockets have no counterpart and
+are ignored; a name that the Java class does not have is an error that proposes the nearest. Spark
+hands names over in lower case.
 
 Source: ClientConfigurationData, ReaderConfigurationData and ProducerConfigurationData in Pulsar's
 Java client.

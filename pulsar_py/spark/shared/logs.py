@@ -1,7 +1,7 @@
-"""Logs of processes that nobody sets logging up in, such as Spark's planners and workers (edge).
+"""Shows the fields of log records in processes where logging is not set up (edge).
 
-Python prints the mere event of a warning there, and what it is about, the topic and how many, is in
-its fields.
+Spark's planners and workers are such processes: Python prints a warning's event alone there, while
+its topic and counts stand in its fields.
 """
 
 from __future__ import annotations

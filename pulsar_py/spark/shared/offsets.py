@@ -1,16 +1,16 @@
-"""Offsets: how far a query has read each topic partition, and what users may write instead (pure).
+"""Offsets: the next position to read of each topic partition, in checkpoints and options (pure).
 
 Everywhere inside the connector an offset is the *next position to read*, so ranges are half-open:
 `[start, end)`. That position may not exist yet (one past the last entry) or may lie past the end
-of a closed ledger; `planning` moves it to where reading goes on. What Spark stores in its
-checkpoint is the JSON of `StreamOffset`: keys sorted, because Spark compares offsets as text.
+of a closed ledger; `TopicLayout.normalize` moves it to where reading goes on. Spark stores the JSON
+of a `StreamOffset` in its checkpoint, with sorted keys, because Spark compares offsets as text:
 
     {"persistent://public/default/t-partition-0": "12:345", "~v": "1"}
 
 Users give positions inclusively, for the start and for the end, in the forms of the JVM connector
 and in one that can be typed (`UserOffsets.parse`).
 
-Source: SpecificPulsarOffset and JSONParser of the connector `pulsar-spark`, spec section 8.4.
+Source: SpecificPulsarOffset and JSONParser of the connector `pulsar-spark`; docs/FORMATS.md.
 """
 
 from __future__ import annotations

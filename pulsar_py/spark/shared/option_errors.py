@@ -1,6 +1,6 @@
-"""Errors of a cluster that is not there, or says no: with the option that they are about (pure).
+"""Names the option to change in errors of the cluster (pure).
 
-Errors of clients name the topic and the address; who reads them has written options. The class of
+Errors of clients name the topic and the address, while the user has written options. The class of
 the error stays what it was.
 """
 

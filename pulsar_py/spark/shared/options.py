@@ -1,15 +1,15 @@
-"""Options of the connector, from the texts that Spark hands over (pure).
+"""Options of the connector, checked and parsed from the texts that Spark hands over (pure).
 
 Spark passes options as a case-insensitive mapping with lower-cased keys. Names and defaults are
-those of the JVM connector, except that `failOnDataLoss` is true as it documents; Kafka's names are
-taken as aliases. `ReadOptions.parse` and `WriteOptions.parse` check everything before any broker is
-asked; an option that does not exist is an error that proposes the nearest.
+those of the JVM connector, except that `failOnDataLoss` is true, as that connector's documentation
+says; Kafka's names are taken as aliases. `ReadOptions.parse` and `WriteOptions.parse` check
+everything before any broker is asked; an unknown option is an error that proposes the nearest.
 
 Settings of clients travel as `pulsar.client.*`, `pulsar.reader.*`, `pulsar.producer.*` and
-`pulsar.admin.*` under the names of the Java configuration classes. All of it stands in OPTIONS.md,
-which `docs/spark_options.py` makes; a test compares the two.
+`pulsar.admin.*` under the names of the Java configuration classes. docs/spark/OPTIONS.md lists all
+options; `docs/spark_options.py` makes it, and a test compares the two.
 
-Source: PulsarOptions of `pulsar-spark`, spec sections 1.1, 2 and 8.2.
+Source: PulsarOptions of the connector `pulsar-spark`.
 """
 
 from __future__ import annotations

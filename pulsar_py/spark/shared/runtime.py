@@ -1,13 +1,11 @@
-"""One event loop in a thread for a process of Spark's, and the clients that live on it (edge).
+"""Runs one event loop in a thread of each of Spark's processes, with the clients on it (edge).
 
 Spark calls sources and sinks from plain functions, in planners and in workers that are forked
 before any module of ours is loaded and then serve many tasks. `LoopThread.call` runs a coroutine on
-the loop and waits for its result: cross it once a batch, never once a row. Clients are shared by
-all who give the same settings, because a worker is reused; one that nobody has used for
+the loop and waits for its result: cross it once a batch, never once a row. Tasks with the same
+settings share a client, because Spark reuses a worker; a client that nobody has used for
 `IDLE_SECONDS` is closed when another is asked for. A process that was forked after the loop began
 gets a loop of its own.
-
-Source: spec sections 5.2 and 6.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A schema as the text of an option (pure).
+"""Writes a schema as the text of an option, and reads it (pure).
 
     {"type": "AVRO", "schema": "{...}", "name": "Order", "properties": {...}}
 
-As `pulsar-admin schemas upload` takes it. `schema` is the definition; where that is no text, as in
-pairs, `data` has it in base64.
+`pulsar-admin schemas upload` takes the same form. `schema` is the definition; where the definition
+is not text, as that of KEY_VALUE, `data` has it in Base64.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""The messages of whole batches as rows, without an object for each of them (pure).
+"""Columns of whole producer batches, without an object for each message (pure).
 
-Values are gathered from where they lie: one copy, made by Arrow, and a second one where several
-batches become one column. What all messages of a batch share is built once; ids differ in their
-batch index alone, so they are one join of those. Other columns are built from messages, as for any
-rows.
-
-Source: spec sections 6 and 8.3.
+Payloads are gathered from where they lie: Arrow makes one copy, and a second one where several
+batches become one column. Metadata that all messages of a batch share is built once. Message ids of
+a batch differ in their batch index alone, so one join makes them all. Other columns are built from
+messages, as for any rows.
 """
 
 from __future__ import annotations

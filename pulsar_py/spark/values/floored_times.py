@@ -1,10 +1,10 @@
-"""Times in a coarser unit: the last whole one that is not after them, before 1970 as well (pure).
+"""Casts times to coarser units, rounding down before 1970 as after (pure).
 
-Arrow cuts off what is finer than a unit, towards 1970: 23:59:59.999999 of the day before becomes
-midnight. `floored` casts as it does, and takes one unit off where that came out later. Most columns
-have nothing before 1970, which costs one look at their least value.
+Arrow truncates towards 1970: 23:59:59.999999 of the day before becomes midnight. `floored` casts as
+Arrow does, and takes one unit off where the result is later than the value. Most columns have no
+times before 1970, and pay for one look at their least value only.
 
-Source: spec section 1.2; `Instant.toEpochMilli` of Java floors, too.
+Source: `Instant.toEpochMilli` of Java, which floors too.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Columns `key` and `value` into KEY_VALUE pairs, as the reading side names them (pure).
+"""Encodes the columns `key` and `value` as KEY_VALUE pairs (pure).
 
     key, value            each a struct (a record of its fields), or any other single type
     key.<f>, value.<f>    a record of these columns
 
-Pairs are written where the topic has a KEY_VALUE schema, where `keyValueEncoding` says so, and into
-a topic without a schema where the rows were read from a topic of pairs: the comment of their column
-`key` tells. Keys and values go out by the topic's definitions where columns fit them.
+Pairs are written where the topic has a KEY_VALUE schema, where `keyValueEncoding` asks for it, and
+into a topic without a schema where the rows were read from a topic of pairs: the comment of their
+column `key` tells. Keys and values are encoded by the topic's definitions where the columns fit.
 
     INLINE      key and value are the payload; `__key` is the message's key
-    SEPARATED   the value is the payload, the key is the message's key; `__key` is left out
+    SEPARATED   the value is the payload, the key is the message's key; `__key` is not sent
 
-A pair without key and value is a null message if it is inline. A separate key with a null value is
-a tombstone, as compaction has it.
+An inline pair without key and value is a null message. A separate key with a null value is a
+tombstone for compaction.
 
-Source: KeyValueSchemaImpl in Pulsar's Java client; spec sections 1.2 and 1.5.
+Source: KeyValueSchemaImpl in Pulsar's Java client.
 """
 
 from __future__ import annotations

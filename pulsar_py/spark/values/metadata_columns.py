@@ -1,15 +1,13 @@
-"""Metadata columns: their Spark types, their Arrow types, and how messages become arrays (pure).
+"""Metadata columns: their Spark and Arrow types, and how they are made of messages (pure).
 
 The six of the JVM connector come by default and in its order, the others on request; `COLUMNS` is
-the whole table. Arrays are made a column at a time for a run of messages, and what is the same for
-a whole entry is computed once. Timestamps are microseconds in UTC; a column that a message has
-nothing for is null.
+the whole table. Arrays are made a column at a time for many messages, and what is the same for a
+whole entry is computed once. Timestamps are microseconds in UTC; a column is null where a message
+has nothing for it.
 
-Anybody may write anything into metadata, and nothing of it keeps a topic from being read: times
-after the year 9999 are null, unsigned numbers above 2^63-1 are shown as Java does, keys are bytes,
-and texts that are no UTF-8 have U+FFFD in places.
-
-Source: spec sections 1.2 and 8.2.
+Producers may write anything into metadata, and nothing of it may keep a topic from being read:
+times after the year 9999 are null, unsigned numbers above 2^63-1 are negative as in Java, keys are
+bytes, and text that is not UTF-8 gets U+FFFD in places.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The columns of KEY_VALUE pairs, and how rows remember where their keys were (pure).
+"""Names the columns of KEY_VALUE pairs, and remembers in a comment where keys were (pure).
 
-Columns `key` and `value` may be anybody's. Those that were read from a topic of pairs say so in the
-comment of `key`, which Spark keeps with the column, through selections and in Parquet files: so a
-frame that was read can be written into a new topic as what it was.
+Columns `key` and `value` may come from any source. Where they were read from a topic of pairs, the
+comment of `key` says so. Spark keeps the comment with the column, through selections and in Parquet
+files, so a frame that was read can be written into a new topic with the same encoding.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Payloads into Arrow arrays: one codec for each kind of schema (pure).
+"""Decodes payloads into Arrow arrays: one codec for each kind of schema (pure).
 
-A `PayloadCodec` decodes many payloads in one call, all or none: that is what makes numbers one
-`struct.unpack`, JSON one call of its parser, and a record's columns one `pa.array`. Where something
-does not fit, `decode_around` halves the payloads until it knows which, so that broken ones cost
-time and sound ones nothing; what a row becomes never depends on the rows next to it.
+A `PayloadCodec` decodes many payloads in one call, all or none: so numbers are one `struct.unpack`,
+JSON is one call of its parser, and the columns of a record are one `pa.array`. Where a payload does
+not fit, `decode_around` halves the payloads until it is found, so that bad payloads cost time and
+good ones nothing; what becomes of a row never depends on the rows next to it.
 
-Several payloads in one JSON text might, if one closed a bracket that it did not open, shift the
-others. So each stands beside a number that no payload can know, and is parsed by itself where they
-are not all in their places.
-
-Source: spec section 1.2; `pulsar_py.schema` for what the payloads look like.
+Several payloads in one JSON text could shift each other if one closed a bracket that it did not
+open. So each is followed by a random number that no payload can know, and payloads are parsed one
+by one where these numbers are not all in their places.
 """
 
 from __future__ import annotations

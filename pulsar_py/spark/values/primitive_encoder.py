@@ -1,13 +1,13 @@
-"""Single values into payloads, by the primitive schema of their column's type (pure).
+"""Encodes a single column by the primitive schema of its type (pure).
 
     binary, string, boolean, tinyint … bigint, float, double, date, timestamp    one schema each
-    what a topic with TIME, INSTANT, LOCAL_TIME, LOCAL_DATE or LOCAL_DATE_TIME   by that schema
-    is read as; PROTOBUF as its bytes
+    columns read from TIME, INSTANT, LOCAL_TIME, LOCAL_DATE or LOCAL_DATE_TIME   by that schema
+    columns read from PROTOBUF                                                   as their bytes
 
-The second row is needed because such columns have the types of others: only the topic tells them
-apart. A value that is null is a tombstone.
+Columns of the second and third line have the types of others, so the schema of the topic decides. A
+null value is a tombstone.
 
-Source: spec section 1.2; the schemas' classes in Pulsar's Java client.
+Source: the schemas' classes in Pulsar's Java client.
 """
 
 from __future__ import annotations

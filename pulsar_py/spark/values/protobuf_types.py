@@ -1,4 +1,4 @@
-"""Protobuf messages as Arrow types and values, by the descriptor that the broker stores (pure).
+"""Decodes PROTOBUF_NATIVE messages into Arrow structs, by the topic's descriptor (pure).
 
     bool, int32, int64, float, double      of the same kind; sint, fixed, sfixed likewise
     uint32, uint64                         int64, decimal of 20 digits: Spark's have a sign
@@ -7,12 +7,12 @@
     message                                struct; google.protobuf.Timestamp: timestamp
     repeated, map                          list, map
 
-A field that knows whether it was set is null where it was not, except that one with a default of
-its own has that. A message that contains itself is refused: a column's type is finite.
+A field with presence is null where it was not set, unless its definition has a default. A message
+that contains itself is refused: the type of a column is finite.
 
 Protobuf resolves versions by itself: unknown fields are left out.
 
-Source: ProtobufNativeSchema in Pulsar's Java client; spec section 1.5.
+Source: ProtobufNativeSchema in Pulsar's Java client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A topic's schema for another topic that has none yet (edge).
+"""Copies the schema of a topic for another topic that has none yet (edge).
 
-What is copied keeps its definition then: names, defaults, what may be null, and the bytes of keys,
-which decide partitions. Spark's columns alone would make another one.
+The copy keeps its definition: names, defaults, which fields may be null, and the bytes of keys,
+which decide partitions. A definition made of Spark's columns would be another one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Arrow types as Spark's DDL names them (pure).
+"""Names Arrow types in Spark's DDL (pure).
 
-Source: Spark's SQL data types; spec section 1.2.
+Source: Spark's SQL data types.
 """
 
 from __future__ import annotations

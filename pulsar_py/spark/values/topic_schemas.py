@@ -1,11 +1,9 @@
-"""Topics' schemas: which columns their values have, and what each version of them is (edge).
+"""Finds the schemas of topics: the columns of their values, and each version's definition (edge).
 
-All topics of a read have one schema, which is that of the newest version when the query is planned;
-messages of other versions are read as that one. Definitions of versions are asked for when the
-first message that names one comes, by the task that has it, and each once a task. What was written
-with a version that is gone is read as if it were the newest, with a warning.
-
-Source: spec sections 1.2 and 8.2.
+All topics of a read must have one schema, that of the newest version when the query is planned;
+messages of other versions are read as that one. A task asks for the definition of a version when
+the first message comes that names it, once for each version. Messages whose version was deleted are
+read as if they had the newest one, with a warning.
 """
 
 from __future__ import annotations

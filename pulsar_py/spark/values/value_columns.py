@@ -1,4 +1,4 @@
-"""Columns of messages' values: which they are, and how runs of messages become them (pure).
+"""Makes the columns of values from messages, by the schema of the topic (pure).
 
     no schema, BYTES, PROTOBUF, valueMode=raw   `value`, binary
     primitive                                   `value` of that type
@@ -6,13 +6,11 @@
     KEY_VALUE                                   `key` and `value`; records are structs there, so
                                                 that `select("key.*", "value.*")` gives the fields
 
-A value that is null makes all its columns null; a separate key stays. Payloads are decoded by the
-version of the schema that the message names: `Writers` knows the definitions, and messages of one
+A null value makes all its columns null; a separate key stays. Payloads are decoded by the version
+of the schema that the message names: `Writers` knows the definitions, and messages of one
 definition are decoded together, wherever they stand in the batch.
 
-Objects here go to workers: they are pickled as the schema they were made of.
-
-Source: spec sections 1.2 and 1.5.
+These objects go to workers: they are pickled as the schema that they were made of.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Value columns into payloads: which schema they go out with, and how (pure).
+"""Chooses the schema that value columns are written with, and encodes them (pure).
 
-    one column whose type has one        a primitive schema; null is a tombstone
+    one column with a primitive type     a primitive schema; null is a tombstone
     one struct                           a record of its fields; null is a tombstone
     another single type, or several      a record of the columns
-    `key` and `value`, where it is so    a pair of two of these, see `key_value_encoder`
+    `key` and `value`, where asked for   a pair of two of these, see `key_value_encoder`
 
-Records are AVRO, named `topLevelRecord`, unless the topic has a schema already: then they are of
-its kind (AVRO or JSON), and by its very definition where the columns fit that: all of them are
-fields of the same type, and what is left out may be null or has a default. Where they don't, the
-broker decides whether our definition is compatible.
+Records are AVRO, named `topLevelRecord`, unless the topic has a schema already. Then they are of
+its type (AVRO or JSON), and are written by its very definition if the columns fit that: each column
+is a field of the same type, and each field without a column may be null or has a default. If they
+do not fit, the broker decides whether our definition is compatible.
 
-A column that may be null is a union with null, whose default it is, so that columns can be added
-and taken away. Nested records are named after their fields, as Spark's own Avro has it.
+A nullable column is a union with null, with null as its default, so that columns can be added and
+removed later. Nested records are named after their fields, as in Spark's own Avro.
 
-Source: spec section 1.2; SchemaConverters of Spark.
+Source: SchemaConverters of Spark.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rows that arrive once, however often Spark runs a task: names, numbers and refusals (pure).
+"""Exactly-once writes by the broker's deduplication: names, sequence ids and refusals (pure).
 
-Way A of the specification: the broker's deduplication remembers, for each producer name and topic
-partition, the highest sequence id it stored. A unit of work is what one task writes in one batch:
+The broker's deduplication remembers, for each producer name and topic partition, the highest
+sequence id that it stored. A unit of work is what one task writes in one batch:
 
     producer name   <key>-<output partition>
     sequence id     of a stream    (batch id + 1) * 2**33 + tag * 2**27 + row     tag = count % 61
@@ -10,21 +10,20 @@ partition, the highest sequence id it stored. A unit of work is what one task wr
     row = the number of the row within the task      count = the topic's partitions
 
 The key of a stream is the query's id, behind `idempotencyKey` if there is one; of a job it is that
-option alone. Batches of another checkpoint have the same numbers and other rows, so that they must
-not be taken for these. An attempt that is repeated asks for the last
-sequence id, leaves out the rows below it, and sends the row *at* it once more, alone: the broker
-answers that as a duplicate exactly if it is stored, so rows that were on their way when an earlier
-attempt died are known to have arrived. If that row does not come, the rows are not those of the
-earlier attempt, which is an error.
+option alone. The query's id is needed because batches of another checkpoint have the same numbers
+and other rows. A repeated attempt asks for the last sequence id, skips the rows below it, and sends
+the row *at* it once more, alone: the broker answers that as a duplicate exactly if it is stored, so
+rows that were on their way when an earlier attempt died are known to have arrived. If that row does
+not come, the rows are not those of the earlier attempt, which is an error.
 
-What has to hold for that: deduplication is on; rows come in the same order each time (`input`
-without a shuffle, otherwise sorted by `columns:…` or `content`); a name has one producer at a time
-(the broker sees to it); entries go out one after the other, so that what is stored is always a
-run of rows from the first; the topic keeps its number of partitions while a batch is retried; and a
-batch is retried before the broker forgets the name
+Preconditions: deduplication is on; rows come in the same order each time (`input` without a
+shuffle, otherwise sorted by `columns:…` or `content`); a name has one producer at a time (the
+broker sees to it); entries are sent one after the other, so that what is stored is always a run of
+rows from the first; the topic keeps its number of partitions while a batch is retried; and a batch
+is retried before the broker forgets the name
 (`brokerDeduplicationProducerInactivityTimeoutMinutes`).
 
-Source: spec section 8.5; MessageDeduplication in Pulsar's broker.
+Source: MessageDeduplication in Pulsar's broker; docs/FORMATS.md.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Record batches into messages: which column is what, and the values of each row (pure).
+"""Turns record batches into messages: the role of each column, and the values of each row (pure).
 
 Columns named as metadata become the message's key, ordering key, event time, properties, topic,
-partition and delivery time; what only a broker can set (`__messageId`, `__publishTime`, …) is left
-out, so that what was read can be written; all the rest is the value, a matter of `value_encoder`.
-`__isTombstone`, where it is there, says which rows have none, and `__hasBinaryKey` whose keys are
-bytes; without it a column of texts makes keys of text, one of bytes keys of bytes.
+partition and delivery time. Columns that only a broker can set (`__messageId`, `__publishTime`, …)
+are not sent, so that what was read can be written; all other columns are the value, which
+`value_encoder` encodes. `__isTombstone`, where it is there, says which rows have no value, and
+`__hasBinaryKey` which keys are bytes; without it a string column makes keys of text, a binary
+column keys of bytes.
 
-Arrow hands timestamps over in the session's time zone: the instant is the same, and only that
-counts here. One without a time zone is taken as UTC.
-
-Source: spec section 1.2; pitfall 3 of section 6.
+Arrow gives timestamps in the session's time zone: the instant is the same, and only the instant is
+sent. A timestamp without a time zone is taken as UTC.
 """
 
 from __future__ import annotations

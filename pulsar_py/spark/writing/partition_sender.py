@@ -1,14 +1,14 @@
-"""A task's rows for one partition on their way: gathered, cut into entries, and settled (edge).
+"""Sends a task's rows for one partition: batches them, cuts entries, and waits for receipts (edge).
 
 Exactly once, a sender cuts entries by count and bytes only, and has one entry under way while it
 fills the next: what is stored of a failed attempt is a run of rows from the first, without a gap
 that a repeated attempt would leave out. The producer's own limits are above the sender's, so that
-nothing goes out but by a cut. At least once, a window of many entries is under way.
+only a cut sends anything. At least once, a window of many entries is under way.
 
-A row that follows the one before it by its sequence id needs none of its own: the producer numbers
-on, which is the short way for rows that are nothing but a value. Each cut is checked for it.
+A row whose sequence id follows the one before it is sent without an id: the producer numbers on,
+which is its fast path for rows that are nothing but a value. Each cut checks the last id.
 
-Source: spec section 8.5; docs/adr/0019.
+Source: docs/adr/0019-one-entry-under-way-exactly-once.md.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Rows in an order that is the same each time (pure).
+"""Sorts the rows of a task into an order that is the same at each attempt (pure).
 
-After a shuffle a repeated task gets the same rows in another order. Sorted by all that is written
-of them they are the same again; rows that are alike may stand for each other. Sorting by columns
-first keeps an order that readers care about, and what these leave open is settled by the content.
+After a shuffle a repeated task gets the same rows in another order. Sorted by everything that is
+written of them, they are in the same order again; rows that are alike may stand for each other.
+Sorting by columns first keeps an order that readers care about, and rows that are equal in these
+columns are sorted by the rest.
 
-All rows of a task are held in memory as Arrow batches while they are sorted. They stay in these:
-Arrow would put all of them together for each slice that is taken, which takes the square of their
-number, and can't where texts have 2 GiB.
-
-Source: spec sections 7 (determinism of a replayed batch) and 8.5.
+All rows of a task are held in memory as Arrow batches while they are sorted. They are not
+concatenated: Arrow would do that again for each slice that is taken, which takes the square of
+their number, and fails where a text column has more than 2 GiB.
 """
 
 from __future__ import annotations

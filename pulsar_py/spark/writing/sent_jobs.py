@@ -1,10 +1,10 @@
-"""What a topic remembers of rows that were sent exactly once (edge).
+"""Asks a topic whether it has rows of a batch job that is written exactly once (edge).
 
-The broker's deduplication knows producers by their names, as long as
-`brokerDeduplicationProducerInactivityTimeoutMinutes` says; it tells the last sequence id of a name
-to who registers it.
+The broker's deduplication remembers producers by their names, for
+`brokerDeduplicationProducerInactivityTimeoutMinutes`, and answers the last sequence id of a name to
+the producer that registers it.
 
-Source: `last_sequence_id` of CommandProducerSuccess in PulsarApi.proto.
+Source: `last_sequence_id` of CommandProducerSuccess in PulsarApi.proto; `exactly_once` for names.
 """
 
 from __future__ import annotations

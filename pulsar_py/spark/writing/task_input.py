@@ -1,12 +1,12 @@
-"""Whether a task's rows have come to their end, or to that of a task that fails (edge).
+"""Checks that a task has got all of its rows before it sorts them (edge).
 
-Where something before the sink fails, Spark shuts the connection to the sink's worker down, and a
-stream of record batches that ends between two of them reads as one that is through. The worker is
-killed soon after, and what it sends by then is a part of the rows: harmless where that is the first
-part, as each attempt has it, and wrong where rows are sorted first. A stream that is through is
-followed by more: Spark says that there are no more rows.
+Where an operator before the sink fails, Spark shuts the connection to the sink's worker down, and a
+stream of record batches that ends between two of them reads as a complete one. The worker is killed
+soon after, and has sent a part of the rows by then: harmless where that is the first part, as each
+attempt sends it, and wrong where rows are sorted first. A complete stream is followed by more
+bytes: Spark says that there are no more rows.
 
-Spark hands writers an iterator alone, so the stream is looked for where Spark's worker has it.
+Spark hands writers an iterator alone, so the stream is looked up where Spark's worker has it.
 
 Source: BasePythonRunner and pyspark.worker of Spark 4.3.
 """

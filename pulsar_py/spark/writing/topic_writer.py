@@ -1,16 +1,14 @@
-"""The rows of one task on their way to topics: a producer for each partition (edge).
+"""Writes the rows of one task to topics, with a producer for each partition (edge).
 
     rows --route--> sender --fills an entry--> producer --one entry under way--> broker
 
-Rows go to the partition they name, else by the hash of their key, else to the partitions in turn,
-by their number within the task: never by time, so that a repeated task routes alike. Each partition
-has a `PartitionSender`. A failure of any row ends the task.
+Rows go to the partition that they name, else by the hash of their key, else to the partitions in
+turn, by their number within the task: never by time, so that a repeated task routes alike. Each
+partition has a `PartitionSender`. A failure of any row ends the task.
 
-A producer that exactly once depends on ends where its place at the broker is lost, because another
-attempt may have taken the name meanwhile. A name that is taken is asked for again for a while: the
-attempt that has it is dead, as a rule, and the broker is about to notice.
-
-Source: spec section 8.5.
+Exactly once, a producer does not reconnect: another attempt may have taken its name meanwhile.
+Where the name is taken, opening is tried again for `BUSY_SECONDS`: the attempt that has it is dead,
+as a rule, and the broker is about to notice.
 """
 
 from __future__ import annotations
