@@ -25,8 +25,8 @@ def check_read(options: Mapping[str, str], *, is_streaming: bool) -> None:
 
     Raises:
         ConfigurationError: An option is unknown, or has a wrong value.
-        TopicNotFoundError: There is no such topic, and the read would not wait for it.
-        ServiceError, ClientError: The cluster does not let us in, or is not there.
+        TopicNotFoundError: No such topic exists, and the read would not wait for it.
+        ServiceError, ClientError: The cluster refuses us, or can't be reached.
     """
     parsed = ReadOptions.parse({**options}, is_streaming=is_streaming)
     if parsed.waits_for_topics:
@@ -38,7 +38,7 @@ def check_read(options: Mapping[str, str], *, is_streaming: bool) -> None:
             catalog = TopicCatalog(client, parsed)
             try:
                 await (known_topics(catalog, parsed) if is_streaming else catalog.partitions())
-                # Without the REST API the question would make the topic.
+                # Without the REST API a consumer would have to ask, and would create the topic.
                 if parsed.client.admin_url is None or not parsed.fail_on_data_loss:
                     return
                 for name in parsed.topics.names:
@@ -59,11 +59,11 @@ async def _check_topic(client: Client, catalog: TopicCatalog, name: str) -> None
 
 
 def check_write(options: Mapping[str, str]) -> None:
-    """Refuse a write that can't keep its guarantee; makes the topic if it is not there.
+    """Refuse a write that can't keep its guarantee; creates the topic if it does not exist.
 
     Raises:
         ConfigurationError: An option is wrong, or deduplication is off.
-        ServiceError, ClientError: The cluster does not let us in, or is not there.
+        ServiceError, ClientError: The cluster refuses us, or can't be reached.
     """
     parsed = WriteOptions.parse({**options})
     check_options(parsed)
@@ -89,7 +89,7 @@ def check_write(options: Mapping[str, str]) -> None:
 async def deduplication_of(
     client: Client, options: WriteOptions, partitions: Sequence[str]
 ) -> Mapping[str, str | None]:
-    """What the broker says of each partition: `Enabled`, `Disabled`, ..."""
+    """The state of deduplication of each partition: `Enabled`, `Disabled`, ..."""
     assert options.client.admin_url is not None, "exactly once was refused without"
     rest = HttpLookup(client.context, ServiceUrl.parse(options.client.admin_url))
     try:

@@ -64,22 +64,22 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """What tasks are told. Values alone: it is pickled."""
+    """The write as tasks get it. It holds values alone, since it is pickled."""
 
     options: WriteOptions
     schema: pa.Schema
     columns: SinkColumns
-    # Of the option `topic`: asked once, so that all attempts of a job route alike.
+    # Those of the option `topic`, asked once: all attempts of a job route by the same ones.
     partitions: Sequence[str]
-    # Unique for this job; names producers of batch jobs without `idempotencyKey`.
+    # Unique for this job; names the producers of a batch job without `idempotencyKey`.
     job_id: str
-    # What the topic had when the job was planned: all tasks write by that.
+    # The schema of the topic when the job was planned: all tasks write with it.
     topic_schema: SchemaInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RowsWritten(WriterCommitMessage):
-    """What a task reports."""
+    """The report of a task."""
 
     counts: RowCounts
 
@@ -87,10 +87,10 @@ class RowsWritten(WriterCommitMessage):
 def make_batch_writer(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool = False
 ) -> DataSourceArrowWriter:
-    """The writer of `df.write.mode("append")`; asks the cluster what it needs to know.
+    """The writer of `df.write.mode("append")`; asks the cluster about the topic.
 
     Raises:
-        ConfigurationError: An option or column makes no sense, or cannot be guaranteed.
+        ConfigurationError: An option or column is wrong, or the guarantee can't be kept.
         ServiceError, ClientError: The topic can't be written.
     """
     if overwrite:
@@ -115,7 +115,7 @@ class PulsarBatchWriter(SentToWorkers, DataSourceArrowWriter):
     """Writes the rows of a batch job."""
 
     def __init__(self, plan: WritePlan) -> None:
-        """Hold the plan; it is pickled with this."""
+        """Take the plan, which is pickled with the writer."""
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -123,11 +123,11 @@ class PulsarBatchWriter(SentToWorkers, DataSourceArrowWriter):
         return write_rows(self._plan, _origin(is_stream_writer=False), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All tasks are through: say so."""
+        """Log the counts: all tasks have ended."""
         _log_counts("batch written", messages, {})
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing can be taken back from a topic."""
+        """Log the counts: messages of a topic can't be taken back."""
         _log_counts("batch failed", messages, {})
 
 
@@ -135,7 +135,7 @@ class PulsarStreamWriter(SentToWorkers, DataSourceStreamArrowWriter):
     """Writes the rows of one micro-batch."""
 
     def __init__(self, plan: WritePlan) -> None:
-        """Hold the plan; it is pickled with this."""
+        """Take the plan, which is pickled with the writer."""
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -143,11 +143,11 @@ class PulsarStreamWriter(SentToWorkers, DataSourceStreamArrowWriter):
         return write_rows(self._plan, _origin(is_stream_writer=True), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """All tasks are through: say so."""
+        """Log the counts: all tasks have ended."""
         _log_counts("micro-batch written", messages, {"batch_id": batchId})
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """Nothing is taken back: Spark may repeat the batch, even after a successful commit."""
+        """Log the counts: Spark may repeat the micro-batch, even after a successful commit."""
         _log_counts("micro-batch failed", messages, {"batch_id": batchId})
 
 
@@ -180,7 +180,7 @@ def _log_counts(
 
 
 def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
-    """What can be checked before a row is sent; raises as `make_batch_writer`."""
+    """The plan of a write, checked before a row is sent; raises as `make_batch_writer`."""
     parsed = WriteOptions.parse(options)
     check_options(parsed)
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
@@ -208,12 +208,12 @@ def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
 async def _ask_cluster(
     client: Client, options: WriteOptions, values: ValueEncoder
 ) -> Sequence[str]:
-    """The partitions of the topic, if there is one for all rows; each takes our rows."""
+    """The partitions of the topic; empty where each row names its own."""
     if options.topic is None:
         return ()
     partitions = await client.get_topic_partitions(options.topic)
     settings = ProducerSettings.of(options.client, values.schema_info, None)
-    # Makes a topic that is not there yet, and tells whether we and our schema are let in.
+    # Creates the topic if it does not exist; fails if we or our schema are refused.
     await (await client.create_producer(partitions[0], **settings.arguments)).close()
     if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         check_deduplication(await deduplication_of(client, options, partitions))
@@ -227,10 +227,10 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
     """Send the rows of one attempt of a task; returns when all have their receipts.
 
     Raises:
-        ConfigurationError: This work can't be told from other work.
-        SinkReplayError: These are not the rows of an earlier attempt.
+        ConfigurationError: Exactly once, Spark does not identify the query and the batch.
+        SinkReplayError: The rows are not those of an earlier attempt.
         SchemaSerializationError, ClientError, ServiceError: A row could not be written.
-        TaskInputError: Not all rows came, and they have to be sorted.
+        TaskInputError: Not all rows of the task came, and they have to be sorted.
     """
     options = plan.options
     unit = None
@@ -258,7 +258,7 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
 
 
 class _WriteTask:
-    """Crosses from Spark's thread to the loop: once for each record batch."""
+    """Hands record batches of Spark's thread to the writer on the loop."""
 
     def __init__(
         self, plan: WritePlan, settings: ProducerSettings, unit: UnitOfWork | None
@@ -267,7 +267,7 @@ class _WriteTask:
         self._settings = settings
         self._unit = unit
         self._shared = runtime()
-        # Holds the client while there are rows.
+        # Keeps the client and the writer open while there are rows.
         self._stack = AsyncExitStack()
         self._writer: TopicWriter | None = None
 

@@ -12,50 +12,50 @@ from typing import Any, Final
 __all__ = ["MISFITS", "Convert", "both", "each", "each_item", "in_record", "null_or"]
 
 Convert = Callable[[Any], Any]
-"""Makes of a value another one. Raises what `MISFITS` has."""
+"""Converts a value. Raises one of `MISFITS` where the value does not fit."""
 
 MISFITS: Final = (ValueError, TypeError, ArithmeticError, KeyError)
-"""What conversions raise where a value does not fit, and Arrow, whose errors are some of these."""
+"""The errors of conversions where a value does not fit; Arrow's errors are subclasses of them."""
 
 
 def both(first: Convert | None, second: Convert | None) -> Convert | None:
-    """One after the other."""
+    """Convert with the first, then with the second."""
     if first is None or second is None:
         return first or second
     return lambda value: second(first(value))
 
 
 def null_or(convert: Convert | None) -> Convert | None:
-    """Null stays null."""
+    """Convert all values but null, which stays null."""
     if convert is None:
         return None
     return lambda value: None if value is None else convert(value)
 
 
 def each(convert: Convert | None) -> Convert | None:
-    """Of all items of a list."""
+    """Convert each item of a list."""
     if convert is None:
         return None
     return lambda values: [convert(value) for value in values]
 
 
 def each_item(convert: Convert | None) -> Convert | None:
-    """Of all values of a dict."""
+    """Convert each value of a dict."""
     if convert is None:
         return None
     return lambda values: {key: convert(value) for key, value in values.items()}
 
 
 def in_record(fields: Sequence[tuple[str, Convert]], record: str = "record") -> Convert | None:
-    """Of these fields of a dict, which is left as it is. An error says which one.
+    """Convert these fields of a copy of a dict. Errors name the field.
 
-    `record` is the type's name, for errors of what it lacks.
+    `record` is the name of the type, for errors about a missing field.
     """
     if not fields:
         return None
 
     def convert_fields(values: dict[str, Any]) -> dict[str, Any]:
-        # Defaults are shared by the records that have them.
+        # The dict may be a default, which all records without the field share.
         values = values.copy()
         name = ""
         try:

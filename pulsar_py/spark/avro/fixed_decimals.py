@@ -26,7 +26,7 @@ _DECIMALS: Final = Context(prec=100)
 
 
 def fixed_decimals(node: AvroNode, shape: Shape) -> Convert | None:
-    """What makes bytes of such decimals in a value of a type; None where it has none."""
+    """Converts the `fixed` decimals of a value to bytes; None where its type has none."""
     convert: Convert | None = None
     match node.kind:
         case "fixed" if pa.types.is_decimal(shape.arrow_type):
@@ -39,7 +39,7 @@ def fixed_decimals(node: AvroNode, shape: Shape) -> Convert | None:
             children = zip(node.fields, node.children, shape.children, strict=True)
             found = [(text["name"], fixed_decimals(child, kind)) for text, child, kind in children]
             convert = in_record([(name, made) for name, made in found if made is not None])
-        # What has members is not written by the topic's definition.
+        # Values of other unions are never written by the topic's definition.
         case "union" if len(node.others) == 1:
             convert = fixed_decimals(node.others[0], shape)
     return null_or(convert)
@@ -51,13 +51,13 @@ def _to_bytes(size_bytes: int, scale: int) -> Convert:
         try:
             return number.to_bytes(size_bytes, "big", signed=True)
         except OverflowError:
-            raise ValueError(f"{value} has no room in {size_bytes} bytes") from None
+            raise ValueError(f"{value} does not fit into {size_bytes} bytes") from None
 
     return to_bytes
 
 
 def with_decimals_of_bytes(root: AvroNode) -> AvroNode:
-    """The tree with such decimals as those of `bytes`; no record of it may contain itself."""
+    """The tree with decimals of `bytes` for those of `fixed`; no record may contain itself."""
     known: dict[int, AvroNode] = {}
 
     def made(node: AvroNode) -> AvroNode:

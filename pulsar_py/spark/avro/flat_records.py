@@ -41,19 +41,19 @@ _KINDS: Final[Mapping[str, Sequence[str]]] = {
     "float": ("a{i}(f4(d, p)[0]); p += 4",),
     "double": ("a{i}(f8(d, p)[0]); p += 8",),
     "bytes": (*_BLOB, "a{i}(d[p:q]); p = q"),
-    # Text is checked when its column is made.
+    # UTF-8 is checked when the column is made.
     "string": (*_BLOB, "a{i}(d[p:q]); p = q"),
     "fixed": ("q = p + {size}", "if q > n: raise ends(p, q, n)", "a{i}(d[p:q]); p = q"),
     "enum": (*_NUMBER, "if b & 1: raise ends(p, -1, n)", "a{i}(symbols[{i}][b >> 1])"),
 }
-"""What reads a value at `p` of `d`, which has `n` bytes, and appends it to column `i`."""
+"""Code that reads a value at `p` of `d`, which has `n` bytes, and appends it to column `i`."""
 
 
 class FlatDecoder:
     """Decodes the records of one definition."""
 
     def __init__(self, lines: Sequence[str], symbols: Sequence[Sequence[str]]) -> None:
-        """`lines` read one record, with a column for each of `symbols`."""
+        """Compile `lines`, which read one record, with a column for each of `symbols`."""
         self._count = len(symbols)
         self._symbols = symbols
         heads = [f"a{index} = columns[{index}].append" for index in range(self._count)]
@@ -71,14 +71,14 @@ class FlatDecoder:
             ]
         )
         made: dict[str, Callable[..., None]] = {}
-        exec(text, {}, made)  # noqa: S102 - nothing in it comes from elsewhere, see above
+        exec(text, {}, made)  # noqa: S102 - no text of a definition is in it, see the module
         self._decode = made["decode"]
 
     def decode(self, payloads: Payloads) -> Sequence[list[Any]]:  # Any: by column
         """The values of each field; text comes as bytes, None is null in all columns.
 
         Raises:
-            SchemaSerializationError: One payload or more is no such record.
+            SchemaSerializationError: A payload is not a record of this definition.
         """
         # Hot path: AVRO in benchmarks.micro_spark.
         columns: list[list[Any]] = [[] for _ in range(self._count)]
@@ -94,7 +94,7 @@ _DOUBLE: Final = Struct("<d").unpack_from
 
 
 def _more(data: bytes, place: int, value: int) -> tuple[int, int]:
-    """The rest of a number of several bytes, and where it ends."""
+    """The value of a number of several bytes, and the position behind it."""
     value &= 127
     shift = 7
     while shift <= _MAX_SHIFT:
@@ -104,17 +104,17 @@ def _more(data: bytes, place: int, value: int) -> tuple[int, int]:
         if byte <= 127:  # noqa: PLR2004 - the last of them
             return value, place
         shift += 7
-    raise ValueError(f"a number of more than 64 bits at byte {place}")
+    raise ValueError(f"a number has more than 64 bits at byte {place}")
 
 
 def _ends(place: int, end: int, size_bytes: int) -> ValueError:
-    return ValueError(f"a value from byte {place} to {end} of {size_bytes} bytes")
+    return ValueError(f"a value goes from byte {place} to {end}, of {size_bytes} bytes")
 
 
 def flat_decoder(node: AvroNode) -> FlatDecoder | None:
-    """What decodes records of a definition, logical types as numbers and bytes.
+    """The decoder for records of a definition, logical types as numbers and bytes.
 
-    None where the definition is no flat record.
+    None where the definition is not a flat record.
     """
     if node.kind != "record" or not 0 < len(node.children) <= MAX_FIELDS:
         return None
@@ -130,7 +130,7 @@ def flat_decoder(node: AvroNode) -> FlatDecoder | None:
 
 
 def _read_lines(index: int, kind: AvroNode, null_index: int | None) -> Sequence[str]:
-    """The lines that read a field."""
+    """The code that reads a field."""
     size = int(kind.text["size"]) if kind.kind == "fixed" else 0
     lines = [line.format(i=index, size=size) for line in _KINDS[kind.kind]]
     if null_index is None:
@@ -171,14 +171,14 @@ _WRITTEN: Final[Mapping[str, Sequence[str]]] = {
     "bytes": _WRITTEN_BLOB,
     "string": _WRITTEN_BLOB,
 }
-"""What appends a value to the record `r`, whose method for a byte is `o`."""
+"""Code that appends a value to the record `r`; `o` appends one byte."""
 
 
 class FlatEncoder:
     """Encodes the records of one definition."""
 
     def __init__(self, lines: Sequence[str], count: int) -> None:
-        """`lines` write one record of `count` columns."""
+        """Compile `lines`, which write one record of `count` columns."""
         values = "".join(f"v{index}, " for index in range(count))
         text = "\n".join(
             [
@@ -190,7 +190,7 @@ class FlatEncoder:
             ]
         )
         made: dict[str, Callable[..., None]] = {}
-        exec(text, {}, made)  # noqa: S102 - nothing in it comes from elsewhere, see above
+        exec(text, {}, made)  # noqa: S102 - no text of a definition is in it, see the module
         self._encode = made["encode"]
 
     def encode(self, columns: Sequence[Sequence[Any]]) -> list[bytes]:
@@ -213,9 +213,9 @@ _PACK_DOUBLE: Final = Struct("<d").pack
 
 
 def flat_encoder(node: AvroNode) -> FlatEncoder | None:
-    """What encodes records of a definition, logical types as numbers and bytes.
+    """The encoder for records of a definition, logical types as numbers and bytes.
 
-    None where the definition is no flat record, or has fixed values or enumerations.
+    None where the definition is not a flat record, or has fixed values or enumerations.
     """
     if node.kind != "record" or not 0 < len(node.children) <= MAX_FIELDS:
         return None

@@ -29,7 +29,7 @@ __all__ = ["WrittenFloat", "branch_rank", "number_of", "whole_number", "whole_nu
 
 _NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 _OF_WHOLE: Final = (pa.int32(), pa.int64(), None, pa.float64(), pa.float32())
-"""By rank, of whole numbers; None: times."""
+"""Types of columns by rank for whole numbers; None stands for times."""
 _OF_FRACTIONS: Final = (pa.float64(), pa.float32())
 
 
@@ -37,13 +37,13 @@ _new_float: Final = float.__new__
 
 
 class WrittenFloat(float):
-    """A fraction whose text is the one that it was read from: decimals have more digits."""
+    """A float that keeps the text it was read from: decimals have more digits than floats."""
 
     __slots__ = ("_text",)
     _text: str
 
     def __new__(cls, text: str) -> Self:
-        """Raises ValueError if it is no number."""
+        """Raises ValueError if the text is not a number."""
         # Hot path: each fraction of JSON whose schema has decimals.
         value = _new_float(cls, text)
         value._text = text  # noqa: SLF001 - its own
@@ -54,42 +54,42 @@ class WrittenFloat(float):
 
 
 def whole_number(value: Any) -> Any:
-    """An integer of a float that is whole; all but floats as they are, null too.
+    """A whole float as an integer; values of other types unchanged, null too.
 
     Raises:
-        ValueError: It is a fraction, or not finite.
+        ValueError: The value is a fraction, or not finite.
     """
     if not isinstance(value, float):
         return value
     if not value.is_integer():
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not a whole number")
     return int(value)
 
 
 def whole_numbers(values: Sequence[Any]) -> Sequence[Any]:
-    """The same for many."""
+    """`whole_number` of each value."""
     # One look at the types of all is quicker than a call for each.
     has_floats = any(issubclass(each, float) for each in set(map(type, values)))
     return list(map(whole_number, values)) if has_floats else values
 
 
 def number_of(value: Any) -> Any:
-    """A float; what is not finite comes as text; null stays.
+    """A number, or the text of one such as `NaN`, as a float; null stays null.
 
     Raises:
-        ValueError: A text is no number.
-        TypeError: It is neither number nor text.
-        OverflowError: It is beyond what 64 bits have.
+        ValueError: A text is not a number.
+        TypeError: The value is neither a number nor text.
+        OverflowError: The number is too large for 64 bits.
     """
     if isinstance(value, float) or value is None:
         return value
     if isinstance(value, int | str) and not isinstance(value, bool):
         return float(value)
-    raise TypeError(f"{value!r:.100} is no number")
+    raise TypeError(f"{value!r:.100} is not a number")
 
 
 def branch_rank(value: Any, kind: pa.DataType) -> int:
-    """When a branch with columns of that type is tried: those of the least number come first."""
+    """The rank of a union's branch with a column of that type; the least rank is tried first."""
     if isinstance(value, str):
         return int(pa.types.is_floating(kind) and value not in _NOT_FINITE)
     if isinstance(value, bool) or not isinstance(value, int | float):

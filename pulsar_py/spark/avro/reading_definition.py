@@ -23,9 +23,10 @@ BRANCH_FIELD: Final = "value"
 
 
 def definition_for_reading(node: AvroNode) -> tuple[AvroJson, Mapping[int, Sequence[str]]]:
-    """A definition to read by, and the names of the records around branches beside null.
+    """A definition for fastavro, and the names of the records around branches.
 
-    These are by identity of the union: a named type may be a branch of several.
+    The names are by identity of the union, and in the order of its branches beside null. A named
+    type may be a branch of several unions.
     """
     writer = _Writer(node)
     return writer.write(node), writer.branch_names
@@ -35,7 +36,7 @@ class _Writer:
     """Writes one definition."""
 
     def __init__(self, root: AvroNode) -> None:
-        # Names of others go on from its own, which errors show, and are in the same namespace.
+        # Errors show these names, so they begin with the name of the outermost type.
         self._root = root.name or "Value"
         self._namespace, _, self._stem = self._root.rpartition(".")
         self._names: dict[int, str] = {}

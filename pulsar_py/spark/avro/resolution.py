@@ -47,26 +47,26 @@ _PROMOTIONS: Final[Mapping[tuple[str, str], Convert | None]] = {
 
 
 class ResolvedReader:
-    """Reads what one definition wrote into what Arrow takes for a shape."""
+    """Reads values that one definition wrote as values that Arrow takes for a shape."""
 
     def __init__(self, writer: AvroNode, reader: AvroNode, shape: Shape) -> None:
-        """`shape` is the reader's; `writer` may be the same node.
+        """Find the conversions; `shape` is the reader's, and `writer` may be the same node.
 
         Raises:
             InvalidConfigurationError: The writer's definition can't be used.
-            SchemaSerializationError: Nothing it wrote is of the reader's type.
+            SchemaSerializationError: No value of the writer is of the reader's type.
         """
         definition, branch_names = definition_for_reading(writer)
         self._read = AvroReader(definition).read
-        # What is done to values that fastavro read; None: nothing.
+        # Converts the values that fastavro reads; None: Arrow takes them as they are.
         self.convert = _Resolution(writer, branch_names).resolve(writer, reader, shape)
 
     def read(self, payloads: Sequence[bytes | None]) -> list[Any]:
-        """The value of each payload, None of None.
+        """The value of each payload, None for None.
 
         Raises:
             SchemaSerializationError: Bytes don't fit the writer's definition.
-            ValueError: A value doesn't fit the reader's, or TypeError, ArithmeticError, KeyError.
+            ValueError, TypeError, ArithmeticError, KeyError: A value doesn't fit the reader's.
         """
         # Hot path: AVRO with what is nested in benchmarks.micro_spark.
         read, convert = self._read, self.convert
@@ -78,12 +78,12 @@ class ResolvedReader:
 class _Resolution:
     """Makes the functions for one writer's types.
 
-    Each takes everything that the writer's type has, so also null where that is a union with it.
+    Each takes all values of the writer's type, null too where that is a union with null.
     """
 
     def __init__(self, root: AvroNode, branch_names: Mapping[int, Sequence[str]]) -> None:
         self._root = root
-        # By identity of the union: the records around its branches.
+        # The names of the records around branches, by identity of the union.
         self._branch_names = branch_names
         self._known: dict[tuple[int, int, int], Convert | None] = {}
 
@@ -126,7 +126,7 @@ class _Resolution:
             return True
         if writer.kind == "fixed" and writer.text["size"] != reader.text["size"]:
             return False
-        # Java has packages in names that others have not.
+        # Java puts its packages into names, and clients of other languages don't.
         short = _short(writer.name)
         aliases = {_short(each) for each in reader.text.get("aliases", ())}
         is_outermost = writer is self._root and writer.kind == "record"
@@ -220,7 +220,9 @@ def _short(name: str) -> str:
 
 
 def _mismatch(writer: AvroNode, reader: AvroNode) -> SchemaSerializationError:
-    return SchemaSerializationError(f"written as {_shown(writer)}, which is no {_shown(reader)}")
+    return SchemaSerializationError(
+        f"written as {_shown(writer)}, which can't be read as {_shown(reader)}"
+    )
 
 
 def _shown(node: AvroNode) -> str:
@@ -230,7 +232,7 @@ def _shown(node: AvroNode) -> str:
 
 
 def _sources(written: Collection[str], reader: AvroNode) -> Mapping[str, str]:
-    """The writer's field for each of the reader's that has one; no two have the same."""
+    """The writer's field for each of the reader's that has one; each is taken once at most."""
     wanted = {
         text["name"]: [each for each in (text["name"], *text.get("aliases", ())) if each in written]
         for text in reader.fields
@@ -240,7 +242,8 @@ def _sources(written: Collection[str], reader: AvroNode) -> Mapping[str, str]:
     for name in wanted:
         if name in sources:
             continue
-        # Who asks for what: those without a field, then those who would have to give theirs.
+        # A search for a chain of fields: one without a source asks for what its aliases name, the
+        # field that has this source asks for another, and so on, until a source is free.
         asking = [name]
         asked: dict[str, str] = {}
         for asker in asking:
@@ -256,7 +259,7 @@ def _sources(written: Collection[str], reader: AvroNode) -> Mapping[str, str]:
 def _hand_on(
     free: str, asked: Mapping[str, str], sources: dict[str, str], holders: dict[str, str]
 ) -> None:
-    """Give a field to who asked for it, and what that had to who asked for that."""
+    """Pass sources along the chain: each asker gets one, and gives away the one that it had."""
     given: str | None = free
     while given is not None:
         asker = holders[given] = asked[given]
@@ -273,7 +276,7 @@ def _default_of(
         return shape.defaults[name]
     holders = {source: holder for holder, source in sources.items()}
     taken = next((each for each in text.get("aliases", ()) if each in holders), None)
-    what = "not written" if taken is None else f"{taken!r} goes into {holders[taken]!r}"
+    what = "was not written" if taken is None else f"{taken!r} goes into {holders[taken]!r}"
     why = shape.bad_defaults.get(name, f"{what}, and {reader.name} has no default for it")
     raise SchemaSerializationError(f"{name}: {why}")
 
@@ -282,7 +285,7 @@ def _default_of(
 
 
 def _second(pair: tuple[str, Any]) -> Any:
-    """In unions fastavro gives values of named types as pairs of name and value."""
+    """The value of a pair: fastavro gives named types in unions as pairs of name and value."""
     return pair[1]
 
 
@@ -296,7 +299,7 @@ def _symbols(writer: AvroNode, reader: AvroNode) -> Convert | None:
         if value in known:
             return value
         if default is None:
-            raise ValueError(f"{value!r:.100} is no symbol of {reader.name}")
+            raise ValueError(f"{value!r:.100} is not a symbol of {reader.name}")
         return str(default)
 
     return symbol
@@ -312,7 +315,7 @@ def _record_convert(
         return in_record(converts, record)
 
     def complete(values: dict[str, Any]) -> dict[str, Any]:
-        """In place: the dicts were just read, and nobody else has them."""
+        """Renames and fills in place: the dicts were just read, and have no other user."""
         try:
             moved = [(name, values.pop(source)) for source, name in renamed]
         except KeyError as error:
@@ -325,7 +328,7 @@ def _record_convert(
 
 
 def _of_branches(converts: Mapping[str, Convert | None]) -> Convert:
-    """Of the records around branches."""
+    """Unwraps the records around branches, and converts their values."""
 
     def value_of(pair: tuple[str, dict[str, Any]]) -> Any:
         name, record = pair
@@ -344,7 +347,7 @@ def _member(name: str, convert: Convert | None) -> Convert:
 def _never_null(convert: Convert | None) -> Convert:
     def value_of(value: Any) -> Any:
         if value is None:
-            raise ValueError("null was written, which the type has not")
+            raise ValueError("null was written, and the reader's type has no null")
         return value if convert is None else convert(value)
 
     return value_of

@@ -54,37 +54,40 @@ _DECIMALS: Final = decimal.Context(prec=100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What becomes of values of one Avro type. Conversions get no null, but where it is one."""
+    """The Arrow type and the conversions of one Avro type.
+
+    Conversions get no null, unless null is a value of the type.
+    """
 
     arrow_type: pa.DataType
-    """The column's."""
+    """The type of the column."""
     is_nullable: bool = False
     """Whether null is one of the values."""
     plain_type: pa.DataType = None
-    """What `pa.array` takes the values as before a cast makes them `arrow_type`."""
+    """The type that `pa.array` takes values as; a cast then makes it `arrow_type`."""
     of_bytes: Convert | None = None
-    """Of the bytes of a decimal in AVRO, which are the only values to have it."""
+    """Converts the bytes of a decimal in AVRO; None for all other types."""
     of_json: Convert | None = None
-    """Of a JSON parser's; None: they are taken as they are."""
+    """Converts values of a JSON parser; None: they are taken as they are."""
     of_default: Convert | None = None
-    """Of a default's, as definitions write them."""
+    """Converts defaults as definitions write them; None: they are taken as they are."""
     children: tuple[Shape, ...] = ()
-    """Of a record's fields, an array's items, a map's values."""
+    """The shapes of a record's fields, an array's items, a map's values."""
     members: tuple[Shape, ...] = ()
-    """Of the branches, where a union became a struct."""
+    """The shapes of the branches, where a union becomes a struct."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Of a record's fields, what Arrow takes."""
+    """The defaults of a record's fields, as Arrow takes them."""
     bad_defaults: Mapping[str, str] = field(default_factory=dict)
-    """Why the default of a field is none."""
+    """Why the default of a field does not fit its type, by the field's name."""
     name: str = ""
-    """The type's, if it has one."""
+    """The name of the type; empty if it has none."""
 
     def __post_init__(self) -> None:
         if self.plain_type is None:
             object.__setattr__(self, "plain_type", self.arrow_type)
 
     def as_nullable(self) -> Shape:
-        """The same, or null."""
+        """The shape of a union of this type and null."""
         return replace(
             self,
             is_nullable=True,
@@ -106,10 +109,10 @@ def definition_node(data: bytes) -> AvroNode:
 
 
 def shape_of(node: AvroNode) -> Shape:
-    """What becomes of values of a definition, given as its tree.
+    """The shape of a definition, given as its tree.
 
     Raises:
-        ConfigurationError: It can't be a column; the text says why.
+        ConfigurationError: Values can't be a column; the text says why.
     """
     if is_recursive(node):
         raise ConfigurationError(
@@ -156,12 +159,12 @@ def _latin1(value: Any) -> bytes:
 
 
 def _null_or_list(value: Any) -> Any:
-    """Arrow takes a text for a list of letters."""
+    """Refuses text, which Arrow would take for a list of letters."""
     return value if value is None else _checked(value, list)
 
 
 def _null_or_dict(value: Any) -> Any:
-    """Arrow takes an empty list for a record or map without entries."""
+    """Refuses lists: Arrow would take an empty one for a record or map without entries."""
     return value if value is None else _checked(value, dict)
 
 
@@ -171,7 +174,7 @@ _TAKEN_AS_IT_IS: Final[Mapping[Convert, type]] = {
     _null_or_list: list,
     _null_or_dict: dict,
 }
-"""What these change nothing of, as they do of null."""
+"""Conversions that leave null as it is, and the type of which they change no value."""
 _SIMPLE: Final[Mapping[str, Shape]] = {
     "null": Shape(arrow_type=pa.null(), is_nullable=True),
     "boolean": Shape(arrow_type=pa.bool_()),
@@ -190,7 +193,7 @@ _SIMPLE: Final[Mapping[str, Shape]] = {
 
 
 def _logical(text: Mapping[str, Any], shape: Shape) -> Shape:
-    """The shape of a definition with `logicalType`; unknown ones mean nothing (see Avro)."""
+    """The shape with its logical type; Avro has unknown logical types ignored."""
     name = text.get("logicalType")
     if name == "decimal" and shape.arrow_type == pa.binary():
         return _decimal(text.get("precision"), text.get("scale", 0), shape)
@@ -206,24 +209,24 @@ def _decimal(precision: Any, scale: Any, shape: Shape) -> Shape:
         return shape
     if not 0 <= scale <= precision <= _MAX_DECIMAL_DIGITS or not precision:
         raise ConfigurationError(
-            f"a decimal of {precision} digits, {scale} of them behind the point: columns have up"
-            f" to {_MAX_DECIMAL_DIGITS}"
+            f"a decimal of {precision} digits, {scale} of them behind the point, can't be a column:"
+            f" these have up to {_MAX_DECIMAL_DIGITS} digits; valueMode=raw gives the payloads"
         )
 
     limit = 10**precision
     unit = decimal.Decimal(1).scaleb(-scale)
     exact = decimal.Context(prec=precision, traps=[decimal.Inexact, decimal.InvalidOperation])
-    kind = f"no decimal of {precision} digits, {scale} of them behind the point"
+    kind = f"not a decimal of {precision} digits, {scale} of them behind the point"
 
     def of_bytes(value: bytes) -> decimal.Decimal:
         number = int.from_bytes(value, "big", signed=True)
-        # Digits of a number of a megabyte would take minutes.
+        # To convert a number of a megabyte to digits would take minutes.
         if not -limit < number < limit:
-            raise ValueError(f"{len(value)} bytes that are {kind}")
+            raise ValueError(f"{len(value)} bytes are {kind}")
         return decimal.Decimal(number).scaleb(-scale, _DECIMALS)
 
     def of_json(value: Any) -> decimal.Decimal:
-        # Arrow ends the process where an exponent is far from the scale.
+        # Arrow aborts the process where an exponent is far from the scale.
         try:
             return exact.quantize(decimal.Decimal(str(value)), unit)
         except decimal.DecimalException:
@@ -238,7 +241,7 @@ def _decimal(precision: Any, scale: Any, shape: Shape) -> Shape:
 
 
 def _of_text(parse: Callable[[str], Any]) -> Convert:
-    """JSON has a number of the unit, or text in ISO 8601."""
+    """Reads a number of the unit, or text in ISO 8601."""
 
     def of_json(value: Any) -> Any:
         if isinstance(value, str):
@@ -285,7 +288,7 @@ _LOGICAL: Final[Mapping[str, tuple[pa.DataType, pa.DataType, pa.DataType, Conver
         _of_text(_local_point),
     ),
 }
-"""Of which type, the column's type, what plain numbers are taken as, and what reads JSON."""
+"""By logical type: the type below it, the column's, that of plain numbers, and JSON's reader."""
 
 
 # --- what is made of other types -----------------------------------------------------------------
@@ -329,14 +332,17 @@ def _map(values: Shape) -> Shape:
 
 def _checked(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise TypeError(f"{value!r:.100} is no {kind.__name__}")
+        raise TypeError(f"{value!r:.100} is not a {kind.__name__}")
     return value
 
 
 def _record(node: AvroNode, shapes: Sequence[Shape]) -> Shape:
     names = [each["name"] for each in node.fields]
     if not names:
-        raise ConfigurationError(f"record {node.name} has no fields, which no column can have")
+        raise ConfigurationError(
+            f"record {node.name} has no fields, and Spark has no struct without fields;"
+            " valueMode=raw gives the payloads"
+        )
     defaults: dict[str, Any] = {}
     bad_defaults: dict[str, str] = {}
     for text, shape in zip(node.fields, shapes, strict=True):
@@ -362,12 +368,12 @@ def _record(node: AvroNode, shapes: Sequence[Shape]) -> Shape:
 
 
 def _default(shape: Shape, value: Any) -> Any:
-    """What Arrow takes for a field's default."""
+    """A field's default as Arrow takes it."""
     if value is None and shape.is_nullable:
         return None
     plain = value if shape.of_default is None else shape.of_default(value)
     if plain is None:
-        raise TypeError("null, which the type has not")
+        raise TypeError("null is not a value of the type")
     pa.array([plain], shape.plain_type)
     return plain
 
@@ -377,8 +383,8 @@ def _record_of_json(
     defaults: Mapping[str, Any],
     bad_defaults: Mapping[str, str],
 ) -> Convert:
-    """Fields are converted in place: the dicts were just read, and nobody else has them."""
-    # Almost all numbers are of the type of their fields already, and need no call.
+    """Converts fields in place: the dicts were just read, and have no other user."""
+    # Almost all numbers have the type of their field already: one comparison spares the call.
     converts = [
         (name, _TAKEN_AS_IT_IS.get(shape.of_json, NoneType), shape.of_json)
         for name, shape in types
@@ -412,7 +418,7 @@ def _record_of_default(
     types: Sequence[tuple[str, Shape]], defaults: Mapping[str, Any]
 ) -> Convert | None:
     def of_default(values: Any) -> dict[str, Any]:
-        """A default is shared by the rows that have it, so nothing of a definition is changed."""
+        """Converts a copy: the definition keeps its default, and rows share the result."""
         given = _checked(values, dict)
         record = {}
         for name, shape in types:
@@ -437,7 +443,7 @@ def _union(branches: Sequence[Shape]) -> Shape:
 
 
 def _merged(branches: Sequence[Shape]) -> Shape | None:
-    """int|long and float|double are one column."""
+    """The shape of int|long or float|double, which are one column; None for other unions."""
     kinds = {each.arrow_type for each in branches}
     if kinds == {pa.int32(), pa.int64()}:
         return _SIMPLE["long"]
@@ -445,7 +451,7 @@ def _merged(branches: Sequence[Shape]) -> Shape | None:
 
 
 def _members(branches: Sequence[Shape]) -> Shape:
-    """A struct of which the member is set that the value is of."""
+    """A struct with a member for each branch, of which one is set."""
     members = [(f"member{index}", branch) for index, branch in enumerate(branches)]
 
     def of_json(value: Any) -> dict[str, Any]:
@@ -459,7 +465,7 @@ def _members(branches: Sequence[Shape]) -> Shape:
             except MISFITS:
                 continue
             return {member: plain}
-        raise TypeError(f"{value!r:.100} is of no branch")
+        raise TypeError(f"{value!r:.100} is not of any branch of the union")
 
     def of_default(value: Any) -> dict[str, Any]:
         for member, branch in members:
@@ -467,12 +473,12 @@ def _members(branches: Sequence[Shape]) -> Shape:
                 return {member: _default(branch, value)}
             except MISFITS:
                 continue
-        raise TypeError(f"{value!r:.100} is of no branch")
+        raise TypeError(f"{value!r:.100} is not of any branch of the union")
 
     return Shape(
         arrow_type=pa.struct([pa.field(name, branch.arrow_type) for name, branch in members]),
         plain_type=pa.struct([pa.field(name, branch.plain_type) for name, branch in members]),
         of_json=of_json,
         of_default=of_default,
-        members=tuple(branches),  # no children: none of them is required
+        members=tuple(branches),  # and no `children`: these would be required
     )

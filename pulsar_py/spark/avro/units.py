@@ -27,7 +27,7 @@ _TIMES: Final = {"timestamp": "instant", "local-timestamp": "instant", "time": "
 
 
 def change_of_unit(writer: AvroNode, reader: AvroNode) -> Convert | None:
-    """What makes the reader's number, or bytes of a decimal, of the writer's; None: nothing."""
+    """Converts the writer's numbers, or bytes of decimals, to the reader's unit; None: as is."""
     scales = _scale(writer), _scale(reader)
     if scales[0] is not None and scales[1] is not None:
         return _rescaling(scales[1] - scales[0])
@@ -40,7 +40,7 @@ def change_of_unit(writer: AvroNode, reader: AvroNode) -> Convert | None:
 
 
 def _scale(node: AvroNode) -> int | None:
-    """A decimal's; None of other types, and of decimals that are none."""
+    """The scale of a decimal; None for other types, and where precision and scale don't fit."""
     if node.kind not in ("bytes", "fixed") or node.text.get("logicalType") != "decimal":
         return None
     scale, precision = node.text.get("scale", 0), node.text.get("precision")
@@ -49,7 +49,7 @@ def _scale(node: AvroNode) -> int | None:
 
 
 def _rescaling(digits: int) -> Convert | None:
-    """For that many digits more behind the point."""
+    """Rescales a decimal by that many digits behind the point, negative for fewer."""
     if not digits:
         return None
     factor: int = 10 ** abs(digits)
@@ -61,14 +61,16 @@ def _rescaling(digits: int) -> Convert | None:
         else:
             number, lost = divmod(number, factor)
             if lost:
-                raise ValueError(f"a decimal has more digits behind the point, by {-digits}")
+                raise ValueError(
+                    f"a decimal has up to {-digits} digits more behind the point than fit"
+                )
         return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
 
     return rescaled
 
 
 def _time(node: AvroNode) -> tuple[str, int]:
-    """What kind of time it is, and in how many units a second; nothing of other types."""
+    """The kind of time, and its units per second; empty and 0 for other types."""
     name, _, unit = str(node.text.get("logicalType")).rpartition("-")
     if node.kind not in ("int", "long") or name not in _TIMES or unit not in _UNITS_PER_SECOND:
         return "", 0

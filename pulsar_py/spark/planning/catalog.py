@@ -37,7 +37,7 @@ _SUBSCRIPTION: Final = "spark-pulsar-lookup"
 
 
 class Follower(NamedTuple):
-    """A durable subscription of the user's that is moved behind what a query reads."""
+    """A durable subscription of the user's that the query moves behind what it has read."""
 
     acknowledged: Position
     # Whether messages have expired for it, as far as the broker remembers.
@@ -45,10 +45,10 @@ class Follower(NamedTuple):
 
 
 class TopicCatalog:
-    """Asks the cluster what a read has to know. Lives as long as one plan, or one stream."""
+    """Asks the cluster for the topics of a read. Lives as long as one plan, or one stream."""
 
     def __init__(self, client: Client, options: ReadOptions) -> None:
-        """Nothing is asked yet."""
+        """Take a client that stays open; nothing is asked yet."""
         self._client = client
         self._options = options
         self._rest: HttpLookup | None = None
@@ -56,7 +56,7 @@ class TopicCatalog:
             self._rest = HttpLookup(client.context, ServiceUrl.parse(options.client.admin_url))
 
     async def close(self) -> None:
-        """Let go of what it needed; the client stays open."""
+        """Close the connections to the REST API; the client stays open."""
         if self._rest is not None:
             await self._rest.close()
 
@@ -67,7 +67,7 @@ class TopicCatalog:
         them.
 
         Raises:
-            TopicNotFoundError: There is none, and the read does not wait for any.
+            TopicNotFoundError: No topic exists, and the read does not wait for one.
         """
         found = await self.found()
         while self._options.waits_for_topics and not (found and await self._all_exist(found)):
@@ -81,7 +81,7 @@ class TopicCatalog:
         return found
 
     async def found(self) -> list[str]:
-        """The same as it is now, without waiting; none at all if there are none."""
+        """The same as it is now, without waiting; empty if no topic exists."""
         names = await self._find_topics(self._options.topics)
         return sorted({each for name in names for each in await self._partitions_of(name)})
 
@@ -93,9 +93,9 @@ class TopicCatalog:
         return [str(name.partition(index)) for index in range(count)] or [str(name)]
 
     async def _partitions_count(self, topic: str) -> int | None:
-        """0 of a topic without partitions, None of one that does not exist.
+        """0 for a topic without partitions, None for one that does not exist.
 
-        Brokers before 3.3 say 0 of that, too.
+        Brokers before 3.3 answer 0 for that, too.
         """
         try:
             return await self._client.context.lookup.partitions_count(topic, may_create=False)
@@ -123,7 +123,7 @@ class TopicCatalog:
         return sorted(matching.topics)
 
     async def layouts(self, topics: Iterable[str]) -> dict[str, TopicLayout]:
-        """What those of these topic partitions consist of that exist."""
+        """The layouts of those of these topic partitions that exist."""
         layouts = {}
         for topic in topics:
             with suppress(TopicNotFoundError):
@@ -131,7 +131,7 @@ class TopicCatalog:
         return layouts
 
     async def layout(self, topic: str) -> TopicLayout:
-        """What a topic partition consists of now.
+        """The layout of a topic partition as it is now.
 
         Raises:
             TopicNotFoundError: It does not exist.
@@ -145,7 +145,7 @@ class TopicCatalog:
         return TopicLayout(topic, [], known_end=end)
 
     async def follower(self, topic: str, subscription: str) -> Follower | None:
-        """How far a subscription is; None if there is none, or asking would make one.
+        """How far a subscription is; None if it does not exist, or asking would create it.
 
         Raises:
             TopicNotFoundError: The topic does not exist.
@@ -161,7 +161,7 @@ class TopicCatalog:
         return Follower(Position.parse(cursor["markDeletePosition"]), bool(has_expired))
 
     async def position_of(self, layout: TopicLayout, place: Place, *, is_end: bool) -> Position:
-        """Where a range begins or ends that a user bounded by `place`."""
+        """The position of a place that a user named as the beginning or end of a range."""
         if place is Edge.EARLIEST:
             return layout.start
         if place is Edge.LATEST:
@@ -215,12 +215,12 @@ class TopicCatalog:
 
 
 async def known_topics(catalog: TopicCatalog, options: ReadOptions) -> list[str]:
-    """The topics that a read's columns are known by; there may be none if values stay bytes.
+    """The topics whose schemas give a read its columns; may be empty where values stay bytes.
 
-    A stream whose topics have all gone has a checkpoint, perhaps, and its plan tells what is lost.
+    A stream whose topics are all gone may have a checkpoint; its plan then reports the loss.
 
     Raises:
-        TopicNotFoundError: There is none, and the columns can't be told.
+        TopicNotFoundError: No topic exists, so the columns are unknown.
     """
     if options.value_mode is ValueMode.RAW and not options.waits_for_topics:
         return await catalog.found()
@@ -228,5 +228,5 @@ async def known_topics(catalog: TopicCatalog, options: ReadOptions) -> list[str]
 
 
 def described(topics: Topics) -> str:
-    """What a read was told to read, for messages."""
+    """The topics of a read as the user named them, for errors and logs."""
     return f"topicsPattern {topics.pattern!r}" if topics.pattern else ", ".join(topics.names)

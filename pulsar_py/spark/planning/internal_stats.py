@@ -18,10 +18,10 @@ from pulsar_py.spark.planning.pieces import LedgerExtent, TopicLayout
 
 
 def layout_of(topic: str, stats: Mapping[str, Any]) -> TopicLayout:  # Any: JSON
-    """What a topic partition consists of.
+    """The layout of a topic partition.
 
     Raises:
-        RemoteProtocolError: The statistics lack something, or contradict themselves.
+        RemoteProtocolError: The statistics lack a field, or contradict themselves.
     """
     try:
         ledgers = [

@@ -22,27 +22,27 @@ from pulsar_py.spark.shared.options import ReadOptions
 
 
 def time_of(times: Mapping[str, int], topic: str) -> int | None:
-    """The time that holds for a topic partition: its own, its topic's, or that of all."""
+    """The time that applies to a topic partition: its own, its topic's, or that of all topics."""
     base = str(TopicName.parse(topic).base)
     named = {("" if not name else str(TopicName.parse(name))): at for name, at in times.items()}
     return named.get(topic, named.get(base, named.get("")))
 
 
 def place_of(offsets: UserOffsets, topic: str, default: Edge) -> Edge | UserPosition:
-    """The place that holds for a topic partition."""
+    """The place that applies to a topic partition."""
     named = {str(TopicName.parse(name)): place for name, place in offsets.places.items()}
     place = UserOffsets(offsets.default, named).place_of(topic, str(TopicName.parse(topic).base))
     return default if place is None else place
 
 
 def check_names(options: ReadOptions, partitions: Iterable[str]) -> list[str]:
-    """Whether options name none but topics of the read, or their partitions.
+    """Refuse options that name a topic which is not read.
 
     Returns:
-        What is worth a warning: names that match the pattern and are no topics now.
+        Texts of warnings: names that match the pattern, and whose topics don't exist now.
 
     Raises:
-        ConfigurationError: One is no topic of the read; the message proposes the nearest.
+        ConfigurationError: A name is no topic of the read; the error proposes the nearest.
     """
     topics = set(partitions)
     topics |= {str(TopicName.parse(topic).base) for topic in topics}
@@ -53,14 +53,14 @@ def check_names(options: ReadOptions, partitions: Iterable[str]) -> list[str]:
             continue
         if not _matches(options, name):
             raise ConfigurationError(
-                f"{option}: {given!r} is no topic of this read{_nearest(name, topics)}"
+                f"{option}: {given!r} is not a topic of this read{_nearest(name, topics)}"
             )
         missing.append(f"{option}: {given!r} matches topicsPattern, and there is no such topic")
     return missing
 
 
 def _named(options: ReadOptions) -> Iterator[tuple[str, str]]:
-    """Options and the topics that they name."""
+    """The options, each with a topic that it names."""
     for option, offsets in (
         ("startingOffsets", options.starting),
         ("endingOffsets", options.ending),
@@ -79,26 +79,29 @@ def _matches(options: ReadOptions, name: TopicName) -> bool:
 
 
 def _nearest(name: TopicName, topics: Iterable[str]) -> str:
-    """A hint; by local names, because the rest is mostly alike."""
+    """A hint at the nearest topic, by local names: the rest is the same for most topics."""
     by_local = {TopicName.parse(topic).local_name: topic for topic in sorted(topics)}
     close = difflib.get_close_matches(name.local_name, by_local, n=1)
     return f", did you mean {by_local[close[0]]!r}?" if close else ""
 
 
 def check_range(options: ReadOptions, layout: TopicLayout) -> None:
-    """Whether a query can start where the user wants it to.
+    """Refuse a start where no message would ever come.
 
     Raises:
-        ConfigurationError: It is past the topic's end, or after the time where the query ends.
+        ConfigurationError: The start is past the topic's end, or after the time where the query
+            ends.
     """
     since = time_of(options.starting_time_millis, layout.topic)
     until = time_of(options.ending_time_millis, layout.topic)
     if since is not None and until is not None and since > until:
         raise ConfigurationError(
-            f"startingTime: {layout.topic}: {since} is after the endingTime {until}"
+            f"startingTime: {layout.topic}: {since} is after the endingTime {until};"
+            " a batch needs a start that is not after its end"
         )
     place = place_of(options.starting, layout.topic, Edge.EARLIEST)
     if since is None and isinstance(place, UserPosition) and layout.is_past_end(place.start):
         raise ConfigurationError(
-            f"startingOffsets: {layout.topic}: {place.start} is past the topic's end, {layout.end}"
+            f"startingOffsets: {layout.topic}: {place.start} is past the topic's end,"
+            f" {layout.end}: no message would come; name an earlier position, or latest"
         )

@@ -32,19 +32,19 @@ class LedgerExtent(NamedTuple):
 
     @property
     def bytes_per_entry(self) -> float:
-        """Average; 0 for a ledger without entries."""
+        """The average size of an entry; 0 for a ledger without entries."""
         return self.size_bytes / self.entries_count if self.entries_count else 0.0
 
 
 class Backlog(NamedTuple):
-    """How much lies in a range."""
+    """The entries of a range that are still to be read, and their size."""
 
     entries_count: int
     size_bytes: int
 
 
 class Piece(NamedTuple):
-    """What one task reads: `[start, end)` of a topic partition."""
+    """A range that one task reads: `[start, end)` of a topic partition."""
 
     topic: str
     start: Position
@@ -53,18 +53,19 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DataLoss:
-    """Entries that a query should have read are gone."""
+    """A range that a query should have read, and whose entries were deleted."""
 
     topic: str
     expected: Position
     found: Position
 
     def is_behind(self, acknowledged: Position) -> bool:
-        """Whether a subscription that follows the query says that all of the ledger had been read.
+        """Whether the query's own subscription shows that all of the deleted ledger was read.
 
-        A broker deletes what every subscription has left behind, ledger by ledger, and moves one
-        that has come to a ledger's end before the first entry of the next. So it stands at the last
-        entry that was read, or before what is left; anywhere else somebody, or time, has moved it.
+        A broker deletes a ledger once every subscription is behind it, and moves a subscription at
+        a ledger's end to the position before the first entry of the next. So the subscription
+        stands at the last entry that was read, or before the first entry that is left; if it stands
+        anywhere else, somebody or the expiry of messages has moved it.
 
         Source: ManagedLedgerImpl.maybeUpdateCursorBeforeTrimmingConsumedLedger in Pulsar.
         """
@@ -76,31 +77,31 @@ class DataLoss:
 
     def __str__(self) -> str:
         return (
-            f"{self.topic}: entries from {self.expected} on are gone, the first one left is"
+            f"{self.topic}: entries from {self.expected} on were deleted, the first one left is"
             f" {self.found}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLayout:
-    """What a topic partition consists of. Ledgers are in order of their ids, none twice."""
+    """The ledgers of a topic partition. Invariant: their ids ascend."""
 
     topic: str
     ledgers: Sequence[LedgerExtent]
-    # Where the topic ends, if its ledgers are not known: the others are empty then.
+    # The end of a topic whose ledgers are not known; `ledgers` is empty then.
     known_end: Position | None = None
 
     def __post_init__(self) -> None:
-        """Ledgers must be in order: everything else relies on it."""
+        """Check the invariant."""
         ids = [each.ledger_id for each in self.ledgers]
         assert ids == sorted(set(ids)), f"{self.topic}: ledgers out of order: {ids}"
 
     @property
     def start(self) -> Position:
-        """The first entry; before a ledger's first one, where it will be, if there is none.
+        """The first entry; without entries, the position before the first one of the last ledger.
 
-        That is not the same: a broker that loads the topic leaves out ledgers without entries.
-        `EARLIEST` if the ledgers are not known, or there are none.
+        It is not the position of that first entry itself, because a broker that loads the topic
+        drops ledgers without entries. `EARLIEST` without ledgers, or where they are not known.
         """
         if self.known_end is not None or not self.ledgers:
             return EARLIEST
@@ -111,7 +112,7 @@ class TopicLayout:
 
     @property
     def end(self) -> Position:
-        """One past the last entry."""
+        """The position behind the last entry."""
         if self.known_end is not None:
             return self.known_end
         for ledger in reversed(self.ledgers):
@@ -120,17 +121,17 @@ class TopicLayout:
         return self.start
 
     def is_past_end(self, position: Position) -> bool:
-        """Whether nothing that is there, nor what comes next, is at `position` or after it."""
+        """Whether `position` is behind the end, and not where the next entry may be."""
         ids = {each.ledger_id for each in self.ledgers}
         is_next = position.entry_id == 0 and position.ledger_id in ids
         return position > self.end and not is_next
 
     def ends_before(self, position: Position) -> bool:
-        """Whether an entry that was there, the one before `position`, is behind the topic's end.
+        """Whether the topic ends before an entry that was read: the one before `position`.
 
-        That is another topic of this name, or one that lost its end. Of a ledger without entries
-        nobody can tell, nor of a topic without any; nor within a ledger where only the last message
-        is known, as markers of brokers and of transactions may follow, which ledgers count.
+        Then it is another topic of the same name, or one that lost its end. False where that can't
+        be known: at the start of a ledger, in a topic without entries, and within a ledger where
+        only the last message is known, since markers may follow it, which are entries, too.
         """
         if position.entry_id <= 0 or self.end.entry_id <= 0:
             return False
@@ -139,9 +140,9 @@ class TopicLayout:
         return position > self.end
 
     def normalize(self, position: Position) -> Position:
-        """Where reading goes on from `position`: an entry that exists, or the end.
+        """Where reading goes on from `position`: at an entry that exists, or at the end.
 
-        A position of a topic whose ledgers are not known stays as it is.
+        The position stays as it is where the topic's ledgers are not known.
         """
         if self.known_end is not None:
             return position
@@ -155,10 +156,10 @@ class TopicLayout:
         return max(position, self.end)
 
     def loss_before(self, position: Position) -> DataLoss | None:
-        """Whether the ledger of `position` was deleted; None if reading can go on there.
+        """The loss if the ledger of `position` was deleted; None if reading can go on there.
 
-        Whether anything in that ledger was unread can't be told once it is gone: it is reported.
-        Only a durable subscription that follows the query can tell, see `DataLoss.is_behind`.
+        Nobody knows whether entries of a deleted ledger were unread, so each is reported. Only a
+        durable subscription of the query tells them apart, see `DataLoss.is_behind`.
         """
         if not self.ledgers or position.ledger_id < 0:
             return None
@@ -184,7 +185,7 @@ class TopicLayout:
         return TopicLayout(self.topic, cut)
 
     def before(self, position: Position) -> Position | None:
-        """The last entry before `position`, None if there is none."""
+        """The last entry before `position`; None if no entry is before it."""
         if position.entry_id > 0 and self.known_end is not None:
             return Position(position.ledger_id, position.entry_id - 1)
         last = None
@@ -206,7 +207,7 @@ class TopicLayout:
                 yield ledger, first, last
 
     def backlog(self, start: Position, end: Position) -> Backlog:
-        """How much lies in `[start, end)`."""
+        """The entries and bytes in `[start, end)`."""
         entries, size = 0, 0.0
         for ledger, first, last in self.extents(start, end):
             entries += last - first
@@ -214,7 +215,7 @@ class TopicLayout:
         return Backlog(entries, round(size))
 
     def advance(self, start: Position, end: Position, entries: int, size_bytes: float) -> Position:
-        """The end of the longest range from `start` with at most so much; at least one entry."""
+        """The end of the longest range from `start` within both limits, of one entry at least."""
         for ledger, first, last in self.extents(start, end):
             count = min(last - first, entries)
             if ledger.bytes_per_entry:

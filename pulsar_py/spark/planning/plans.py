@@ -29,17 +29,17 @@ logger = logging.getLogger(__name__)
 
 
 class DataLossError(PulsarError):
-    """Entries that a query should have read are gone; `failOnDataLoss=false` goes on without."""
+    """Entries that a query should have read were deleted, and `failOnDataLoss` is true."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPiece:
-    """What one task reads: a piece, and which of its messages don't belong to the query."""
+    """A piece, and bounds on its messages: the work of one task."""
 
     piece: Piece
-    # The first entry's messages before this batch index are left out.
+    # The first message of the piece's first entry that is read; -1: all of them are.
     first_batch_index: int = -1
-    # Both inclusive, milliseconds; None: no bound.
+    # Bounds on publish times, both inclusive; None: no bound.
     min_publish_millis: int | None = None
     max_publish_millis: int | None = None
 
@@ -47,12 +47,12 @@ class PlannedPiece:
 async def plan_batch(
     client: Client, options: ReadOptions, pruning: Pruning = NOTHING_PRUNED
 ) -> list[PlannedPiece]:
-    """What the tasks of a batch read.
+    """The pieces that the tasks of a batch read.
 
     Raises:
         ConfigurationError: Options name other topics, or a start past the end.
-        DataLossError: The start was deleted, and that is an error.
-        TopicNotFoundError: A topic does not exist, and that is an error.
+        DataLossError: The start was deleted, and `failOnDataLoss` is true.
+        TopicNotFoundError: A topic does not exist, and `failOnDataLoss` is true, or none exists.
         ServiceError, ClientError: The cluster can't be asked.
     """
     catalog = TopicCatalog(client, options)
@@ -77,7 +77,7 @@ def _check_names(options: ReadOptions, topics: Sequence[str]) -> None:
 async def _layouts_at_start(
     catalog: TopicCatalog, options: ReadOptions, topics: Sequence[str]
 ) -> dict[str, TopicLayout]:
-    """What a query finds when it starts; a topic that does not exist is an error or a warning."""
+    """The layouts when a query starts; a topic that does not exist is an error or a warning."""
     layouts = await catalog.layouts(topics)
     missing = [topic for topic in topics if topic not in layouts]
     if not missing:
@@ -142,13 +142,13 @@ async def start_of(
     *,
     slack_millis: int = 0,
 ) -> tuple[Position, int]:
-    """Where the user wants to start, and at which message of that entry (-1: the first).
+    """The position where the user wants to start, and the batch index there (-1: the first).
 
-    Nothing that was published at the user's time or later lies before it, if no entry has a publish
-    time that is more than `slack_millis` later than that of one behind it.
+    A start by time is moved back by `slack_millis`: no message that was published at that time or
+    later lies before it, as long as publish times are out of order by no more than that.
 
     Raises:
-        ConfigurationError: Nothing would come from there.
+        ConfigurationError: No message would ever come from there.
     """
     check_range(options, layout)
     time = time_of(options.starting_time_millis, layout.topic)
@@ -176,24 +176,25 @@ async def report_loss(
     start: Position,
     until: Position | None = None,
 ) -> None:
-    """An error or a warning if what begins at `start` was deleted.
+    """Raise or log a loss if the ledger of `start` was deleted.
 
-    That the ledger of `start` is gone is all that can be found out of it. It is a loss if the entry
-    at `start` is known to have been there: because the user named it, or because the range that was
-    planned before ends behind it in that ledger. Otherwise it may have been read to its end before
-    it was deleted: a subscription that follows the query says so, or that it was moved; without one
-    it is a loss where ledgers are known, and a warning without `admin.url`. It is a warning, too,
-    if it had no entries when it was last read: brokers that load a topic leave such ledgers out.
+    All that is known of it is that it is gone. It is a loss if the entry at `start` certainly
+    existed: because the user named it, or because the range that was planned before ends behind it
+    in that ledger. Otherwise the query may have read the ledger to its end before it was deleted.
+    The query's subscription shows whether it had, or that the subscription was moved. Without a
+    subscription it is a loss where ledgers are known, and a warning without `admin.url`. It is a
+    warning, too, if the ledger had no entries when it was last read: a broker that loads a topic
+    drops such ledgers.
 
     Args:
-        catalog: Asked for what is left.
+        catalog: Asked for the entries that are left.
         options: Of the query.
         layout: The topic as it is now.
         start: The next position to read.
-        until: The end of the micro-batch; None for a batch, which no subscription follows.
+        until: The end of the micro-batch; None for a batch, which moves no subscription.
 
     Raises:
-        DataLossError: It was, and that is an error.
+        DataLossError: Entries were lost, and `failOnDataLoss` is true.
     """
     if layout.known_end is None:
         loss = layout.loss_before(start)
@@ -219,10 +220,13 @@ async def report_loss(
 
 
 def _report_behind(options: ReadOptions, loss: DataLoss, follower: Follower) -> None:
-    """What it means that a ledger is gone, which a subscription should have kept."""
+    """Report a deleted ledger that the query's subscription should have kept."""
     if not loss.is_behind(follower.acknowledged):
         name, at = options.predefined_subscription, follower.acknowledged
-        _report(options, f"{loss}; somebody, or their expiry, moved subscription {name!r} to {at}")
+        _report(
+            options,
+            f"{loss}; subscription {name!r} was moved to {at}, by a user or by expiry of messages",
+        )
     elif follower.has_expired:
         _warn(loss, "a ledger is gone, and messages of the subscription have expired")
 
@@ -232,8 +236,8 @@ def _warn(loss: DataLoss, event: str) -> None:
         event,
         extra={
             "detail": f"{loss.topic}: ledger {loss.expected.ledger_id} was read up to"
-            f" {loss.expected} and is gone, reading goes on at {loss.found}; whether all of it had"
-            " been read can't be told"
+            f" {loss.expected} and was deleted, reading goes on at {loss.found}; it is not known"
+            " whether all of it had been read"
         },
     )
 
@@ -241,10 +245,10 @@ def _warn(loss: DataLoss, event: str) -> None:
 async def _find_loss(
     catalog: TopicCatalog, options: ReadOptions, layout: TopicLayout, start: Position
 ) -> DataLoss | None:
-    """Whether the ledger of `start` is gone, by what a reader gets that begins just before it.
+    """The loss if the ledger of `start` was deleted, found by reading from just before it.
 
-    The last ledger is there, and brokers delete whole ledgers, the oldest first. A compacted read
-    leaves out too much to tell.
+    For topics whose ledgers are not known. Brokers delete whole ledgers, the oldest first, and
+    never the last one. A compacted read skips too many entries to find a loss this way.
     """
     if options.is_compacted or not 0 <= start.ledger_id < layout.end.ledger_id:
         return None
@@ -258,11 +262,11 @@ async def _find_loss(
 def _report(options: ReadOptions, text: str, otherwise: str = "reads on without them") -> None:
     if options.fail_on_data_loss:
         raise DataLossError(f"{text}; failOnDataLoss=false {otherwise}")
-    logger.warning("entries are gone", extra={"detail": text})
+    logger.warning("entries were deleted", extra={"detail": text})
 
 
 def _begin(layout: TopicLayout, since: Position | None) -> Position:
-    """Where a stream goes on; the beginning of a topic that is new, or another one by now."""
+    """Where a stream goes on in a topic: at its beginning if it is new, or was created anew."""
     return layout.start if since is None or layout.ends_before(since) else since
 
 
@@ -270,21 +274,21 @@ class StreamPlanner:
     """Plans the micro-batches of one streaming query. Lives as long as the query."""
 
     def __init__(self, client: Client, options: ReadOptions) -> None:
-        """Nothing is asked yet."""
+        """Take a client that stays open; nothing is asked yet."""
         self._client = client
         self._options = options
         self._catalog = TopicCatalog(client, options)
-        # Where an available-now query ends; None otherwise.
+        # The end of a query with the trigger availableNow; None for others.
         self._target: StreamOffset | None = None
-        # What `initial_offset` said; None unless the query's first batch is not committed.
+        # The last answer of `initial_offset`; None unless Spark asked this process for one.
         self._initial: StreamOffset | None = None
 
     async def close(self) -> None:
-        """Let go of what it needed."""
+        """Close the connections to the REST API."""
         await self._catalog.close()
 
     async def initial_offset(self) -> StreamOffset:
-        """Where the query starts that has no checkpoint."""
+        """The start of a query that has no checkpoint."""
         positions = {}
         topics = await self._catalog.partitions()
         _check_names(self._options, topics)
@@ -293,8 +297,8 @@ class StreamPlanner:
             start, batch_index = await start_of(self._catalog, self._options, layout, Edge.LATEST)
             if batch_index > 0:
                 raise ConfigurationError(
-                    f"startingOffsets: {topic}: a stream starts at an entry, not at its message"
-                    f" {batch_index}"
+                    f"startingOffsets: {topic}: a stream starts at an entry, not at message"
+                    f" {batch_index} of its batch; leave the batch index out"
                 )
             positions[topic] = layout.normalize(start)
             is_at_end = positions[topic] >= layout.end
@@ -303,21 +307,21 @@ class StreamPlanner:
         return self._initial
 
     async def prepare_for_available_now(self) -> None:
-        """From now on nothing is read that is published later."""
+        """Fix the end of the query: messages that are published from now on are not read."""
         self._target = await self.ends()
 
     async def ends(self) -> StreamOffset:
-        """Where all topics end now."""
+        """The ends of all topics now."""
         layouts = await self._catalog.layouts(await self._catalog.found())
         return StreamOffset({topic: layout.end for topic, layout in layouts.items()})
 
     async def latest_offset(
         self, start: StreamOffset, *, max_entries: int | None, max_bytes: int | None
     ) -> StreamOffset:
-        """Where the next micro-batch ends; `start` itself if there is nothing new.
+        """The end of the next micro-batch; `start` itself if there are no new messages.
 
-        A topic that is gone is not part of it, and one that ends before its start has that end,
-        which makes `plan` report them.
+        It lacks topics that were deleted, and has the end of a topic that is shorter than it was;
+        `plan` reports both.
         """
         layouts = await self._catalog.layouts(await self._catalog.found())
         starts = {
@@ -340,10 +344,10 @@ class StreamPlanner:
         return layout.until(end)
 
     async def plan(self, start: StreamOffset, end: StreamOffset) -> list[PlannedPiece]:
-        """What the tasks of the micro-batch from `start` to `end` read.
+        """The pieces that the tasks of the micro-batch from `start` to `end` read.
 
         Raises:
-            DataLossError: Some of it was deleted, and that is an error.
+            DataLossError: Entries were deleted, and `failOnDataLoss` is true.
         """
         planned: list[PlannedPiece] = []
         for gone in await self._gone(start, end):
@@ -371,13 +375,14 @@ class StreamPlanner:
         return planned
 
     def _begin_of(self, layout: TopicLayout, start: StreamOffset, until: Position) -> Position:
-        """Where a micro-batch begins in a topic that may be shorter than it was.
+        """The start of a micro-batch in a topic that may be shorter than it was.
 
-        If even the batch's end is gone, nothing of it is read: the next one begins anew. Spark asks
-        again for the start of a first batch that failed, which may lie behind its end by then.
+        If the topic does not reach the end of the micro-batch, nothing of it is read, and the next
+        micro-batch starts at the topic's beginning. After a first micro-batch that failed, Spark
+        asks for its start anew, which may be behind its end by then.
 
         Raises:
-            DataLossError: It is shorter, and that is an error.
+            DataLossError: The topic is shorter, and `failOnDataLoss` is true.
         """
         since = start.positions.get(layout.topic)
         begin = layout.start if since is None else since
@@ -387,16 +392,16 @@ class StreamPlanner:
         _report(
             self._options,
             f"{layout.topic}: {max(begin, until)} was to be read next, and the topic ends at"
-            f" {layout.end}: it was made anew, or has lost its end",
+            f" {layout.end}: it was deleted and created anew, or has lost its end",
             "reads it from its beginning",
         )
         return until if has_lost_batch else layout.start
 
     async def _gone(self, start: StreamOffset, end: StreamOffset) -> list[str]:
-        """Topics that a micro-batch starts with and does not end with.
+        """The topics that are in the start of a micro-batch and not in its end.
 
-        Spark asks anew for the start of a first batch that failed: what came into being since then
-        is in the start alone, and read by the next batch.
+        After a first micro-batch that failed, Spark asks for its start anew. Topics that were
+        created since are in that start alone, and the next micro-batch reads them.
         """
         gone = set(start.positions) - set(end.positions)
         if gone and start == self._initial:
@@ -404,11 +409,11 @@ class StreamPlanner:
         return sorted(gone)
 
     def _report_gone(self, topic: str, position: Position | None) -> None:
-        where = "nothing of it was read" if position is None else f"{position} was to be read next"
-        _report(self._options, f"{topic}: the topic is gone, {where}")
+        where = "none of it was read" if position is None else f"{position} was to be read next"
+        _report(self._options, f"{topic}: the topic was deleted, {where}")
 
     async def commit(self, end: StreamOffset) -> None:
-        """Move the user's subscription, if there is one, behind what was read."""
+        """Move the user's subscription, if one is given, behind the entries before `end`."""
         if self._options.predefined_subscription is None:
             return
         layouts = await self._catalog.layouts(end.positions)
@@ -418,9 +423,9 @@ class StreamPlanner:
                 await self._follow(topic, last)
 
     async def _follow(self, topic: str, last: Position | None, *, is_at_end: bool = False) -> None:
-        """Move the user's subscription of a topic behind an entry, or only see that there is one.
+        """Move the user's subscription of a topic behind an entry; None only creates it.
 
-        From then on brokers keep what is unread.
+        From then on brokers keep unread ledgers.
         """
         name = self._options.predefined_subscription
         if name is None:

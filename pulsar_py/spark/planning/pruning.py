@@ -17,16 +17,16 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 
 FilterParts = tuple[str, str, Any]
-"""Kind (`EqualTo`, `In`, `GreaterThan` …), column and value; Any: of the column's type."""
+"""The kind of a filter (`EqualTo`, `In`, `GreaterThan` …), its column and value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """Bounds that hold for every row that the query wants; None where there is none."""
+    """Bounds on every row that the query wants; None: no bound."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
-    # Both inclusive, milliseconds.
+    # Both inclusive.
     min_publish_millis: int | None = None
     max_publish_millis: int | None = None
     # Both inclusive.
@@ -34,14 +34,14 @@ class Pruning:
     max_ledger_id: int | None = None
 
     def keeps_topic(self, topic: str) -> bool:
-        """Whether a topic partition may have such rows."""
+        """Whether a topic partition may have rows within the bounds."""
         if self.topics is not None and topic not in self.topics:
             return False
         index = TopicName.parse(topic).partition_index
         return self.partitions is None or index in self.partitions
 
     def clamp(self, start: Position, end: Position) -> tuple[Position, Position]:
-        """The part of `[start, end)` that may have such rows."""
+        """The part of `[start, end)` that may have rows within the bounds."""
         if self.min_ledger_id is not None:
             start = max(start, Position(self.min_ledger_id, 0))
         if self.max_ledger_id is not None:
@@ -53,7 +53,7 @@ NOTHING_PRUNED: Final = Pruning()
 
 
 def prune(filters: Iterable[FilterParts]) -> tuple[Pruning, list[FilterParts]]:
-    """The bounds that filters imply, and which filters were of use."""
+    """The bounds that filters imply, and the filters that gave one."""
     pruning, used = NOTHING_PRUNED, []
     for each in filters:
         narrow = _RULES.get(each[1])
@@ -91,7 +91,8 @@ def _partition(pruning: Pruning, kind: str, value: Any) -> Pruning | None:
 def _publish_time(pruning: Pruning, kind: str, value: Any) -> Pruning | None:
     if not isinstance(value, datetime):
         return None
-    # Stored in whole milliseconds: rounding down keeps everything at either end.
+    # Publish times are whole milliseconds, and a filter's time has microseconds: rounded down at
+    # the lower end, and one more at the upper end, no row of either end is lost.
     millis = int(value.timestamp() * 1000)
     low = kind in ("GreaterThan", "GreaterThanOrEqual", "EqualTo", "EqualNullSafe")
     high = kind in ("LessThan", "LessThanOrEqual", "EqualTo", "EqualNullSafe")

@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 def topic_partitions(options: Mapping[str, str]) -> list[str]:
-    """The full names of the topic partitions of a batch; with `failOnDataLoss=false` of those left.
+    """The full names of a batch's topic partitions; with `failOnDataLoss=false` those that exist.
 
     Raises:
         ConfigurationError: An option is wrong.
-        TopicNotFoundError: There is no such topic.
+        TopicNotFoundError: No such topic exists.
         ServiceError, ClientError: The cluster can't be asked.
     """
     needs_all = ReadOptions.parse({**options}, is_streaming=False).fail_on_data_loss
@@ -31,9 +31,9 @@ def topic_partitions(options: Mapping[str, str]) -> list[str]:
 
 
 def topic_extents(options: Mapping[str, str]) -> str:
-    """The first entry and the end of each, as one text: the same as long as nothing changes.
+    """The first entry and the end of each as one text, to be compared with a later one.
 
-    Without `admin.url` brokers tell ends alone. Raises as `topic_partitions`.
+    Without `admin.url` only the ends are known. Raises as `topic_partitions`.
     """
 
     async def extents(catalog: TopicCatalog) -> str:

@@ -1,4 +1,4 @@
-"""What a task of a read does: messages of one planned piece, as record batches.
+"""Tasks of a read: the messages of one planned piece, as record batches.
 
 In: a `PlannedPiece`, and the columns of the topic's values. Out: Arrow record batches, cut by
 bytes. Memory is bounded by the queue of the consumer, what is read ahead, and one batch.

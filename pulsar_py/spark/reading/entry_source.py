@@ -51,46 +51,46 @@ Run: TypeAlias = Sequence[Message]
 """Messages that follow each other: a list of them, or all of a large batch as `ReceivedBatch`."""
 
 RUN_BYTES: Final = 1 << 20
-"""Payload of one run of messages, about."""
+"""The payload bytes of one run of messages, about."""
 RUN_MESSAGES: Final = 4000
 LOOK_BACK_MESSAGES: Final = 20_000
-"""How many messages may lie between the first and the last chunk of one that is looked for."""
+"""How many messages may lie between the first and the last chunk of a message."""
 _LOOK_BACK_FACTOR: Final = 8
 _LOOK_BACK_SLACKS_MILLIS: Final = (0, 100, 1000, 10_000, 60_000)
 _LOOK_BACK_QUEUE: Final = 8
 _WAIT_MILLIS: Final = 1000
-"""How long one look for messages takes; between two the end is checked."""
+"""How long one receive waits; between two of them the end is checked."""
 
 
 class SegmentSource(Protocol):
-    """Where the messages of a piece come from."""
+    """A source of the messages of a piece."""
 
     def read(self, piece: Piece) -> AsyncIterator[Run]:
         """All messages of the piece's entries, in order, in runs."""
 
 
 class QueueSize:
-    """How many messages may wait unread, so that they stay below a number of bytes (pure)."""
+    """Computes the size of the receiver queue from a limit in bytes (pure)."""
 
     MINIMUM: Final = 2
     MAXIMUM: Final = 8000
     PROBE: Final = 4
-    """Before anything is known of the messages' size."""
+    """The size while no message has come, whose size would tell."""
 
     def __init__(self, limit_bytes: int, limit_messages: int | None = None) -> None:
         self._limit_bytes = limit_bytes
         self._maximum = min(self.MAXIMUM, limit_messages or self.MAXIMUM)
         self.messages_count = min(self.PROBE, self._maximum)
-        # What the consumer at hand was made for.
+        # The queue size that the present consumer was opened with.
         self.opened_count = 0
 
     def opened(self) -> int:
-        """A consumer is given a queue of that size now."""
+        """The queue size for a consumer that is opened now."""
         self.opened_count = self.messages_count
         return self.messages_count
 
     def observe(self, messages: Run) -> bool:
-        """Take in some messages; says whether `messages_count` became another for them."""
+        """Learn from received messages; returns whether `messages_count` changed."""
         average = max(run_bytes(messages) // len(messages), 1)
         wanted = min(max(self._limit_bytes // average, self.MINIMUM), self._maximum)
         is_far = wanted * 2 < self.messages_count or (
@@ -105,13 +105,13 @@ class TornMessage(NamedTuple):
     """A chunked message that ends in a piece and begins before what was read."""
 
     key: EntryKey
-    """Its last chunk."""
+    """The entry of its last chunk."""
     uuid: str
     publish_millis: int
     chunks_count: int
 
     def starts(self) -> Iterator[Position | int]:
-        """From where to look for its first chunk: entries, and publish times in milliseconds."""
+        """Where to look for its first chunk: positions, then publish times in milliseconds."""
         ledger_id, entry_id = self.key
         distance = self.chunks_count * 2
         while distance < min(entry_id, LOOK_BACK_MESSAGES):
@@ -123,9 +123,9 @@ class TornMessage(NamedTuple):
 
 
 class ChunksOfPiece:
-    """What a piece has of chunked messages (pure).
+    """Collects the chunked messages of a piece whose beginning did not come (pure).
 
-    Invariant: a torn message is taken out once, however often its last chunk comes.
+    Invariant: each is taken out once, however often its last chunk comes.
     """
 
     def __init__(self, end: Position) -> None:
@@ -134,7 +134,7 @@ class ChunksOfPiece:
         self._torn: list[TornMessage] = []
 
     def on_chunk(self, key: EntryKey, metadata: EntryMetadata, is_begun: bool) -> None:  # noqa: FBT001 - a ChunkListener
-        """Take in a chunk."""
+        """Note a chunk that came."""
         is_last = metadata.chunk_id + 1 == metadata.num_chunks_from_msg
         if is_last and not is_begun and key < self._end and key not in self._taken:
             self._taken.add(key)
@@ -142,32 +142,32 @@ class ChunksOfPiece:
             self._torn.append(TornMessage(key, metadata.uuid, metadata.publish_time, count))
 
     def take_torn(self) -> list[TornMessage]:
-        """Those that have come since, in order."""
+        """The messages found since the last call, in order."""
         torn, self._torn = self._torn, []
         return torn
 
 
 class ProblemsOfPiece:
-    """Entries of a piece that came and can't be used (pure).
+    """Collects the entries of a piece that came and can't be used (pure).
 
-    Invariant: each is told once, however often it comes.
+    Invariant: each counts once, however often it comes.
     """
 
     def __init__(self, piece: Piece) -> None:
         self._piece = piece
         self._keys: set[EntryKey] = set()
-        # Why the first one can't be used; None while all can.
+        # Why the first of them can't be used; None while there is none.
         self.first_text: str | None = None
 
     def on_problem(self, key: EntryKey, text: str) -> None:  # a ProblemListener
-        """Take in an entry that can't be used."""
+        """Note an entry that can't be used."""
         if self._piece.start <= key < self._piece.end:
             self._keys.add(key)
             self.first_text = self.first_text or text
 
     @property
     def entries_count(self) -> int:
-        """How many there are."""
+        """The number of such entries."""
         return len(self._keys)
 
 
@@ -188,19 +188,19 @@ class BrokerEntrySource:
         queue_messages: int | None = None,
         crypto_key_reader: Any = None,  # Any: as ConsumerConfig has it
     ) -> None:
-        """Nothing is opened yet.
+        """Take the settings of all pieces; nothing is opened yet.
 
         Args:
             client: Shared; stays open.
             poll_timeout_millis: How long to wait for a message that should be there.
-            fail_on_data_loss: Whether missing entries are an error; a warning otherwise.
-            drops_unusable: Whether entries that can't be used are left out with a warning; an error
-                otherwise.
+            fail_on_data_loss: Whether missing entries raise an error; else they are logged.
+            drops_unusable: Whether entries that can't be used are skipped with a warning; else they
+                raise an error.
             is_compacted: Read only the newest message of each key, where the broker has it.
-            subscription_prefix: What the broker's statistics show while a piece is read.
-            consumer_name: What they call its consumer; None: the broker chooses.
-            queue_bytes: What may wait unread.
-            queue_messages: How many messages may; None: as many as are useful.
+            subscription_prefix: The beginning of the subscription's name in broker statistics.
+            consumer_name: The name of the consumer there; None: the broker chooses.
+            queue_bytes: How many bytes may wait unread.
+            queue_messages: How many messages may wait unread; None: as many as are useful.
             crypto_key_reader: For encrypted messages.
         """
         self._client = client
@@ -218,10 +218,10 @@ class BrokerEntrySource:
         """All messages of the piece's entries, in order, in runs.
 
         Raises:
-            ClientTimeoutError: Messages are missing, and that is an error; topic and positions are
-                in the text.
-            SchemaSerializationError: An entry can't be used, and that is an error; topic and entry
-                are in the text.
+            ClientTimeoutError: Messages are missing, and `failOnDataLoss` is true; the text has
+                topic and positions.
+            SchemaSerializationError: An entry can't be used, and is not dropped; the text has topic
+                and entry.
             ServiceError, ClientError: The topic can't be read.
         """
         problems = ProblemsOfPiece(piece)
@@ -241,7 +241,7 @@ class BrokerEntrySource:
     def _check(self, problems: ProblemsOfPiece) -> None:
         if problems.first_text is not None and not self._drops_unusable:
             raise SchemaSerializationError(
-                f"{problems.first_text}; undecodable=drop reads on without it"
+                f"{problems.first_text}; undecodable=drop skips such entries"
             )
 
     async def _read(self, piece: Piece, problems: ProblemsOfPiece) -> AsyncGenerator[Run, None]:
@@ -256,7 +256,7 @@ class BrokerEntrySource:
                 is_left = False
                 while position < piece.end and not is_left:
                     messages = await self._next_run(consumer, piece, position)
-                    # Now: what waits may be thrown away and sent again while others run.
+                    # Read it before any await: a reconnect drops the queue, and moves it back.
                     passed = consumer.passed_key
                     self._check(problems)
                     within = _before(messages, piece.end)
@@ -273,13 +273,14 @@ class BrokerEntrySource:
                     if passed < last.entry.key:
                         position = Position(*last.entry.key)
                     elif size.observe(messages):
-                        # What came for a larger queue would come before a smaller one holds.
+                        # A queue that shrinks would still get the permits it has given: open
+                        # another consumer.
                         is_left = size.messages_count < size.opened_count
                         if not is_left:
                             consumer.resize_receiver_queue(size.opened())
 
     async def _next_run(self, consumer: Consumer, piece: Piece, position: Position) -> Run:
-        """Messages, at least one; none if there are no more before the piece's end."""
+        """The next messages; empty if there are no more before the piece's end."""
         waited_millis = 0
         last_key = (piece.end.ledger_id, piece.end.entry_id - 1)
         while True:
@@ -304,21 +305,22 @@ class BrokerEntrySource:
         logger.warning("entries are missing", extra={"detail": text})
 
     async def _look_back(self, topic: str, torn: TornMessage) -> Sequence[Message]:
-        """The message whose last chunk is known; nothing if its first ones are gone."""
+        """The message whose last chunk is known; empty if its first chunks can't be found."""
         for start in torn.starts():
             found = await self._look_from(topic, torn, start)
             if found:
                 return found
         self._report_loss(
             f"{topic}: the first chunks of message {torn.uuid}, which ends at"
-            f" {Position(*torn.key)}, are gone or farther back than {LOOK_BACK_MESSAGES} messages"
+            f" {Position(*torn.key)}, were deleted, or are more than {LOOK_BACK_MESSAGES} messages"
+            " back"
         )
         return ()
 
     async def _look_from(
         self, topic: str, torn: TornMessage, start: Position | int
     ) -> Sequence[Message]:
-        """The message whose last chunk is known; nothing if it begins before `start`."""
+        """The message whose last chunk is known; empty if it begins before `start`."""
         seen_count = waited_millis = 0
         position = start if isinstance(start, Position) else EARLIEST
         async with self._consumer(
@@ -381,13 +383,13 @@ class BrokerEntrySource:
 
 
 def _leave_alone(*_: object) -> None:
-    """A ChunkListener: with one, chunks without a beginning are not asked for again."""
+    """A ChunkListener that does nothing: with one, the client does not redeliver lone chunks."""
 
 
 async def _take_run(consumer: Consumer, until: EntryKey | None = None) -> Run:
     """The next messages, up to the size of a run.
 
-    None if none came for a while, or the entry `until` was passed.
+    Empty if no message came for a while, or the entry `until` was passed.
     """
     return await consumer.receive_run(
         _WAIT_MILLIS, messages_limit=RUN_MESSAGES, bytes_limit=RUN_BYTES, until=until
@@ -395,21 +397,21 @@ async def _take_run(consumer: Consumer, until: EntryKey | None = None) -> Run:
 
 
 def run_bytes(messages: Run) -> int:
-    """How large a run is."""
+    """The payload bytes of a run."""
     if isinstance(messages, ReceivedBatch):
         return messages.size()
     return sum(message.size() for message in messages)
 
 
 def last_of(messages: Run) -> Message | None:
-    """The last message of a run, of which no more may be known than its id."""
+    """The last message of a run; None of an empty one."""
     if isinstance(messages, ReceivedBatch):
         return messages.last
     return messages[-1] if messages else None
 
 
 def _before(messages: Run, end: Position) -> Run:
-    """Those of entries before `end`."""
+    """The messages of entries before `end`."""
     last = last_of(messages)
     if last is None or last.entry.key < end:
         return messages

@@ -19,14 +19,16 @@ from pulsar_py.spark.reading.entry_source import Run, run_bytes
 from pulsar_py.spark.shared.runtime import LoopThread
 
 AHEAD_BYTES: Final = 2 << 20
-"""What waits to be converted, about."""
+"""The bytes of runs that may wait to be converted, about."""
 
 OpenRuns = Callable[[], AbstractAsyncContextManager[AsyncIterator[Run]]]
-"""Gives runs as long as its context is open, on the loop."""
+"""Opens a context on the loop that gives runs until it is closed."""
 
 
 class ReadAhead:
-    """The runs of one piece, to be iterated over outside of the loop, once. Close it.
+    """The runs of one piece, to be iterated over once, in another thread than the loop's.
+
+    The owner closes it.
 
     Invariant: `_taken` is set as long as fewer bytes wait than the limit.
     """
@@ -37,18 +39,18 @@ class ReadAhead:
         """Begin to fetch.
 
         Args:
-            loop: Where to fetch.
-            open_runs: What to fetch.
-            limit_bytes: How many bytes may wait; at least one run may.
+            loop: Runs the fetching.
+            open_runs: Opens the runs to fetch.
+            limit_bytes: How many bytes may wait; one run always may.
         """
         self._loop = loop
         self._open_runs = open_runs
         self._limit_bytes = limit_bytes
-        # Guards the two after it, and says that they changed.
+        # Guards the next two fields, and wakes the thread when one of them changes.
         self._changed = threading.Condition()
         self._waiting: list[Run] = []
         self._is_done = False
-        # Both belong to the loop.
+        # Both are used on the loop alone.
         self._taken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._fetching = loop.submit(self._fetch())
@@ -65,7 +67,7 @@ class ReadAhead:
                         self._waiting.append(run)
                         self._changed.notify()
                         self._taken.clear()
-                    del run  # its memory may be used again as soon as it is converted
+                    del run  # else its memory would be held until the next run comes
                     if waiting_bytes >= self._limit_bytes:
                         await self._taken.wait()
         finally:
@@ -74,7 +76,7 @@ class ReadAhead:
                 self._changed.notify()
 
     def __iter__(self) -> Iterator[Run]:
-        """The runs, in order; raises what fetching them raises."""
+        """The runs, in order; raises the error of fetching, if any, behind them."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._is_done)
@@ -88,7 +90,7 @@ class ReadAhead:
                 yield runs.pop()
 
     def close(self) -> None:
-        """Stop fetching, wherever it is; what it has open is closed."""
+        """Stop fetching, and close the context of the runs."""
         self._loop.call(self._close())
 
     async def _close(self) -> None:

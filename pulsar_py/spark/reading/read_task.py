@@ -27,12 +27,12 @@ from pulsar_py.spark.values.value_columns import ValueColumns
 logger = logging.getLogger(__name__)
 
 LARGE_BYTES: Final = 64 << 10
-"""Messages from this size on are few enough to give memory back after each run."""
+"""The average size of a run's messages from which memory is released after each run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """Everything a worker has to know; it is sent there."""
+    """The read as workers get it, pickled by Spark."""
 
     options: ReadOptions
     values: ValueColumns
@@ -43,7 +43,7 @@ class ReadTask:
         """The rows of one piece.
 
         Raises:
-            SchemaSerializationError: A message can't be decoded, and that is an error.
+            SchemaSerializationError: A message can't be decoded, and `undecodable` is `fail`.
             ServiceError, ClientError: The topic can't be read, or entries are missing.
         """
         spare_the_collector()
@@ -57,7 +57,7 @@ class ReadTask:
             for run in runs:
                 yield from builder.add(run)
                 if run_bytes(run) >= LARGE_BYTES * len(run):
-                    # Spark copies each batch; what Arrow's pool keeps of large ones adds up.
+                    # Spark copies each batch, and Arrow's pool would keep the memory of them all.
                     pa.default_memory_pool().release_unused()
         yield from builder.finish()
         if builder.dropped_count:
@@ -100,7 +100,7 @@ async def _open_runs(
 
 
 def within(run: Run, planned: PlannedPiece) -> Run:
-    """Those messages of a run that belong to the query."""
+    """The messages of a run that are within the bounds of the query."""
     low, high = planned.min_publish_millis, planned.max_publish_millis
     if low is None and high is None and planned.first_batch_index <= 0:
         return run

@@ -31,7 +31,7 @@ from pulsar_py.spark.values.value_columns import ValueColumns
 
 
 class RowBuilder:
-    """Collects messages, gives out record batches. One for each piece that is read."""
+    """Collects messages and gives out record batches. One for each piece that is read."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class RowBuilder:
 
         Args:
             names: The columns of the result, of values and of metadata, in order.
-            values: Makes those that are no metadata column.
-            batch_bytes: Payload bytes after which a batch is made.
+            values: Makes the columns of values.
+            batch_bytes: Payload bytes from which a batch is made.
             undecodable: What becomes of messages that can't be decoded.
         """
         self._names = tuple(names)
@@ -58,7 +58,7 @@ class RowBuilder:
         types |= {name: column.arrow_type for name, column in COLUMNS.items()}
         types[UNDECODABLE_COLUMN] = pa.binary()
         self.schema = pa.schema([pa.field(name, types[name]) for name in self._names])
-        # What becomes one record batch: the parts, and then what one of the two others has.
+        # The next record batch: finished parts, then messages or batches of the part that grows.
         self._parts: list[Sequence[Message]] = []
         self._messages: list[Message] = []
         self._batches: list[ReceivedBatch] = []
@@ -66,11 +66,11 @@ class RowBuilder:
         self.dropped_count = 0
 
     def add(self, messages: Sequence[Message]) -> Iterator[pa.RecordBatch]:
-        """Take messages in; gives the batches that are full with them.
+        """Add messages; gives the record batches that are full with them.
 
         Raises:
-            SchemaSerializationError: One can't be decoded, and the mode is to fail; the text names
-                topic and message id.
+            SchemaSerializationError: A message can't be decoded, and `undecodable` is `fail`; the
+                text names topic and message id.
         """
         # Hot path: batch read in `make bench-spark`.
         if isinstance(messages, ReceivedBatch):
@@ -88,7 +88,7 @@ class RowBuilder:
         size_bytes = batch.size()
         is_enough = self._size_bytes * 2 >= self._batch_bytes
         if is_enough and self._size_bytes + size_bytes > self._batch_bytes:
-            yield from self._cut()  # putting batches together costs a copy
+            yield from self._cut()  # a batch that does not fit would cost a copy of both
         if self._messages:
             self._end_part()
         self._batches.append(batch)
@@ -97,7 +97,7 @@ class RowBuilder:
             yield from self._cut()
 
     def _end_part(self) -> None:
-        """What follows is of another kind."""
+        """End a part: the next messages are of the other kind, whole batches or single messages."""
         if self._messages:
             self._parts.append(self._messages)
             self._messages = []
@@ -106,11 +106,11 @@ class RowBuilder:
             self._batches = []
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """What is left, if anything; raises as `add`."""
+        """The record batches of the remaining messages, if any; raises as `add`."""
         yield from self._cut()
 
     def _cut(self) -> Iterator[pa.RecordBatch]:
-        """What was collected, in batches of about the right size."""
+        """The collected messages, in record batches of about `batch_bytes`."""
         self._end_part()
         parts, size_bytes = self._parts, self._size_bytes
         self._parts, self._size_bytes = [], 0
@@ -133,7 +133,7 @@ class RowBuilder:
             if not errors:
                 raise
             if self._undecodable is not UndecodableMode.DROP:
-                # Without metadata there is nothing to make a row of.
+                # A row needs the metadata: there is no null for it, as there is for a value.
                 raise _named(messages, errors) from None
             self.dropped_count = dropped_count + len(errors)
             readable = [each for row, each in enumerate(messages) if row not in errors]
@@ -176,7 +176,7 @@ class RowBuilder:
 
 
 def _metadata_errors(messages: Sequence[Message]) -> dict[int, SchemaSerializationError]:
-    """The messages of batches whose own metadata can't be parsed, by number."""
+    """The errors of messages whose own metadata can't be parsed, by row."""
     errors: dict[int, SchemaSerializationError] = {}
     for row, message in enumerate(messages):
         try:
@@ -189,7 +189,7 @@ def _metadata_errors(messages: Sequence[Message]) -> dict[int, SchemaSerializati
 def _named(
     messages: Sequence[Message], errors: Mapping[int, SchemaSerializationError]
 ) -> SchemaSerializationError:
-    """The first error, with the message it is about."""
+    """The first error, with topic and id of its message."""
     row = min(errors)
     message = messages[row]
     return SchemaSerializationError(

@@ -24,7 +24,7 @@ from pulsar_py.common.errors import ConfigurationError
 
 Value = str | int | float | bool | None
 Reader = Callable[[str], Value]
-"""Reads a setting's text; ValueError if it makes no sense."""
+"""Reads a setting's text; raises ValueError where the text has no meaning."""
 
 
 def _seconds_of_millis(text: str) -> float:
@@ -40,13 +40,13 @@ def _millis_of_micros(text: str) -> float:
 
 
 def _member(kind: type[IntEnum]) -> Reader:
-    """A member by its name, however it is written."""
+    """Reads the name of a member, in any case."""
     by_name = {member.name.lower(): member for member in kind}
 
     def read(text: str) -> Value:
         member = by_name.get(text.lower())
         if member is None:
-            raise ValueError(f"none of {', '.join(each.name for each in kind)}")
+            raise ValueError(f"expected one of {', '.join(each.name for each in kind)}")
         return member
 
     return read
@@ -55,13 +55,13 @@ def _member(kind: type[IntEnum]) -> Reader:
 def _at_least_one(text: str) -> int:
     value = int(text)
     if value < 1:
-        raise ValueError("allowed is at least 1")
+        raise ValueError("has to be at least 1")
     return value
 
 
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ValueError(f"{text!r} is neither true nor false")
+        raise ValueError("is neither true nor false")
     return text.lower() == "true"
 
 
@@ -84,7 +84,7 @@ CLIENT: Final[Mapping[str, tuple[str, Reader]]] = {
     "tlsCertificateFilePath": ("tls_certificate_file_path", str),
     "tlsKeyFilePath": ("tls_private_key_file_path", str),
 }
-"""Java's name to ours, and how its value is read."""
+"""The names of Java's settings, of our arguments, and functions that read the values."""
 
 CLIENT_WITHOUT_EFFECT: Final = frozenset(
     {
@@ -126,7 +126,7 @@ READER_WITHOUT_EFFECT: Final = frozenset(
         "maxPendingChunkedMessage",
     }
 )
-"""Where reading starts, and what becomes of partitions and chunks, is the connector's affair."""
+"""The connector itself decides where reading starts, and about partitions and chunks."""
 
 PRODUCER: Final[Mapping[str, tuple[str, Reader]]] = {
     "producerName": ("producer_name", str),
@@ -149,11 +149,11 @@ PRODUCER_WITHOUT_EFFECT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """What `pulsar.reader.*` may change; options of the connector's own go before it."""
+    """The settings of `pulsar.reader.*`; options of the connector take precedence."""
 
-    # How many messages may wait unread; fewer, if they are large.
+    # The receiver queue, at most; fewer messages wait where they are large.
     queue_messages: int | None = None
-    # What the broker's statistics call the consumer.
+    # The consumer's name in the broker's statistics.
     name: str | None = None
     subscription_prefix: str | None = None
     is_compacted: bool = False
@@ -169,16 +169,16 @@ def translate(
     table: Mapping[str, tuple[str, Reader]],
     without_effect: frozenset[str] = frozenset(),
 ) -> dict[str, Value]:
-    """Keyword arguments of ours for settings of Java's.
+    """Our keyword arguments for settings of the Java client.
 
     Args:
-        prefix: What stands before the names, for messages: `pulsar.client.`.
+        prefix: Stands before the names in errors: `pulsar.client.`.
         settings: Lower-cased names to texts.
-        table: What is known.
-        without_effect: What is known and has no counterpart.
+        table: The settings that have a counterpart.
+        without_effect: The settings that Java knows and we ignore.
 
     Raises:
-        ConfigurationError: A name is unknown, or a value makes no sense.
+        ConfigurationError: A name is unknown, or a value can't be read.
     """
     known = {name.lower(): name for name in (*table, *without_effect)}
     ours: dict[str, Value] = {}
@@ -198,24 +198,27 @@ def translate(
 
 
 def reader_settings(settings: Mapping[str, str]) -> ReaderSettings:
-    """What `pulsar.reader.*` says.
+    """The settings of `pulsar.reader.*`, parsed.
 
     Raises:
-        ConfigurationError: A name is unknown, or a value makes no sense.
+        ConfigurationError: A name is unknown, or a value can't be read.
     """
     arguments = translate("pulsar.reader.", settings, READER, READER_WITHOUT_EFFECT)
     return ReaderSettings(**arguments)  # type: ignore[arg-type] # the table has its names and types
 
 
 def client_arguments(settings: Mapping[str, str]) -> tuple[dict[str, Value], Authentication | None]:
-    """Keyword arguments of `Client`, and who it is.
+    """Keyword arguments of `Client`, and its authentication, if any.
 
     Raises:
-        ConfigurationError: A name is unknown, or a value makes no sense.
+        ConfigurationError: A name is unknown, or a value can't be read.
     """
     rest = dict(settings)
     plugin, params = rest.pop(_AUTH_PLUGIN, ""), rest.pop(_AUTH_PARAMS, "")
     arguments = translate("pulsar.client.", rest, CLIENT, CLIENT_WITHOUT_EFFECT)
     if params and not plugin:
-        raise ConfigurationError("pulsar.client.authParams needs pulsar.client.authPluginClassName")
+        raise ConfigurationError(
+            "pulsar.client.authParams is given, and pulsar.client.authPluginClassName, the"
+            " plugin that reads it, is not"
+        )
     return arguments, authentication_from_plugin(plugin, params) if plugin else None

@@ -14,7 +14,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 class _OursWithFields(TextFormatter):
-    """Records of this package on one line with their fields, others as ever."""
+    """Formats records of this package with their fields, on one line; others as Python does."""
 
     def format(self, record: logging.LogRecord) -> str:
         is_ours = record.name.partition(".")[0] == _PACKAGE
@@ -22,7 +22,7 @@ class _OursWithFields(TextFormatter):
 
 
 def show_fields() -> None:
-    """Show the fields of this package's records where logging is not set up; nothing elsewhere."""
+    """Show the fields of this package's records, where logging is not set up."""
     last_resort = logging.lastResort
     if last_resort is not None and last_resort.formatter is None:
         last_resort.setFormatter(_OursWithFields())

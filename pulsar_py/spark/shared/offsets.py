@@ -28,12 +28,12 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 
 VERSION_KEY: Final = "~v"
-"""Sorts behind every topic name."""
+"""The key of the version in a checkpoint; `~` sorts behind every topic name."""
 VERSION: Final = "1"
 
 
 class Edge(Enum):
-    """An end of a topic, whatever position it has."""
+    """The beginning or the end of a topic, as users name it."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -41,7 +41,7 @@ class Edge(Enum):
 
 @dataclass(frozen=True, slots=True)
 class UserPosition:
-    """A message that a user named; its batch index counts at a start alone."""
+    """A message that a user named; the batch index matters at the start of a range only."""
 
     position: Position
     batch_index: int = -1
@@ -58,18 +58,18 @@ class UserPosition:
 
 
 Place = Edge | UserPosition
-"""What a user may say of one topic."""
+"""The value that a user may give for one topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserOffsets:
-    """`startingOffsets` or `endingOffsets`: places by topic, and one for all that are not named."""
+    """`startingOffsets` or `endingOffsets`: places by topic, or one for all topics."""
 
     default: Edge | None
     places: Mapping[str, Place]
 
     def place_of(self, partition: str, base: str) -> Place | None:
-        """What holds for a topic partition: its own entry, its topic's, or the default."""
+        """The place that applies to a partition: its own, its topic's, or the default."""
         return self.places.get(partition, self.places.get(base, self.default))
 
     @classmethod
@@ -80,7 +80,7 @@ class UserOffsets:
             text: `earliest`, `latest`, or a JSON object from topics to `"earliest"`, `"latest"`,
                 `"ledger:entry"`, `"ledger:entry:batch index"`, or a list of bytes of a serialized
                 message id as the JVM connector writes them (signed).
-            option: Its name, for messages.
+            option: Its name, for errors.
 
         Raises:
             ConfigurationError: The text is none of these; the message names option and topic.
@@ -103,10 +103,10 @@ class UserOffsets:
 
 
 def check_topic_name(topic: str, option: str) -> None:
-    """Whether what stands for a topic in an option is the name of one.
+    """Refuse a text that is not the name of a topic.
 
     Raises:
-        ConfigurationError: It is not.
+        ConfigurationError: The text names the option.
     """
     try:
         TopicName.parse(topic)
@@ -129,7 +129,7 @@ def _place(value: Any, option: str, topic: str) -> Place:  # Any: whatever stood
         return _serialized_position(bytes(each % 256 for each in value), option, topic)
     raise ConfigurationError(
         f"{option}: {topic}: {value!r} is neither earliest, latest, ledger:entry[:batch index]"
-        " nor the bytes of a message id"
+        " nor a list with the bytes of a message id"
     )
 
 
@@ -162,26 +162,27 @@ class StreamOffset:
     positions: Mapping[str, Position]
 
     def to_json(self) -> dict[str, str]:
-        """The form Spark stores, in an order that is always the same."""
+        """The JSON that Spark stores, with sorted keys."""
         texts = {topic: str(self.positions[topic]) for topic in sorted(self.positions)}
         return texts | {VERSION_KEY: VERSION}
 
     @classmethod
     def from_json(cls, stored: object) -> StreamOffset:
-        """Read what a checkpoint holds, which may be that of another source.
+        """Read the offset of a checkpoint, which another source may have written.
 
         Raises:
-            ConfigurationError: It was written by another version, or is no offset of ours.
+            ConfigurationError: Another version wrote it, or it is not an offset of ours.
         """
         if not isinstance(stored, dict):
             raise ConfigurationError(
-                f"checkpoint: {stored!r} is no offset of this source, expected a JSON object from"
-                " topics to positions"
+                f"checkpoint: {stored!r} is not an offset of this source, expected a JSON object"
+                " from topics to positions; is it another query's checkpoint?"
             )
         version = stored.get(VERSION_KEY)
         if version != VERSION:
             raise ConfigurationError(
-                f"checkpoint: offsets have version {version!r}, this pulsar_py reads {VERSION!r}"
+                f"checkpoint: its offsets have version {version!r}, and this pulsar_py reads"
+                f" {VERSION!r}: run the query with the version of pulsar_py that wrote it"
             )
         return cls(
             {
@@ -206,4 +207,6 @@ def _stored_position(topic: str, text: object) -> Position:
 
 
 def _no_position(topic: str, text: object) -> ConfigurationError:
-    return ConfigurationError(f"checkpoint: {topic}: {text!r} is no position, ledger:entry")
+    return ConfigurationError(
+        f"checkpoint: {topic}: {text!r} is not a position, expected ledger:entry"
+    )

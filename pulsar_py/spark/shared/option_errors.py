@@ -27,7 +27,7 @@ AUTHENTICATION: Final = "pulsar.client.authParams"
 
 @contextmanager
 def naming_options(options: ClientOptions) -> Iterator[None]:
-    """Errors of the cluster say which option they are about, if any."""
+    """Put the option to change in front of errors of the cluster, where one can be found."""
     try:
         yield
     except (ServiceError, ClientError) as error:
@@ -38,7 +38,7 @@ def naming_options(options: ClientOptions) -> Iterator[None]:
 
 
 def option_of(error: PulsarError, options: ClientOptions) -> str | None:
-    """The option that has to change, as far as can be told."""
+    """The option to change; None where it can't be found."""
     text = str(error)
     if isinstance(error, AuthenticationError | AuthenticationDataError):
         return AUTHENTICATION
@@ -47,12 +47,12 @@ def option_of(error: PulsarError, options: ClientOptions) -> str | None:
     urls = {"service.url": options.service_url, "admin.url": options.admin_url}
     web_hosts = hosts(options.admin_url or "")
     if any(re.search(f"https?://{re.escape(each)}", text) for each in web_hosts):
-        del urls["service.url"]  # which may name the same port
+        del urls["service.url"]  # it may name the same host and port
     named = [name for name, url in urls.items() if url and any(map(text.__contains__, hosts(url)))]
     return named[0] if named and not text.startswith(named[0]) else None
 
 
 def hosts(url: str) -> list[str]:
-    """Hosts and ports of an URL, which may have several."""
+    """The hosts and ports of a URL; service URLs may have several."""
     places = urlsplit(url).netloc.rpartition("@")[2]
     return [each for each in re.split(r"[,\s]+", places) if each]

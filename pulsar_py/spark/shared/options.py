@@ -33,9 +33,9 @@ T = TypeVar("T")
 MILLION = 1 << 20
 
 MAX_MILLIS: Final = (1 << 63) - 1
+"""Times given have to be below: 63 bits on the wire, and planning adds one to an end."""
 INPUT_ORDER: Final = "input"
-"""The `sequenceOrder` of rows as they come."""
-"""Times on the wire are below; one is added where an end is looked for."""
+"""The `sequenceOrder` of rows in the order in which a task gets them."""
 
 ALIASES: Final = {
     "subscribe": "topics",
@@ -44,10 +44,10 @@ ALIASES: Final = {
     "endingtimestamp": "endingTime",
     "maxoffsetspertrigger": "maxEntriesPerTrigger",
 }
-"""Kafka's names."""
+"""Names of Spark's Kafka source, in lower case, and ours."""
 
 WITHOUT_EFFECT: Final = frozenset({"includeheaders", "path", "checkpointlocation"})
-"""Taken and left alone: Kafka's switch for what our columns have anyway, and Spark's own."""
+"""Accepted and ignored: Kafka's switch for headers, which are a column here, and Spark's own."""
 
 CLIENT_PREFIXES: Final = ("pulsar.client.", "pulsar.reader.", "pulsar.producer.", "pulsar.admin.")
 
@@ -59,7 +59,7 @@ METADATA_COLUMNS: Final = (
     "__eventTime",
     "__messageProperties",
 )
-"""Those of the JVM connector, in its order."""
+"""The metadata columns that a read has by default: those of the JVM connector, in its order."""
 
 EXTRA_COLUMNS: Final = (
     "__partition",
@@ -77,8 +77,7 @@ EXTRA_COLUMNS: Final = (
     "__isTombstone",
     "__size",
 )
-"""On request."""
-
+"""The metadata columns that the option `columns` can ask for."""
 
 WAITING: Final = "waitingForNonExistedTopic=true waits for one"
 """Advice in errors of a topic that is not there."""
@@ -129,7 +128,7 @@ class Topics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Everything that a batch or streaming read knows."""
+    """All options of a batch or streaming read, parsed."""
 
     client: ClientOptions
     reader: ReaderSettings
@@ -139,7 +138,7 @@ class ReadOptions:
     # Publish times in milliseconds: one for all topics under "", or by topic.
     starting_time_millis: Mapping[str, int]
     ending_time_millis: Mapping[str, int]
-    # How far publish times may be out of order where a batch is bounded by them.
+    # By how much publish times may be out of order where they bound a batch.
     publish_time_slack_millis: int
     max_bytes_per_trigger: int | None
     max_entries_per_trigger: int | None
@@ -156,7 +155,7 @@ class ReadOptions:
     is_compacted: bool
     arrow_batch_bytes: int
     undecodable: UndecodableMode
-    # Whether filters that Spark hands down leave out pieces.
+    # Whether filters that Spark pushes down exclude pieces.
     is_pruned: bool
 
     @classmethod
@@ -203,35 +202,41 @@ class ReadOptions:
             given.refuse("publishTimeSlackMs", "a stream starts where a seek to its time leads")
         elif reads.starting.default is Edge.LATEST:
             raise ConfigurationError(
-                "startingOffsets: 'latest' is for streams, a batch would be empty"
+                "startingOffsets: 'latest' would make the batch empty, it is for streams; give"
+                " 'earliest', or positions by topic"
             )
         if reads.ending is not None and reads.ending.default is Edge.EARLIEST:
-            raise ConfigurationError("endingOffsets: 'earliest' would make the batch empty")
+            raise ConfigurationError(
+                "endingOffsets: 'earliest' would make the batch empty; give 'latest', or positions"
+                " by topic"
+            )
         for name in ("maxBytesPerTrigger", "maxEntriesPerTrigger"):
             if reads.client.admin_url is None and given.limit(name) is not None:
-                raise ConfigurationError(f"{name} needs admin.url: it asks for sizes of ledgers")
+                raise ConfigurationError(
+                    f"{name} needs admin.url: the REST API alone knows the sizes of ledgers"
+                )
         given.refuse_unknown(ALIASES)
         return reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Everything that a batch or streaming write knows."""
+    """All options of a batch or streaming write, parsed."""
 
     client: ClientOptions
     # None: each row names its topic in `__topic`.
     topic: str | None
     guarantee: DeliveryGuarantee
-    # `input`, `content`, or the columns to sort by; None: it was not given.
+    # `input`, `content`, or the columns to sort by; None: the option was not given.
     sequence_order: str | tuple[str, ...] | None
     idempotency_key: str | None
     key_column: str
     ordering_key_column: str
     partition_column: str
     deliver_at_column: str
-    # None: as the topic's schema, or the topic that rows were read from, has it.
+    # None: as in the topic's schema, or in the topic that the rows were read from.
     pairs: KeyValueEncodingType | None
-    # Of a topic that has no schema yet.
+    # For a topic that has no schema yet.
     value_schema: SchemaInfo | None
 
     @classmethod
@@ -257,19 +262,24 @@ class WriteOptions:
             value_schema=given.value_schema(),
         )
         if writes.topic is not None and "," in writes.topic:
-            raise ConfigurationError(f"topic: {writes.topic!r}: rows are written to one topic")
+            raise ConfigurationError(
+                f"topic: {writes.topic!r} has a comma, and a write has one topic; leave the option"
+                " out and name the topic of each row in the column __topic"
+            )
         if writes.guarantee is DeliveryGuarantee.EXACTLY_ONCE and writes.topic is None:
-            raise ConfigurationError("deliveryGuarantee: 'exactly-once' needs the option topic")
+            raise ConfigurationError(
+                "deliveryGuarantee: 'exactly-once' needs the option topic, and writes to one topic"
+            )
         given.refuse_unknown({})
         return writes
 
 
 class _Given:
-    """The options as they came; remembers which names were asked for."""
+    """The options as Spark gave them; remembers the names that were asked for."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values: dict[str, str] = {}
-        # Lower-cased names to what messages call them.
+        # Lower-cased names to the spelling that errors use.
         self._known: dict[str, str] = {name: name for name in WITHOUT_EFFECT}
         self._clients: dict[str, dict[str, str]] = {prefix: {} for prefix in CLIENT_PREFIXES}
         for name, value in options.items():
@@ -289,7 +299,7 @@ class _Given:
         self._values[canonical] = value
 
     def text(self, name: str) -> str | None:
-        """The value, without what surrounds it; None if it was not given."""
+        """The value without surrounding blanks; None if it was not given."""
         self._known[name.lower()] = name
         value = self._values.get(name.lower())
         return None if value is None else value.strip()
@@ -302,14 +312,14 @@ class _Given:
         try:
             value = int(text)
         except ValueError:
-            raise ConfigurationError(f"{name}: {text!r} is no integer") from None
+            raise ConfigurationError(f"{name}: {text!r} is not an integer") from None
         if value < minimum or (maximum is not None and value > maximum):
             bounds = f"at least {minimum}" + ("" if maximum is None else f", at most {maximum}")
-            raise ConfigurationError(f"{name}: {value}, allowed is {bounds}")
+            raise ConfigurationError(f"{name}: {value} is out of bounds: {bounds}")
         return value
 
     def limit(self, name: str) -> int | None:
-        """A limit; 0 means none."""
+        """A limit; None for 0, which stands for no limit."""
         return self.number(name, 0, minimum=0) or None
 
     def flag(self, name: str, *, default: bool) -> bool:
@@ -331,17 +341,19 @@ class _Given:
             return kind(text.lower())
         except ValueError:
             allowed = ", ".join(each.value for each in kind)
-            raise ConfigurationError(f"{name}: {text!r} is none of {allowed}") from None
+            raise ConfigurationError(f"{name}: {text!r}, expected one of {allowed}") from None
 
     def client(self) -> ClientOptions:
-        """Where the cluster is, and the settings of clients."""
+        """The addresses of the cluster, and the settings of clients."""
         service_url = self.text("service.url")
         if not service_url:
             raise ConfigurationError("service.url is missing: the broker's URL, pulsar://host:6650")
         admin_url = self.text("admin.url")
         _check_url("service.url", service_url)
         if admin_url is not None and not _check_url("admin.url", admin_url).is_http:
-            raise ConfigurationError(f"admin.url: {admin_url!r}: expected http:// or https://")
+            raise ConfigurationError(
+                f"admin.url: {admin_url!r} does not begin with http:// or https://"
+            )
         client, reader, producer, admin = (self._clients[prefix] for prefix in CLIENT_PREFIXES)
         return ClientOptions(service_url, admin_url, client, reader, producer, admin or client)
 
@@ -353,7 +365,7 @@ class _Given:
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
             near = {each.lower(): each for each in names}
-            hints = [f"; {name!r} is no option{hint}" for name, hint in self._unknown(near)]
+            hints = [f"; {name!r} is not an option{hint}" for name, hint in self._unknown(near)]
             raise ConfigurationError(
                 f"exactly one of topic, topics and topicsPattern is needed, found {found}"
                 + "".join(hints)
@@ -365,7 +377,9 @@ class _Given:
         if not parts:
             raise ConfigurationError(f"{given[0]}: {value!r} names no topic")
         if given[0] == "topic" and len(parts) > 1:
-            raise ConfigurationError(f"topic: {value!r} has a comma; several are named with topics")
+            raise ConfigurationError(
+                f"topic: {value!r} has a comma; the option topics takes several names"
+            )
         return Topics(names=parts)
 
     def offsets(self, name: str, default: str) -> UserOffsets:
@@ -387,13 +401,13 @@ class _Given:
                 check_topic_name(topic, name)
             if type(value) is not int or not 0 <= value < MAX_MILLIS:
                 raise ConfigurationError(
-                    f"{name}: {text!r} is neither milliseconds since 1970, below 2^63, nor a JSON"
-                    " object from topics to such"
+                    f"{name}: {text!r} is neither a time in milliseconds since 1970, below 2^63,"
+                    " nor a JSON object from topics to such times"
                 )
         return times
 
     def columns(self) -> tuple[str, ...]:
-        """The metadata columns wanted."""
+        """The metadata columns that the user asks for."""
         text = self.text("columns")
         if text is None:
             return METADATA_COLUMNS
@@ -406,7 +420,7 @@ class _Given:
                 raise ConfigurationError(f"columns: {part!r} is named twice")
             if part.lower() not in by_lower:
                 raise ConfigurationError(
-                    f"columns: {part!r} is no metadata column{_nearest(part.lower(), by_lower)}"
+                    f"columns: {part!r} is not a metadata column{_nearest(part.lower(), by_lower)}"
                 )
         return tuple(by_lower[part.lower()] for part in wanted)
 
@@ -427,7 +441,7 @@ class _Given:
         if text in (INPUT_ORDER, "content"):
             return text
         raise ConfigurationError(
-            f"sequenceOrder: {text!r} is none of input, content, columns:<name>,<name>"
+            f"sequenceOrder: {text!r}, expected input, content or columns:<name>,<name>"
         )
 
     def pairs(self) -> KeyValueEncodingType | None:
@@ -436,7 +450,7 @@ class _Given:
         if text is None:
             return None
         if text.upper() not in KeyValueEncodingType.__members__:
-            raise ConfigurationError(f"keyValueEncoding: {text!r} is none of inline, separated")
+            raise ConfigurationError(f"keyValueEncoding: {text!r}, expected inline or separated")
         return KeyValueEncodingType[text.upper()]
 
     def value_schema(self) -> SchemaInfo | None:
@@ -445,24 +459,26 @@ class _Given:
         return None if text is None else parse_schema_option("valueSchema", text)
 
     def exclude(self, name: str, other: str) -> None:
-        """Two options that contradict each other."""
+        """Refuse two options that contradict each other."""
         if name.lower() in self._values and other.lower() in self._values:
-            raise ConfigurationError(f"{name} and {other} can't be given together")
+            raise ConfigurationError(
+                f"{name} and {other} are both given, and contradict each other; leave one out"
+            )
 
     def refuse(self, name: str, why: str) -> None:
-        """An option that has no place here."""
+        """Refuse an option that makes no sense for this query."""
         self._known[name.lower()] = name
         if name.lower() in self._values:
             raise ConfigurationError(f"{name}: {self._values[name.lower()]!r}: {why}")
 
     def _unknown(self, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Names nobody has asked for yet that are near one of these, each with the hint."""
+        """Names that were not asked for yet and are near one of these, each with the hint."""
         for name in self._values:
             if name not in self._known and (hint := _nearest(name, known)):
                 yield name, hint
 
     def refuse_unknown(self, aliases: Mapping[str, str]) -> None:
-        """What nobody has asked for is a mistake; messages propose other names, too."""
+        """Refuse names that were not asked for; the error proposes one of these or of `aliases`."""
         for name in self._values:
             if name not in self._known:
                 raise ConfigurationError(

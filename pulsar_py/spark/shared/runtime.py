@@ -52,11 +52,11 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call_soon(self, callback: Callable[[], object]) -> None:
-        """Call it on the loop, later."""
+        """Have a function called on the loop."""
         self._loop.call_soon_threadsafe(callback)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:  # Any: as in asyncio.run
-        """Run a coroutine on the loop; gives its result, raises what it raises."""
+        """Run a coroutine on the loop and wait: returns its result, raises its error."""
         future = self.submit(work)
         try:
             return future.result()
@@ -75,7 +75,7 @@ class LoopThread:
 class _Cached:
     client: Client
     users_count: int
-    # When the last user left; counts while there is none.
+    # When the last user left; only meaningful without users.
     idle_since_seconds: float
 
 
@@ -89,10 +89,10 @@ class ClientCache:
 
     @asynccontextmanager
     async def client(self, options: ClientOptions) -> AsyncIterator[Client]:
-        """A client with these settings, kept open for whoever asks next.
+        """A client with these settings, kept open for the next user.
 
         Raises:
-            ConfigurationError: A setting is unknown or makes no sense.
+            ConfigurationError: A setting is unknown, or its value can't be read.
         """
         await self._close_idle()
         key = (options.service_url, tuple(sorted(options.client.items())))
@@ -124,7 +124,7 @@ def make_client(options: ClientOptions) -> Client:
     """A client with the settings of a query.
 
     Raises:
-        ConfigurationError: A setting is unknown or makes no sense.
+        ConfigurationError: A setting is unknown, or its value can't be read.
     """
     arguments, authentication = client_arguments(options.client)
     return Client(options.service_url, authentication, **arguments)  # type: ignore[arg-type] # the table has the names and types of ClientOptions
@@ -132,7 +132,7 @@ def make_client(options: ClientOptions) -> Client:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What one process has of it."""
+    """The loop and the clients of one process."""
 
     loop: LoopThread
     clients: ClientCache
@@ -140,7 +140,7 @@ class Runtime:
 
 
 class _Holder:
-    """The process's runtime. One a process is what Spark's reuse of workers asks for."""
+    """Holds the runtime of the process: one for all tasks, since Spark reuses its workers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -148,6 +148,7 @@ class _Holder:
 
     def get(self) -> Runtime:
         with self._lock:
+            # A forked child has the parent's object, and no thread that runs its loop.
             if self._runtime is None or self._runtime.process_id != os.getpid():
                 show_fields()
                 clients = ClientCache(SystemClock(), make_client)

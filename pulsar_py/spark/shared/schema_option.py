@@ -32,11 +32,11 @@ def parse_schema_option(name: str, text: str) -> SchemaInfo:
     """The schema of a text.
 
     Args:
-        name: What the option is called.
+        name: The name of the option, for errors.
         text: Its value.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: The text is not a schema.
     """
     try:
         given = parse_json(text)
@@ -51,13 +51,13 @@ def parse_schema_option(name: str, text: str) -> SchemaInfo:
         return SchemaInfo(kind, str(given.get("name", "")), data, texts)
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(
-            f'{name}: {text!r:.200} is not {{"type": "AVRO", "schema": "...", "properties": {{}}}}:'
-            f" {error}"
+            f'{name}: {text!r:.200}: {error}; expected {{"type": "AVRO", "schema": "...",'
+            ' "properties": {}}'
         ) from None
 
 
 def option_has_separate_keys(text: str | None) -> bool:
-    """Whether such a text, or none, stands for pairs whose keys are the messages'."""
+    """Whether a text has a KEY_VALUE schema with separate keys; no text stands for no schema."""
     if text is None:
         return False
     info = parse_schema_option("valueSchema", text)

@@ -22,18 +22,18 @@ from pathlib import Path
 from typing import Any, Final
 
 _QUICK_ACK: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
-"""Only Linux has it."""
+"""The socket option; None where the system is not Linux."""
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 
 
 def acknowledge_at_once() -> None:
-    """Have what this process's TCP connections receive next acknowledged without delay.
+    """Acknowledge without delay what the TCP connections of this process have received.
 
-    So is what waits to be acknowledged. Those of others, too, for Spark hands nobody its own; they
-    lose nothing by it. It holds until something is sent soon after something was received. Never
-    fails.
+    And what they receive next, until something is sent soon after something was received. This is
+    done for all connections, since Spark does not hand out its own; the others lose nothing by it.
+    Never fails.
     """
-    # Python makes any socket non-blocking that it touches where there is a default timeout.
+    # With a default time-out, Python would make each socket non-blocking that it opens by number.
     if _QUICK_ACK is None or socket.getdefaulttimeout() is not None:
         return
     with suppress(OSError):  # no such directory, or no descriptor left to read it
@@ -52,19 +52,19 @@ def _set_quick_ack(descriptor: int, option: int) -> None:
 
 
 class SentToWorkers:
-    """What Spark pickles into the first piece of a task, which is acknowledged with its arrival."""
+    """Base of the objects that Spark pickles into the first write of a task: see the module."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:  # Any: as pickle has it
-        """Be what was pickled."""
+        """Take over the pickled state, and acknowledge the rest of the task."""
         self.__dict__.update(state)
         acknowledge_at_once()
 
 
 @cache
 def spare_the_collector() -> None:
-    """Leave what is loaded by now out of the search for cycles, once a process.
+    """Take all objects that are loaded by now out of garbage collection, once a process.
 
-    For workers alone: what is alive now, and a cycle that nobody uses later, stays in memory.
+    For workers alone: cycles among these objects stay in memory until the process ends.
     """
     gc.collect()
     gc.freeze()

@@ -22,7 +22,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def repeated(one: Array, count: int) -> Array:
-    """A column that has the one value of another."""
+    """The only value of a column, `count` times."""
     if one.null_count:
         return _nulls(one.type, count)
     if pa.types.is_map(one.type):  # `pa.repeat` takes 0.4 us a row for an empty one
@@ -46,7 +46,7 @@ def _zeros(count: int) -> Array:
 
 
 def binary_array(values: Sequence[bytes]) -> Array:
-    """A column without nulls; joined in one go, where `pyarrow.array` copies value by value."""
+    """A binary column without nulls, by one join; `pyarrow.array` would copy value by value."""
     offsets = array("i", accumulate(map(len, values), initial=0))
     return pa.BinaryArray.from_buffers(
         pa.binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]

@@ -24,11 +24,11 @@ from pulsar_py.spark.values.arrays import Array, repeated
 from pulsar_py.spark.values.metadata_columns import BATCH_INDEX_TAG, BATCH_SIZE_TAG, Rows
 
 _KEPT_SIZES = 1000
-"""Sizes of batches for which something is kept, a few bytes a message."""
+"""How many sizes of batches are cached, a few bytes a message each."""
 
 
 class WholeBatches(Sequence[Message]):
-    """Batches that follow each other, as one sequence of messages that are made on demand."""
+    """Consecutive batches as one sequence of messages, which are made on demand."""
 
     def __init__(self, batches: Sequence[ReceivedBatch]) -> None:
         self.batches = batches
@@ -71,11 +71,11 @@ class BatchRows(Rows):
 
     @cached_property
     def entries(self) -> list[tuple[Message, int]]:
-        """The last message of each stands for what all of them share."""
+        """The last message of each batch, for the metadata that it shares, and the batch's size."""
         return [(batch.last, len(batch)) for batch in self._batches]
 
     def of_own_metadata(self, build: Callable[[Sequence[OwnMetadata]], Array]) -> Array:
-        """Built once for each batch, where it is the same for all its messages."""
+        """The column, built once for each batch whose messages share their metadata."""
         if all(len(batch.own) == 1 for batch in self._batches):
             column = build([batch.own[0] for batch in self._batches])
             if len(column) == 1 or column.null_count == len(column):

@@ -26,7 +26,7 @@ def floored(array: Array, kind: pa.DataType) -> Array:
     """The array as another type, times floored to its units.
 
     Raises:
-        ValueError: A value is none of that type; Arrow's errors are some.
+        ValueError: A value does not fit the type; Arrow's errors are subclasses.
     """
     cast = _cast(array, kind)
     if not any(_is_early(leaf, leaf_kind) for leaf, leaf_kind in _leaves(array, kind)):
@@ -41,7 +41,7 @@ def floored(array: Array, kind: pa.DataType) -> Array:
 
 
 def with_numbers(kind: pa.DataType) -> pa.DataType:
-    """The type with days and times as numbers of their units."""
+    """The type with days and times replaced by integers of their units."""
     if pa.types.is_timestamp(kind):
         return pa.int64()
     if pa.types.is_date32(kind):
@@ -68,7 +68,7 @@ def _cast(array: Array, kind: pa.DataType) -> Array:
 
 
 def _leaves(array: Array, kind: pa.DataType) -> Iterator[tuple[Array, pa.DataType]]:
-    """The arrays of single values that a nested one is made of, and what they become."""
+    """The arrays of single values inside a nested array, each with its new type."""
     if pa.types.is_struct(kind):
         for child, field in zip(array.flatten(), kind, strict=True):
             yield from _leaves(child, field.type)
@@ -81,7 +81,7 @@ def _leaves(array: Array, kind: pa.DataType) -> Iterator[tuple[Array, pa.DataTyp
 
 
 def _is_early(array: Array, kind: pa.DataType) -> bool:
-    """Whether a column has times before 1970 of which something is cut off."""
+    """Whether a column has times before 1970 that the cast would truncate."""
     if _lost(array.type, kind) == 1:
         return False
     least = pc.min(array.cast(pa.int64())).as_py()
@@ -89,14 +89,14 @@ def _is_early(array: Array, kind: pa.DataType) -> bool:
 
 
 def _lost(kind: pa.DataType, other: pa.DataType) -> int:
-    """How many units of one type make one of the other, where that has times, and coarser ones."""
+    """How many units of a type of times make one of the other; 1 for other and finer types."""
     if not pa.types.is_timestamp(kind) or not pa.types.is_timestamp(other):
         return 1
     return max(1, _UNITS_PER_SECOND[kind.unit] // _UNITS_PER_SECOND[other.unit])
 
 
 def _floored_value(value: Any, kind: pa.DataType, other: pa.DataType) -> Any:
-    """A value with numbers for times, which stay of their unit."""
+    """A value, its times as numbers, rounded down to the other unit and kept in their own."""
     if value is None:
         return None
     if pa.types.is_struct(kind):

@@ -34,7 +34,7 @@ _LENGTH: Final = Struct(">i")
 _NULL: Final = _LENGTH.pack(-1)
 
 MakePart: TypeAlias = Callable[[Sequence[pa.Field], SchemaInfo | None], ValueEncoder]
-"""What encodes some columns, by what the topic has for them."""
+"""Makes the encoder of some columns, with the topic's schema for them."""
 
 
 def pair_encoding(
@@ -42,15 +42,15 @@ def pair_encoding(
     topic_schema: SchemaInfo | None,
     wanted: KeyValueEncodingType | None,
 ) -> KeyValueEncodingType | None:
-    """How rows with these value columns are written as pairs; None: they are not.
+    """The encoding in which rows with these value columns are pairs; None: they are no pairs.
 
     Args:
         fields: The value columns.
-        topic_schema: What the topic has; None where it has none, or is not known.
+        topic_schema: The topic's schema; None where it has none, or is not known.
         wanted: The option `keyValueEncoding`.
 
     Raises:
-        ConfigurationError: The topic has another schema, or its keys elsewhere.
+        ConfigurationError: The topic has another schema, or another encoding.
     """
     if topic_schema is not None and topic_schema.type is SchemaType.KEY_VALUE:
         try:
@@ -60,7 +60,7 @@ def pair_encoding(
         if wanted is not None and wanted is not found:
             raise ConfigurationError(
                 f"keyValueEncoding: {wanted.value.lower()!r}: the topic's schema has"
-                f" {found.value.lower()} keys"
+                f" {found.value.lower()} keys; leave the option out, or give that"
             )
         return found
     has_schema = topic_schema is not None and topic_schema.type not in _NO_SCHEMAS
@@ -80,7 +80,7 @@ _NO_SCHEMAS: Final = (SchemaType.NONE, SchemaType.BYTES)
 
 
 class KeyValueEncoder:
-    """Pairs. A `ValueEncoder`."""
+    """Encodes KEY_VALUE pairs. A `ValueEncoder`."""
 
     def __init__(
         self,
@@ -89,16 +89,16 @@ class KeyValueEncoder:
         topic_schema: SchemaInfo | None,
         make_part: MakePart,
     ) -> None:
-        """Take in the value columns.
+        """Find the columns of keys and values.
 
         Args:
-            fields: All of them.
-            encoding: Where keys go.
-            topic_schema: What the topic has.
-            make_part: What encodes keys, and what values.
+            fields: All value columns.
+            encoding: Whether keys go into the payload.
+            topic_schema: The topic's schema, if it has one.
+            make_part: Makes the encoders of keys and of values.
 
         Raises:
-            ConfigurationError: They are not those of pairs, or don't fit the topic's schema.
+            ConfigurationError: The columns are not those of pairs, or don't fit the topic's schema.
         """
         self._is_separated = encoding is KeyValueEncodingType.SEPARATED
         infos: tuple[SchemaInfo | None, SchemaInfo | None] = (None, None)
@@ -112,8 +112,8 @@ class KeyValueEncoder:
         taken = {*self._key.columns, *self._value.columns}
         if strange := [each.name for each in fields if each.name not in taken]:
             raise ConfigurationError(
-                f"column {strange[0]}: pairs have the columns key and value, or key.<field> and"
-                " value.<field>"
+                f"column {strange[0]} is neither of the key nor of the value: KEY_VALUE takes the"
+                " columns key and value, or key.<field> and value.<field>"
             )
         made = self._key.schema_info, self._value.schema_info
         schemas = [PayloadSchema(each) for each in made]
@@ -145,7 +145,7 @@ def _with_length(data: bytes | None) -> bytes:
 
 
 class _Part:
-    """Keys, or values."""
+    """Encodes the keys or the values of pairs."""
 
     def __init__(
         self,
@@ -161,11 +161,11 @@ class _Part:
             there = ", ".join(each.name for each in fields)
             what = "both" if whole else "neither"
             raise ConfigurationError(
-                f"KEY_VALUE needs the column {name}, or columns {prefix}<field>; found {what} among"
-                f" {there}"
+                f"KEY_VALUE needs the column {name}, or columns {prefix}<field>, and found {what}"
+                f" among {there}"
             )
         self.columns = [each.name for each in whole or parts]
-        # Of the record that columns make; None where one column is all.
+        # The fields of the record that columns make; None where one column is the whole part.
         self._fields: list[pa.Field] | None = None
         field = whole[0] if whole else None
         if field is None:
@@ -179,8 +179,8 @@ class _Part:
         if topic_schema.type is not self.schema_info.type:
             kind = "a record" if is_record else str(field.type)
             raise ConfigurationError(
-                f"column {name}: {kind}, where the topic has a {name} of type"
-                f" {topic_schema.type.name}"
+                f"column {name} is {kind}, and the topic has a {name} of schema type"
+                f" {topic_schema.type.name}; cast the column, or write into another topic"
             )
         if not is_record:
             self.schema_info = topic_schema

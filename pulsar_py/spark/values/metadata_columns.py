@@ -29,8 +29,9 @@ TIMESTAMP: Final = pa.timestamp("us", "UTC")
 PROPERTIES: Final = pa.map_(pa.string(), pa.string())
 _MICROS_PER_MILLI: Final = 1000
 _LAST_MILLIS: Final = 253_402_300_799_999
-"""The end of the year 9999: neither SQL nor Python has a later time."""
+"""The end of the year 9999; SQL and Python have no later time."""
 _PROBE: Final = 64
+"""How many messages are looked at to guess whether many share their metadata."""
 
 
 UNDECODABLE_COLUMN: Final = "__undecodable"
@@ -38,14 +39,14 @@ UNDECODABLE_COLUMN: Final = "__undecodable"
 
 
 class Rows:
-    """The messages of one record batch, and what several columns need of them."""
+    """The messages of one record batch, and values that several columns need."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
 
     @cached_property
     def entries(self) -> list[tuple[Message, int]]:
-        """A message of each entry, and how many follow one another from there on."""
+        """For each run of messages of one entry: its first message, and its length."""
         starts: list[int] = []
         entry: object = None
         for row, message in enumerate(self.messages):
@@ -59,9 +60,10 @@ class Rows:
 
     @cached_property
     def _own(self) -> tuple[list[OwnMetadata], list[int] | None]:
-        """Metadata that messages have of their own, and for each row which it has.
+        """The distinct metadata of single messages, and the index of each row's.
 
-        None: each row has its own. Whether any are shared is guessed from the first messages.
+        None instead of indexes: each row has its own. Whether rows share theirs is guessed from
+        the first messages.
         """
         known: dict[bytes, OwnMetadata] = {}
         first = self.messages[:_PROBE]
@@ -80,16 +82,16 @@ class Rows:
         return found, rows
 
     def of_own_metadata(self, build: Callable[[Sequence[OwnMetadata]], Array]) -> Array:
-        """A column of what has key, properties and event time: built once for each metadata.
+        """A column of keys, properties or event times, built once for each distinct metadata.
 
-        Messages without any of these share theirs, byte by byte, so many topics have few.
+        Messages without any of these have equal metadata, so many topics have few distinct ones.
         """
         metadata, rows = self._own
         column = build(metadata)
         return column if rows is None else column.take(pa.array(rows, pa.int32()))
 
     def message_ids(self) -> Array:
-        """Serialized ids: what messages of one entry share is serialized once for each entry."""
+        """Serialized message ids; the part that an entry's messages share is made once an entry."""
         ids: list[bytes] = []
         begin = 0
         for message, count in self.entries:
@@ -107,14 +109,14 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class MetadataColumn:
-    """One column that says something about a message."""
+    """A column of metadata."""
 
     name: str
     ddl: str
-    """Its type as Spark's DDL names it."""
+    """The type in Spark's DDL."""
     arrow_type: pa.DataType
     build: Callable[[Rows], Array]
-    """The column of some messages, as many rows as messages."""
+    """Makes the column: one row for each message."""
 
 
 def _of_each(arrow_type: pa.DataType, read: Callable[[Message], object]) -> Callable[..., Array]:
@@ -162,13 +164,13 @@ def _properties_of(metadata: Sequence[OwnMetadata]) -> Array:
     pairs: list[list[tuple[str, str]]] = []
     for own in metadata:
         properties = own.properties
-        # Later ones of a name win, as in a message's own mapping.
+        # The last property of a name wins, as in `Message.properties`.
         pairs.append(
             list({each.key: each.value for each in properties}.items()) if properties else []
         )
     try:
         return pa.array(pairs, PROPERTIES)
-    except pa.ArrowInvalid:  # bytes among them, which are no UTF-8
+    except pa.ArrowInvalid:  # some are bytes, since they are not UTF-8
         texts = [{text_of(key): text_of(value) for key, value in row}.items() for row in pairs]
         return pa.array([list(row) for row in texts], PROPERTIES)
 
@@ -182,7 +184,7 @@ def _event_times_of(metadata: Sequence[OwnMetadata]) -> Array:
 
 
 def _micros(millis: int | None) -> int | None:
-    """A time as its column has it; null if it is out of range."""
+    """Microseconds of a time; null if it is out of range."""
     return None if millis is None or millis > _LAST_MILLIS else millis * _MICROS_PER_MILLI
 
 
@@ -195,11 +197,11 @@ _varint = lru_cache(maxsize=1 << 14)(varint)  # of batches' indexes and sizes, w
 
 BATCH_INDEX_TAG: Final = b"\x20"
 BATCH_SIZE_TAG: Final = b"\x30"
-"""Of fields 4 and 6 of MessageIdData, the last ones of a serialized id of a batch's message."""
+"""Protobuf tags of `batch_index` and `batch_size` of MessageIdData: the end of a serialized id."""
 
 
 def _id_ends(batch_indexes: Iterable[int], batch_size: int) -> list[bytes]:
-    """How serialized ids of messages of a batch end."""
+    """The ends of the serialized ids of a batch's messages."""
     size = BATCH_SIZE_TAG + _varint(batch_size)
     return [b"%b%b%b" % (BATCH_INDEX_TAG, _varint(index), size) for index in batch_indexes]
 
@@ -214,7 +216,7 @@ def _index(message: Message) -> int | None:
 
 
 def _long(number: int) -> int:
-    """Any sum of unsigned numbers, as Java would have it."""
+    """An unsigned number as Java's signed long."""
     return to_signed(number & _UNSIGNED_BITS)
 
 

@@ -19,32 +19,32 @@ KEY: Final = "key"
 VALUE: Final = "value"
 
 COMMENT: Final = b"comment"
-"""Under which our own Arrow fields carry the comment that their column gets."""
+"""The metadata key of our Arrow fields for the comment that their column gets."""
 
 _ARROW_METADATA: Final = b"SPARK::metadata::json"
-"""Under which Spark's Arrow fields carry what it knows of a column."""
+"""The metadata key of Spark's Arrow fields for its own metadata of the column."""
 _COMMENT: Final = "KEY_VALUE "
 
 
 def pair_comment(encoding: KeyValueEncodingType) -> str:
-    """What the comment of the column `key` says of rows that were read as pairs."""
+    """The comment of the column `key` of rows that are read as pairs."""
     return f"{_COMMENT}{encoding.value}"
 
 
 def encoding_of_comment(comment: str) -> KeyValueEncodingType | None:
-    """Where keys were, by such a comment; None if it is none."""
+    """The key-value encoding that a comment tells; None if it is another comment."""
     name = comment.removeprefix(_COMMENT)
     is_ours = comment.startswith(_COMMENT) and name in KeyValueEncodingType.__members__
     return KeyValueEncodingType[name] if is_ours else None
 
 
 def says_separate_keys(comment: str) -> bool:
-    """Whether rows with such a comment have the keys of their messages in the column `key`."""
+    """Whether a comment tells that keys were the messages' keys (SEPARATED)."""
     return encoding_of_comment(comment) is KeyValueEncodingType.SEPARATED
 
 
 def comment_encoding(field: pa.Field) -> KeyValueEncodingType | None:
-    """Where keys are in the topic that this column was read from; None if it was none of pairs."""
+    """The encoding of the topic that a column was read from; None if it has no pairs."""
     try:
         known = parse_json((field.metadata or {}).get(_ARROW_METADATA, b"{}"))
     except ValueError:

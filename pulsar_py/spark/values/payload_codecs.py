@@ -41,7 +41,7 @@ __all__ = ["RAW_BYTES", "ColumnCodec", "PayloadCodec", "codec_of", "decode_aroun
 Payloads: TypeAlias = Sequence[bytes | None]
 
 _MISFITS: Final = (ValueError, TypeError, ArithmeticError, KeyError, RecursionError)
-"""What parsers, conversions and Arrow raise where values don't fit; Arrow's errors are some."""
+"""The errors of parsers, conversions and Arrow where values don't fit."""
 
 
 class PayloadCodec(Protocol):
@@ -49,40 +49,40 @@ class PayloadCodec(Protocol):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Of the arrays; a struct for records."""
+        """The type of the arrays; a struct for records."""
 
     @property
     def reads_versions(self) -> bool:
-        """Whether `decode` has to know with which definition payloads were written."""
+        """Whether `decode` needs the definition that payloads were written with."""
 
     def decode(self, payloads: Payloads, writer: SchemaInfo | None) -> Array:
-        """All values; None is null.
+        """The values of all payloads; None is null.
 
         Args:
-            payloads: All written with one version of the schema.
-            writer: Its definition; None where it is this very schema.
+            payloads: Payloads that were written with one version of the schema.
+            writer: The definition of that version; None for the codec's own schema.
 
         Raises:
-            SchemaSerializationError: One or more do not fit.
+            SchemaSerializationError: At least one payload does not fit.
         """
 
 
 @runtime_checkable
 class ColumnCodec(Protocol):
-    """Decodes payloads that are a column of bytes already, without an object for each."""
+    """Decodes payloads that are a binary column already, without an object for each."""
 
     def decode_column(self, payloads: Array) -> Array:
-        """All values; there are no nulls.
+        """The values of all payloads, none of which is null.
 
         Raises:
-            SchemaSerializationError: One or more do not fit.
+            SchemaSerializationError: At least one payload does not fit.
         """
 
 
 def decode_around(
     codec: PayloadCodec, payloads: Payloads, writer: SchemaInfo | None
 ) -> tuple[Array, dict[int, SchemaSerializationError]]:
-    """All values, null where a payload does not fit; and by row why it does not."""
+    """All values, null where a payload does not fit; and the errors by row."""
     errors: dict[int, SchemaSerializationError] = {}
     arrays: list[Array] = []
 
@@ -103,17 +103,17 @@ def decode_around(
 
 
 def codec_of(info: SchemaInfo) -> PayloadCodec:
-    """What decodes payloads of a schema; key-value pairs are made of two.
+    """The codec for payloads of a schema; KEY_VALUE pairs have two, see `value_columns`.
 
     Raises:
-        ConfigurationError: It can't be columns.
+        ConfigurationError: Values of the schema can't be columns.
     """
     if (simple := _SIMPLE.get(info.type)) is not None:
         return simple
     if (kind := _DEFINED.get(info.type)) is not None:
         return kind(info)
     raise ConfigurationError(
-        f"values of type {info.type.name} are not decoded; valueMode=raw gives the payloads"
+        f"values of schema type {info.type.name} can't be decoded; valueMode=raw gives the payloads"
     )
 
 
@@ -147,7 +147,7 @@ RAW_BYTES: Final[PayloadCodec] = _Bytes()
 
 
 class _Texts:
-    """UTF-8."""
+    """Payloads of UTF-8."""
 
     arrow_type = pa.string()
     reads_versions = False
@@ -166,7 +166,7 @@ class _Texts:
 
 
 class _Numbers:
-    """Values of a fixed size, big endian; `convert` makes of all numbers what Arrow takes."""
+    """Payloads of a fixed size, big endian; `convert` makes values for Arrow of all numbers."""
 
     reads_versions = False
 
@@ -189,7 +189,9 @@ class _Numbers:
         size = self._size_bytes
         there = [each for each in payloads if each is not None]
         if wrong := set(map(len, there)) - {size}:
-            raise SchemaSerializationError(f"{wrong.pop()} bytes, where values have {size}")
+            raise SchemaSerializationError(
+                f"the payload has {wrong.pop()} bytes, values of its type have {size}"
+            )
         numbers: Sequence[Any] = unpack(f">{self._layout * len(there)}", b"".join(there))
         try:
             if self._convert is not None:
@@ -228,7 +230,7 @@ def _micros_of_days(numbers: Sequence[int]) -> Sequence[int]:
 
 def _within_day(numbers: Sequence[int]) -> Sequence[int]:
     if numbers and not (min(numbers) >= 0 and max(numbers) < _NANOS_PER_DAY):
-        raise ValueError(f"a time of day that is not within {_NANOS_PER_DAY} ns")
+        raise ValueError(f"a time of day is not within 0 and {_NANOS_PER_DAY - 1} ns")
     return numbers
 
 
@@ -239,7 +241,7 @@ def _millis_of_day(numbers: Sequence[int]) -> Sequence[int]:
 _SIMPLE: Final[Mapping[SchemaType, PayloadCodec]] = {
     SchemaType.BYTES: RAW_BYTES,
     SchemaType.NONE: RAW_BYTES,
-    # Its definition does not say which field has which number.
+    # Its definition in Avro does not tell the numbers of fields, which payloads have.
     SchemaType.PROTOBUF: RAW_BYTES,
     SchemaType.STRING: _Texts(),
     SchemaType.BOOLEAN: _Numbers(pa.bool_(), "b", _flags),
@@ -264,13 +266,13 @@ _SIMPLE: Final[Mapping[SchemaType, PayloadCodec]] = {
 
 
 class _Defined:
-    """What AVRO and JSON share: a definition, and the shape of its values."""
+    """Base of the codecs of AVRO and JSON: a definition, and the shape of its values."""
 
     def __init__(self, info: SchemaInfo) -> None:
         self._node = definition_node(info.data)
         self._data = info.data
         self._shape = shape_of(self._node)
-        # Whether times are counted in another unit than the column's.
+        # Whether times are in another unit than the column's, and have to be cast.
         self._is_cast = self._shape.plain_type != self._shape.arrow_type
 
     @property
@@ -289,7 +291,7 @@ class _Defined:
 
 
 def _find_misfit(record: dict[str, Any], kind: pa.DataType) -> None:
-    """Raise for the field of a record that Arrow doesn't take."""
+    """Raise an error that names the field of a record that Arrow doesn't take."""
     for field in kind if pa.types.is_struct(kind) else ():
         try:
             pa.array([record.get(field.name)], field.type)
@@ -298,16 +300,16 @@ def _find_misfit(record: dict[str, Any], kind: pa.DataType) -> None:
 
 
 class AvroPayloads(_Defined):
-    """AVRO: each version of the definition has a reader of its own."""
+    """Decodes AVRO, with a reader for each version of the definition."""
 
     reads_versions = True
 
     def __init__(self, info: SchemaInfo) -> None:
         """Raises ConfigurationError where values can't be columns."""
         super().__init__(info)
-        # Reads what this very definition wrote, where it is that simple.
+        # Decodes payloads of this very definition, where its records are flat.
         self._flat = flat_decoder(self._node)
-        # By the writer's definition; a text says why there is none.
+        # Readers by the writer's definition; a text tells why there is none.
         self._known = lru_cache(maxsize=100)(self._reader_or_why)
 
     def _reader(self, data: bytes) -> ResolvedReader:
@@ -331,7 +333,9 @@ class AvroPayloads(_Defined):
         """See `PayloadCodec`."""
         # Hot path: AVRO in benchmarks.micro_spark.
         if writer is not None and not writer.type.has_definition_in_avro:
-            raise SchemaSerializationError(f"a schema of type {writer.type.name} wrote this")
+            raise SchemaSerializationError(
+                f"the payload was written with a schema of type {writer.type.name}, not AVRO"
+            )
         if self._flat is not None and (writer is None or writer.data == self._data):
             return self._flat_array(self._flat.decode(payloads), payloads)
         reader = self._reader(self._data if writer is None else writer.data)
@@ -366,14 +370,14 @@ def _flat_column(shape: Shape, values: list[Any]) -> Array:
 
 
 class JsonPayloads(_Defined):
-    """JSON: the text says itself which fields there are, so that versions don't matter."""
+    """Decodes JSON, whose texts name their fields, so that versions don't matter."""
 
     reads_versions = False
 
     def __init__(self, info: SchemaInfo) -> None:
         """Raises ConfigurationError where values can't be columns."""
         super().__init__(info)
-        # What stands behind each payload, see above.
+        # The random number behind each payload, see the module.
         self._mark = uuid.uuid4().int
         self._loads: Callable[[bytes], Any] = json.loads
         if _has_decimals(self._shape.arrow_type):

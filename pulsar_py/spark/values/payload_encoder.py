@@ -13,11 +13,11 @@ __all__ = ["PayloadSchema", "ValueEncoder"]
 
 
 class ValueEncoder(Protocol):
-    """Makes payloads of value columns; one for each shape of values."""
+    """Encodes value columns as payloads."""
 
     @property
     def schema_info(self) -> SchemaInfo:
-        """What producers register with."""
+        """The schema that producers register."""
 
     def encode(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
         """The payload of each row; None for a null value.
@@ -26,29 +26,29 @@ class ValueEncoder(Protocol):
             batch: The value columns alone, timestamps in UTC.
 
         Raises:
-            SchemaSerializationError: A value does not fit.
+            SchemaSerializationError: A value does not fit the schema.
         """
 
     def encode_keys(self, batch: pa.RecordBatch) -> Sequence[bytes | None] | None:
-        """The key of each row, where values bring keys along; None where they don't.
+        """The key of each row, where it is a part of the value (SEPARATED pairs); else None.
 
         Args:
             batch: As for `encode`.
 
         Raises:
-            SchemaSerializationError: A key does not fit.
+            SchemaSerializationError: A key does not fit its schema.
         """
 
 
 class PayloadSchema(Schema[bytes]):
-    """What producers get: payloads are encoded already, only the definition is registered."""
+    """The schema of producers whose payloads are encoded already: it is only registered."""
 
     def __init__(self, info: SchemaInfo) -> None:
-        """Payloads have to fit `info`."""
+        """Take the schema to register, which the payloads have to fit."""
         self._info = info
 
     def schema_info(self) -> SchemaInfo:
-        """What producers register with."""
+        """The schema that producers register."""
         return self._info
 
     def encode(self, value: bytes) -> bytes:

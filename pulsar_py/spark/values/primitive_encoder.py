@@ -51,23 +51,23 @@ Pack: TypeAlias = Callable[[Any], bytes]  # Any: by type
 Primitive: TypeAlias = tuple[
     Callable[[pa.DataType], bool], Schema[Any], Pack | None, Callable[[Array], Array]
 ]
-"""Which Arrow types, their schema, how a value is packed, what comes before that."""
+"""A test of Arrow types, their schema, the packing of a value, and the cast before it."""
 
 
 def has_primitive(kind: pa.DataType) -> bool:
-    """Whether there is a primitive schema for a column of that type."""
+    """Whether a column of that type has a primitive schema."""
     return any(is_kind(kind) for is_kind, *_ in _PRIMITIVES)
 
 
 def primitive_encoder(field: pa.Field, topic_schema: SchemaInfo | None = None) -> ValueEncoder:
-    """What encodes a single value column.
+    """The encoder of a single value column.
 
     Args:
         field: The column.
-        topic_schema: What the topic has; decides where its values are read as this type.
+        topic_schema: The topic's schema; decides where values of several schemas have this type.
 
     Raises:
-        ConfigurationError: Its type has no primitive schema.
+        ConfigurationError: The type has no primitive schema.
     """
     kind = field.type
     if topic_schema is not None and topic_schema.type in _OPAQUE and _has_bytes(kind):
@@ -87,7 +87,7 @@ def _has_bytes(kind: pa.DataType) -> bool:
 
 
 class _PrimitiveEncoder:
-    """One column whose type has a schema of its own."""
+    """Encodes a column with a primitive schema. A `ValueEncoder`."""
 
     def __init__(
         self, info: SchemaInfo, pack: Pack | None, convert: Callable[[Array], Array]
@@ -113,7 +113,7 @@ def _same(array: Array) -> Array:
 
 
 def _as_bytes(array: Array) -> Array:
-    """UTF-8 as it is."""
+    """The UTF-8 of strings, without a copy."""
     return array.cast(pa.binary() if pa.types.is_string(array.type) else pa.large_binary())
 
 
@@ -135,13 +135,13 @@ _DAY_AND_TIME: Final = Struct(">qq").pack
 
 
 def _instant(micros: int) -> bytes:
-    """Seconds, then nanoseconds."""
+    """An INSTANT: seconds, then nanoseconds."""
     seconds, rest = divmod(micros, _MICROS_PER_SECOND)
     return _INSTANT(seconds, rest * 1000)
 
 
 def _local_date_time(micros: int) -> bytes:
-    """Days, then nanoseconds of the day."""
+    """A LOCAL_DATE_TIME: days, then nanoseconds of the day."""
     days, rest = divmod(micros, _MICROS_PER_DAY)
     return _DAY_AND_TIME(days, rest * 1000)
 
@@ -173,7 +173,7 @@ _BY_TOPIC: Final[Mapping[SchemaType, Primitive]] = {
         _micros,
     ),
 }
-"""What `payload_codecs` reads these as."""
+"""The types as which `payload_codecs` reads these schemas."""
 
 _OPAQUE: Final = (SchemaType.NONE, SchemaType.PROTOBUF)
-"""Read as bytes, and written as the bytes they were."""
+"""Schemas whose values are read as bytes, and written as these."""

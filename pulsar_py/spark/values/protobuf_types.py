@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ProtobufPayloads"]
 
 Read: TypeAlias = Callable[[Any], Any]
-"""Makes of a message, or of a field's value, what Arrow takes."""
+"""Converts a message, or the value of a field, to a value that Arrow takes."""
 
 # FieldDescriptor's CPPTYPE_... and TYPE_BYTES.
 _INT32, _INT64, _UINT32, _UINT64, _DOUBLE, _FLOAT, _BOOL, _ENUM, _STRING, _MESSAGE = range(1, 11)
@@ -82,7 +82,7 @@ class ProtobufPayloads:
 
 
 def _message(descriptor: Descriptor, above: tuple[str, ...]) -> tuple[pa.DataType, Read]:
-    """A message's struct, and what makes a dict of it."""
+    """The struct of a message, and the function that makes its dict."""
     if descriptor.full_name == _TIMESTAMP:
         return _MICROS, lambda value: value.seconds * 1_000_000 + value.nanos // 1000
     if descriptor.full_name in above:
@@ -92,7 +92,8 @@ def _message(descriptor: Descriptor, above: tuple[str, ...]) -> tuple[pa.DataTyp
         )
     if not descriptor.fields:
         raise ConfigurationError(
-            f"the topic's schema: {descriptor.full_name} has no fields, which no column can have"
+            f"the topic's schema: {descriptor.full_name} has no fields, and Spark has no struct"
+            " without fields; valueMode=raw gives the payloads"
         )
     fields: list[pa.Field] = []
     readers: list[tuple[str, Read]] = []
@@ -104,7 +105,7 @@ def _message(descriptor: Descriptor, above: tuple[str, ...]) -> tuple[pa.DataTyp
 
 
 def _field(field: FieldDescriptor, above: tuple[str, ...]) -> tuple[pa.DataType, Read]:
-    """A field's type, and what reads it of its message."""
+    """The type of a field, and the function that reads it from its message."""
     name = field.name
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         by_name = field.message_type.fields_by_name
@@ -141,7 +142,7 @@ def _reader_of_single(field: FieldDescriptor, read: Read | None) -> Read:
 
 
 def _single(field: FieldDescriptor, above: tuple[str, ...]) -> tuple[pa.DataType, Read | None]:
-    """The type of one value, and what converts it; None: it is taken as it is."""
+    """The type of a single value, and its conversion; None: Arrow takes it as it is."""
     if field.message_type is not None:
         return _message(field.message_type, above)
     if field.enum_type is not None:

@@ -19,11 +19,11 @@ def topic_schema_option(options: Mapping[str, str]) -> str | None:
     """The option `valueSchema` for a copy of a topic; None where it has no schema.
 
     Args:
-        options: Of a read of one topic.
+        options: The options of a read of one topic.
 
     Raises:
-        ConfigurationError: They make no sense.
-        ServiceError, ClientError: The topic can't be asked.
+        ConfigurationError: An option is wrong.
+        ServiceError, ClientError: The cluster can't be asked for the schema.
     """
     parsed = ReadOptions.parse({**options}, is_streaming=False)
     (topic,) = parsed.topics.names

@@ -22,17 +22,17 @@ _SIMPLE: Final = {
     pa.string(): "STRING",
     pa.binary(): "BINARY",
     pa.date32(): "DATE",
-    # `TIMESTAMP` is what a session says that it is (`spark.sql.timestampType`).
+    # `TIMESTAMP` alone is either of these, as `spark.sql.timestampType` of the session says.
     pa.timestamp("us", "UTC"): "TIMESTAMP_LTZ",
     pa.timestamp("us"): "TIMESTAMP_NTZ",
 }
 
 
 def ddl_of(arrow_type: pa.DataType) -> str:
-    """The Spark type of an Arrow type.
+    """The DDL of an Arrow type.
 
     Raises:
-        ConfigurationError: Spark has none.
+        ConfigurationError: Spark has no such type.
     """
     if arrow_type in _SIMPLE:
         return _SIMPLE[arrow_type]
@@ -45,4 +45,4 @@ def ddl_of(arrow_type: pa.DataType) -> str:
     if pa.types.is_struct(arrow_type):
         fields = (f"`{each.name}`: {ddl_of(each.type)}" for each in arrow_type)
         return f"STRUCT<{', '.join(fields)}>"
-    raise ConfigurationError(f"no type of Spark for {arrow_type}")
+    raise ConfigurationError(f"Spark has no type for {arrow_type} of Arrow")

@@ -30,29 +30,29 @@ __all__ = ["RawValues", "TopicVersions", "check_projection", "newest_schema", "v
 logger = logging.getLogger(__name__)
 
 MAX_VERSIONS = 1000
-"""Definitions kept by one task; the oldest goes first."""
+"""How many definitions a task keeps; the oldest is dropped first."""
 
 NO_SCHEMA = SchemaInfo(SchemaType.BYTES, properties={})
 
 VersionKey = tuple[str, bytes]
-"""A topic without its partition, and the version as messages name it."""
+"""A topic's name without the partition, and the version as messages name it."""
 
 
 class TopicVersions:
-    """Knows the versions of topics' schemas; asks for those it does not know. A `Writers`."""
+    """The versions of topics' schemas, asked for when they are needed. A `Writers`."""
 
     def __init__(self, options: ClientOptions, known: dict[VersionKey, SchemaInfo | None]) -> None:
-        """`known` spares questions; it is sent to workers with this."""
+        """Take the versions that are known already; workers get them with this object."""
         self._options = options
         self._known = known
-        # Topics without their partitions, by their names.
+        # Topics without partition by topic: parsing a name for each message would cost.
         self._bases: dict[str, str] = {}
 
     def __reduce__(self) -> tuple[type[TopicVersions], tuple[object, ...]]:
         return type(self), (self._options, self._known)
 
     def writer(self, topic: str, version: bytes) -> SchemaInfo | None:
-        """See `Writers`. Not to be called on the process's loop, which it waits for."""
+        """See `Writers`. Never call it on the loop of the process: it waits for that."""
         base = self._bases.get(topic)
         if base is None:
             base = self._bases[topic] = base_of(topic)
@@ -68,27 +68,27 @@ class TopicVersions:
             found = await _schema(client, topic, version)
         if found is not None:
             return found[0]
-        # It was deleted; Java reads such values by the newest one, too.
-        detail = f"{topic}: version {version.hex()} is read as the newest, which it may not be"
-        logger.warning("a version of a schema is gone", extra={"detail": detail})
+        # It was deleted. Java reads such values by the newest version, too.
+        detail = f"{topic}: messages of version {version.hex()} are read with the newest version"
+        logger.warning("a version of a schema was deleted", extra={"detail": detail})
         return None
 
 
 def base_of(topic: str) -> str:
-    """The topic that a partition is of."""
+    """The topic of a partition."""
     return str(TopicName.parse(topic).base)
 
 
 async def _schema(
     client: Client, topic: str, version: bytes | None = None
 ) -> tuple[SchemaInfo, bytes] | None:
-    """A topic's schema and its version; None where there is none."""
+    """A schema of a topic, and its version; None where it does not exist."""
     answer = await client.context.lookup.schema(topic, version)
     return None if answer is None else (SchemaInfo.from_wire(answer.schema), answer.version)
 
 
 async def newest_schema(client: Client, topic: str) -> SchemaInfo | None:
-    """The schema that a topic has now; None where it has none, or does not exist yet."""
+    """The newest schema of a topic; None where it has none, or does not exist yet."""
     found = await _schema(client, base_of(topic))
     return None if found is None else found[0]
 
@@ -99,14 +99,15 @@ async def value_columns(
     topics: Sequence[str],
     exists: Callable[[str], Awaitable[bool]],
 ) -> ValueColumns:
-    """Columns for the values of these topics.
+    """The columns for the values of these topics.
 
-    A topic that does not exist has no say; where none does, values are bytes, and plans report it,
-    unless that is no error: then topics that come later would be read as what they are not.
+    Topics that do not exist are left out. If none exists, values are bytes and the plan reports the
+    missing topics as an error. With `failOnDataLoss=false` it would not, and topics that are
+    created later would be read as bytes, so that is an error here.
 
     Raises:
-        ConfigurationError: Their schemas differ, or can't be columns.
-        TopicNotFoundError: None exists, and plans would go on without.
+        ConfigurationError: The schemas differ, or their values can't be columns.
+        TopicNotFoundError: No topic exists, and `failOnDataLoss` is false.
     """
     if options.value_mode is ValueMode.RAW:
         return RawValues()
@@ -122,8 +123,8 @@ async def value_columns(
         infos = {topic: info for topic, info in infos.items() if topic not in absent}
     elif not options.fail_on_data_loss and not await _any_exists(infos, exists):
         raise TopicNotFoundError(
-            f"{', '.join(infos)}: there is no such topic, so columns can't be told; {WAITING},"
-            " valueMode=raw gives the payloads of topics that come"
+            f"{', '.join(infos)}: there is no such topic, so its columns are unknown; {WAITING},"
+            " valueMode=raw reads topics that are created later as bytes"
         )
     first: tuple[str, SchemaInfo] | None = None
     for topic, info in infos.items():
@@ -131,7 +132,8 @@ async def value_columns(
         if not is_same(first[1], info):
             raise ConfigurationError(
                 f"{first[0]} has a schema of type {first[1].type.name}, {topic} another one of"
-                f" type {info.type.name}: one read has one schema; valueMode=raw gives the payloads"
+                f" type {info.type.name}, and a read takes one schema; read them apart, or the"
+                " payloads with valueMode=raw"
             )
     assert first is not None, "a read without topics was refused before"
     topic, info = first
@@ -151,7 +153,7 @@ async def _any_exists(topics: Iterable[str], exists: Callable[[str], Awaitable[b
 
 
 def is_same(one: SchemaInfo, other: SchemaInfo) -> bool:
-    """Whether values of both have the same columns for the same reasons."""
+    """Whether two schemas are the same, layout of their JSON apart."""
     if one.type is not other.type:
         return False
     if one.type is SchemaType.KEY_VALUE and dict(one.properties) != dict(other.properties):
@@ -169,21 +171,21 @@ def _parsed(info: SchemaInfo) -> Any:  # Any: JSON
 
 
 def _check_names(columns: ValueColumns) -> None:
-    """A field that is called as a metadata column could not be told from it."""
+    """Refuse a field with the name of a metadata column, since Spark ignores case."""
     taken = {name.lower() for name in (*COLUMNS, UNDECODABLE_COLUMN)}
     for field in columns.fields:
         if field.name.lower() in taken:
             raise ConfigurationError(
-                f"the topic's schema has a field {field.name!r}, which is a metadata column here;"
-                " valueMode=raw gives the payloads"
+                f"the topic's schema has a field {field.name!r}, which is the name of a metadata"
+                " column; valueMode=raw gives the payloads"
             )
 
 
 def check_projection(columns: ValueColumns, schema: pa.Schema) -> tuple[str, ...]:
-    """The names of a schema's columns, which may be a user's: all, or some, in any order.
+    """The names of a schema's columns; a user's schema may have some of them, in any order.
 
     Raises:
-        ConfigurationError: There is no such column, or it has another type.
+        ConfigurationError: A column does not exist, or has another type.
     """
     types = {field.name: field.type for field in columns.fields}
     types |= {name: column.arrow_type for name, column in COLUMNS.items()}
@@ -196,6 +198,7 @@ def check_projection(columns: ValueColumns, schema: pa.Schema) -> tuple[str, ...
             raise ConfigurationError(f"schema: there is no column {field.name!r}{hint}")
         if found != field.type:
             raise ConfigurationError(
-                f"schema: column {field.name!r} is {found} in the topic, not {field.type}"
+                f"schema: column {field.name!r} is {found} in the topic, not {field.type}; give"
+                " that type, and cast the column after the read"
             )
     return tuple(schema.names)

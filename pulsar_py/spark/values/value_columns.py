@@ -51,33 +51,33 @@ Errors: TypeAlias = Mapping[int, SchemaSerializationError]
 
 
 class BuiltValues(NamedTuple):
-    """Columns of some messages' values."""
+    """The value columns of some messages."""
 
     arrays: dict[str, Array]
-    """By name, as many rows as messages; rows that can't be decoded are null."""
+    """The columns by name, with a row for each message; null where it can't be decoded."""
     errors: Mapping[int, SchemaSerializationError]
-    """Why a row can't be decoded, by its number."""
+    """The errors of rows that can't be decoded, by row."""
 
 
 class ValueColumns(Protocol):
-    """Makes the columns of values; `schemas` finds the one for a topic's schema."""
+    """Makes the columns of values; `topic_schemas` finds the one for a topic."""
 
     @property
     def fields(self) -> Sequence[pa.Field]:
         """Name and Arrow type of each column."""
 
     def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
-        """The columns of messages; only those wanted. Tombstones are null."""
+        """The wanted columns of messages. Tombstones are null."""
 
 
 class Writers(Protocol):
-    """Knows with which schemas messages were written."""
+    """The schemas that messages were written with."""
 
     def writer(self, topic: str, version: bytes) -> SchemaInfo | None:
-        """The definition of a version of a topic's schema; None where nobody knows it.
+        """The definition of a version of a topic's schema; None where it was deleted.
 
         Raises:
-            ServiceError, ClientError: It can't be had now.
+            ServiceError, ClientError: The broker can't be asked.
         """
 
 
@@ -85,7 +85,7 @@ def columns_of_schema(info: SchemaInfo, writers: Writers) -> ValueColumns:
     """The columns for the values of a schema.
 
     Raises:
-        ConfigurationError: It can't be columns.
+        ConfigurationError: Values of the schema can't be columns.
     """
     if info.type is SchemaType.KEY_VALUE:
         return KeyValueColumns(info, writers)
@@ -96,7 +96,7 @@ def payloads_of(messages: Sequence[Message]) -> list[bytes | None]:
     """The payload of each message, None for a null value."""
     if isinstance(messages, WholeBatches):
         return [*messages.payloads()]
-    # A payload that is there says without its metadata that the value is not null.
+    # Metadata is parsed for empty payloads only: others are not null.
     return [
         data if (data := message.data()) or not message.has_null_value() else None
         for message in messages
@@ -112,7 +112,7 @@ class RawValues:
         return (pa.field(VALUE, pa.binary()),)
 
     def build(self, messages: Sequence[Message], wanted: frozenset[str]) -> BuiltValues:
-        """The column, if it is wanted; null for a tombstone."""
+        """The column, where it is wanted; null for a tombstone."""
         # Hot path: batch read in `make bench-spark`.
         if isinstance(messages, WholeBatches):
             return BuiltValues(dict.fromkeys(wanted, messages.values()), {})
@@ -121,7 +121,7 @@ class RawValues:
 
 
 class SchemaColumns:
-    """Values of any schema but KEY_VALUE."""
+    """Value columns of any schema but KEY_VALUE."""
 
     def __init__(self, info: SchemaInfo, writers: Writers) -> None:
         """Raises ConfigurationError where values can't be columns."""
@@ -142,7 +142,7 @@ class SchemaColumns:
         """See `ValueColumns`."""
         # Hot path: batch read in `make bench-spark`, with a schema.
         if isinstance(messages, WholeBatches) and self._column_codec is not None:
-            with suppress(SchemaSerializationError):  # those that don't fit are found one by one
+            with suppress(SchemaSerializationError):  # the bad payloads are found below
                 column = self._column_codec.decode_column(messages.values())
                 return BuiltValues(dict.fromkeys(wanted, column), {})
         groups = _by_writer(messages, self._info, self._writers, self._codec.reads_versions)
@@ -156,7 +156,7 @@ class SchemaColumns:
 
 
 class KeyValueColumns:
-    """Pairs: `key` and `value`."""
+    """The columns `key` and `value` of KEY_VALUE pairs."""
 
     def __init__(self, info: SchemaInfo, writers: Writers) -> None:
         """Raises ConfigurationError where keys or values can't be columns."""
@@ -169,7 +169,7 @@ class KeyValueColumns:
             raise ConfigurationError(f"the topic's schema: {error}") from error
         self._codecs: tuple[PayloadCodec, PayloadCodec] = (codec_of(key), codec_of(value))
         self._reads_versions = any(each.reads_versions for each in self._codecs)
-        # Takes pairs apart, whatever their parts are.
+        # Splits pairs into the bytes of key and value.
         self._split = KeyValueSchema(BytesSchema(), BytesSchema(), encoding).decoder_for(None)
         comment = {COMMENT: pair_comment(encoding)}
         self.fields: Sequence[pa.Field] = (
@@ -219,7 +219,7 @@ class KeyValueColumns:
 # --- versions ------------------------------------------------------------------------------------
 
 Groups: TypeAlias = Sequence[tuple[SchemaInfo | None, Sequence[int]]]
-"""Which rows were written with which definition; None: with the topic's own."""
+"""The rows by the definition that they were written with; None: the topic's own."""
 
 
 def _by_writer(
@@ -228,7 +228,7 @@ def _by_writer(
     writers: Writers,
     reads_versions: bool,  # noqa: FBT001 - of the codec
 ) -> Groups:
-    """Rows by the definition they were written with."""
+    """The rows by the definition that they were written with."""
     if not reads_versions:
         return [(None, range(len(messages)))]
     groups: dict[bytes, tuple[SchemaInfo | None, list[int]]] = {}
@@ -248,7 +248,7 @@ def _by_writer(
 
 
 def _writer_of(message: Message, info: SchemaInfo, writers: Writers) -> SchemaInfo | None:
-    """The definition it was written with; None: the topic's own."""
+    """The definition that a message was written with; None: the topic's own."""
     version = message.schema_version()
     writer = writers.writer(message.entry.topic, version) if version else None
     if writer is not None and (writer.type, writer.data) == (info.type, info.data):
@@ -277,7 +277,7 @@ def _decode_groups(
 
 
 def _part_of(writer: SchemaInfo | None, index: int) -> SchemaInfo | None:
-    """The key's or the value's definition; a version that is no pair is read as the topic's own."""
+    """The definition of key or value; None, the topic's own, where the version is not KEY_VALUE."""
     if writer is None or writer.type is not SchemaType.KEY_VALUE:
         return None
     return split_key_value_info(writer)[index]

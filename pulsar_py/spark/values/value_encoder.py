@@ -64,16 +64,16 @@ def value_encoder(
     topic_schema: SchemaInfo | None = None,
     pairs: KeyValueEncodingType | None = None,
 ) -> ValueEncoder:
-    """What encodes the value columns of rows of that schema.
+    """The encoder of the value columns of rows with that schema.
 
     Args:
-        schema: Of the rows, timestamps in UTC.
+        schema: The schema of the rows, timestamps in UTC.
         names: The columns that are the value.
-        topic_schema: What the topic has; None where it has none, or is not known.
+        topic_schema: The topic's schema; None where it has none, or is not known.
         pairs: The option `keyValueEncoding`.
 
     Raises:
-        ConfigurationError: There is no Pulsar schema for them.
+        ConfigurationError: The columns have no Pulsar schema, or never fit the topic's.
     """
     fields = [schema.field(name) for name in names]
     encoding = pair_encoding(fields, topic_schema, pairs)
@@ -104,10 +104,10 @@ def _record_info(fields: Sequence[pa.Field], topic_schema: SchemaInfo | None) ->
 
 
 def _fits(columns: Shape, topic_schema: SchemaInfo) -> bool:
-    """Whether columns can be written by the definition that the topic has.
+    """Whether columns can be written with the topic's own definition.
 
     Raises:
-        ConfigurationError: None that has these columns could ever be read beside it.
+        ConfigurationError: No definition of these columns could be compatible with it.
     """
     try:
         node = definition_node(topic_schema.data)
@@ -121,7 +121,8 @@ def _fits(columns: Shape, topic_schema: SchemaInfo) -> bool:
     for name, kind in written.items():
         if name in known and not _may_be_read_as(kind, known[name]):
             raise ConfigurationError(
-                f"column {name}: {kind}, where the topic's schema has {known[name]}"
+                f"column {name} is {kind}, and the topic's schema has {known[name]} there; cast the"
+                " column"
             )
     required = [
         text["name"]
@@ -137,7 +138,7 @@ def _fits(columns: Shape, topic_schema: SchemaInfo) -> bool:
 def _refuse_unreadable(
     columns: Shape, known: Mapping[str, pa.DataType], required: Sequence[str]
 ) -> None:
-    """What neither side could read of the other, whatever a broker lets pass."""
+    """Refuse columns that readers of the topic could not read, whatever the broker allows."""
     written = [field.name for field in columns.arrow_type]
     new = [
         name
@@ -146,18 +147,21 @@ def _refuse_unreadable(
     ]
     missing = [name for name in required if name not in written]
     if new:
-        why = f"{', '.join(new)}: not in the topic's schema, and never null: older messages lack it"
+        why = (
+            f"{', '.join(new)} is not in the topic's schema, and must be nullable, since older"
+            " messages lack it"
+        )
     elif missing:
-        why = f"{', '.join(missing)}: required by the topic's schema, and not written"
+        why = f"{', '.join(missing)} is required by the topic's schema, and has no column"
     else:
         return
     raise ConfigurationError(
-        f"columns {', '.join(written)} do not go with the topic's {', '.join(known)}: {why}"
+        f"columns {', '.join(written)} don't fit the topic's fields {', '.join(known)}: {why}"
     )
 
 
 def _may_be_read_as(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Whether Avro might read one as the other; if so, the broker decides."""
+    """Whether Avro might read one type as the other; then the broker decides."""
     families = [_family(each) for each in (kind, other)]
     return families[0] == families[1] or any(map(_has_members, (kind, other)))
 
@@ -173,7 +177,7 @@ def _family(kind: pa.DataType) -> str:
 
 
 def _has_members(kind: pa.DataType) -> bool:
-    """Whether a union became a struct: which member is set would have to be found out again."""
+    """Whether a type has a struct that a union became; these are not written as unions again."""
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
         is_union = names == [f"member{index}" for index in range(len(names))]
@@ -187,10 +191,10 @@ def _has_members(kind: pa.DataType) -> bool:
 
 
 def definition_of(fields: Sequence[pa.Field]) -> AvroJson:
-    """The Avro record of columns.
+    """The definition of the record that columns make.
 
     Raises:
-        ConfigurationError: A name or a type is none of Avro's; the text names the column.
+        ConfigurationError: Avro has no such name or type; the text names the column.
     """
     return _record(fields, RECORD_NAME, "", "")
 
@@ -206,7 +210,10 @@ def _record(fields: Sequence[pa.Field], name: str, namespace: str, path: str) ->
 
 def _field(field: pa.Field, namespace: str, path: str) -> AvroJson:
     if not _NAME.fullmatch(field.name):
-        raise ConfigurationError(f"column {path}: Avro has no such names, only letters, digits, _")
+        raise ConfigurationError(
+            f"column {path}: names in Avro have letters, digits and _ only, and no digit first;"
+            " give the column an alias"
+        )
     text = {"name": field.name, "type": _type(field, field.name, namespace, path)}
     return text | {"default": None} if field.nullable else text
 
@@ -221,7 +228,10 @@ def _type(field: pa.Field, name: str, namespace: str, path: str) -> AvroJson:
         text = {"type": "array", "items": _type(kind.value_field, name, namespace, path)}
     elif pa.types.is_map(kind):
         if not pa.types.is_string(kind.key_type):
-            raise ConfigurationError(f"column {path}: keys of Avro's maps are text")
+            raise ConfigurationError(
+                f"column {path}: its keys are {kind.key_type}, and keys of maps in Avro are"
+                " strings; cast them"
+            )
         text = {"type": "map", "values": _type(kind.item_field, name, namespace, path)}
     else:
         text = _simple(kind, path)
@@ -242,7 +252,7 @@ def _simple(kind: pa.DataType, path: str) -> AvroJson:
     for is_kind, text in _SIMPLE:
         if is_kind(kind):
             return text
-    raise ConfigurationError(f"column {path}: Avro has no type for {kind}")
+    raise ConfigurationError(f"column {path}: Avro has no type for {kind}; cast the column")
 
 
 _SIMPLE: Final[Sequence[tuple[Callable[[pa.DataType], bool], AvroJson]]] = (
@@ -265,10 +275,10 @@ _SIMPLE: Final[Sequence[tuple[Callable[[pa.DataType], bool], AvroJson]]] = (
 
 
 class _Records:
-    """Records by one definition. A `ValueEncoder`."""
+    """Encodes records with one definition. A `ValueEncoder`."""
 
     def __init__(self, info: SchemaInfo, names: Sequence[str], *, is_struct: bool) -> None:
-        """`is_struct`: they are in one column, not in one for each name."""
+        """Take the definition; `is_struct`: one column has the records, else one each field."""
         self.schema_info = info
         self._names = tuple(names)
         self._is_struct = is_struct
@@ -281,14 +291,14 @@ class _Records:
         else:
             self._write = _AvroRecords(info, node, shape, names).write
         types = {field.name: field.type for field in shape.plain_type}
-        # As what each column is taken: first times in the unit of the definition, then numbers.
+        # The casts of each column: times to the unit of the definition, then to numbers.
         self._steps = [
             [types[name]]
             if info.type is SchemaType.JSON
             else [types[name], with_numbers(types[name])]
             for name in names
         ]
-        # Writes all columns at once; None where records are not that simple, or in another order.
+        # Encodes all columns at once; None where records are not flat, or have another order.
         self._flat: Callable[[list[list[Any]]], list[bytes]] | None = None
         self._list: Callable[[Array, Sequence[pa.DataType]], list[Any]] = _listed
         flat = flat_encoder(node) if list(types) == list(names) else None
@@ -327,12 +337,14 @@ class _Records:
     ) -> Sequence[bytes | None]:
         assert self._flat is not None, "asked before"
         if nulls is not None:
-            # Fields that are not null have nothing to write for a record that is.
+            # A null record has nulls in fields that may not be null: leave its row out.
             rows = pa.array([row for row, is_null in enumerate(nulls) if not is_null], pa.int64())
             columns = [column.take(rows) for column in columns]
         for name, column, is_nullable in zip(self._names, columns, self._is_nullable, strict=True):
             if column.null_count and not is_nullable:
-                raise SchemaSerializationError(f"{name}: null, which the topic's schema has not")
+                raise SchemaSerializationError(
+                    f"{name}: the column has a null, and the topic's schema has none there"
+                )
         try:
             listed = list(map(self._list, columns, self._steps))
         except (ValueError, ArithmeticError, NotImplementedError) as error:
@@ -351,12 +363,12 @@ class _Records:
 
 
 class _AvroRecords:
-    """Writes single records in AVRO, also those that are not flat."""
+    """Encodes single records in AVRO, flat or not."""
 
     def __init__(
         self, info: SchemaInfo, node: AvroNode, shape: Shape, names: Sequence[str]
     ) -> None:
-        """`names` are the fields that records have; the others get their defaults."""
+        """Take the definition; fields that are not among `names` get their defaults."""
         self._write = AvroWriter(_with_numbers(parse_definition(info.data))).write
         self._convert = fixed_decimals(node, shape)
         self._defaults = {
@@ -382,7 +394,7 @@ class _AvroRecords:
 
 
 def _listed_for_avro(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:
-    """What `flat_encoder` writes: text as bytes, decimals as their digits."""
+    """The values that `flat_encoder` takes: text as UTF-8, decimals as unscaled bytes."""
     kind = steps[-1]
     if pa.types.is_decimal(kind):
         return [None if each is None else _digits(each, kind) for each in _listed(column, steps)]
@@ -395,7 +407,7 @@ def _digits(value: Decimal, kind: pa.DataType) -> bytes:
 
 
 def _listed_for_json(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:
-    """What a JSON encoder writes, as `JsonSchema` has it: times and decimals as text."""
+    """The values that a JSON encoder takes: times and decimals as text, as `JsonSchema` has it."""
     (kind,) = steps
     if pa.types.is_timestamp(kind):
         text = "%Y-%m-%dT%H:%M:%SZ" if kind.tz else "%Y-%m-%dT%H:%M:%S"
@@ -419,7 +431,7 @@ _NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _listed(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:
-    """The values of a column; what is finer than the field's unit is floored."""
+    """The values of a column, times rounded down to the unit of the field."""
     try:
         for kind in steps:
             if column.type != kind:
@@ -431,7 +443,7 @@ def _listed(column: Array, steps: Sequence[pa.DataType]) -> list[Any]:
 
 
 def _with_numbers(definition: AvroJson) -> AvroJson:
-    """A definition by which days and times are written as numbers; decimals stay."""
+    """The definition without logical types but decimal: days and times are written as numbers."""
     if isinstance(definition, list):
         return [_with_numbers(each) for each in definition]
     if not isinstance(definition, Mapping):

@@ -1,4 +1,4 @@
-"""What a task of a write does: rows to topic partitions, at least once or exactly once.
+"""Tasks of a write: rows to topic partitions, at least once or exactly once.
 
 In: Arrow record batches, and what the driver planned. Out: messages sent and confirmed, with counts
 of written and skipped rows. It knows nothing of planning and reading.

@@ -40,50 +40,53 @@ from pulsar_py.spark.shared.options import INPUT_ORDER, DeliveryGuarantee, Write
 _ROW_BITS: Final = 27
 _TAG_BITS: Final = 6
 _TAGS: Final = 61
-"""A prime: twice as many partitions have another tag."""
+"""A prime: doubling the number of partitions always changes the tag."""
 
 ROWS_PER_BATCH: Final = 1 << _ROW_BITS
-"""Sequence ids that a micro-batch has for one task."""
+"""The sequence ids of one task in a micro-batch."""
 
 ROWS_PER_JOB: Final = 1 << 32
-"""Sequence ids that a batch job has for one task."""
+"""The sequence ids of one task of a batch job."""
 
 MAX_BATCH_ID: Final = (1 << 30) - 2
-"""With the next one sequence ids would pass 63 bits."""
+"""The sequence ids of the next batch would not fit into 63 bits."""
 
 NEVER_SENT: Final = -1
-"""What the broker tells as last sequence id of a name that it does not know."""
+"""The last sequence id that the broker answers for a name that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitOfWork:
-    """What one task writes in one batch, the same at each attempt."""
+    """The rows that one task writes in one batch, the same at each attempt."""
 
     key: str
-    # None for a batch job, which has no ids.
+    # None for a batch job, whose batches have no ids.
     batch_id: int | None
     output_partition: int
-    # Of the topic, by which rows are routed.
+    # The number of the topic's partitions by which rows are routed.
     partitions_count: int = 1
 
     def __post_init__(self) -> None:
         """Raises ConfigurationError if the batch id leaves no room for sequence ids."""
         if self.batch_id is not None and not 0 <= self.batch_id <= MAX_BATCH_ID:
-            raise ConfigurationError(f"batch {self.batch_id}: ids go from 0 to {MAX_BATCH_ID}")
+            raise ConfigurationError(
+                f"batch {self.batch_id} has no sequence ids, which exactly once needs: batch ids go"
+                f" from 0 to {MAX_BATCH_ID}; begin with a new checkpoint"
+            )
 
     @property
     def producer_name(self) -> str:
-        """The name under which the broker remembers it."""
+        """The producer name under which the broker remembers the unit."""
         return f"{self.key}-{self.output_partition}"
 
     @property
     def description(self) -> str:
-        """As messages call it."""
+        """The name of the unit in errors."""
         return "the job" if self.batch_id is None else f"batch {self.batch_id}"
 
     @property
     def ids(self) -> range:
-        """All that the batch may have, however many partitions there were."""
+        """All sequence ids of the batch, with any number of partitions."""
         if self.batch_id is None:
             return range(1 << 63)
         bits = _TAG_BITS + _ROW_BITS
@@ -91,45 +94,47 @@ class UnitOfWork:
 
     @property
     def rows_limit(self) -> int:
-        """So many rows have ids."""
+        """The number of rows that have ids."""
         return ROWS_PER_JOB if self.batch_id is None else ROWS_PER_BATCH
 
     @property
     def first_sequence_id(self) -> int:
-        """That of the first row."""
+        """The sequence id of the first row."""
         if self.batch_id is None:
             return self.partitions_count * ROWS_PER_JOB
         return self.ids.start + self.partitions_count % _TAGS * ROWS_PER_BATCH
 
     def sequence_id(self, row_number: int) -> int:
-        """That of a row, by its number within the task from 0.
+        """The sequence id of a row, by its number within the task from 0.
 
         Raises:
-            SinkReplayError: A task has more rows than a batch has ids.
+            SinkReplayError: The task has more rows than a batch has ids.
         """
         if row_number >= self.rows_limit:
             raise SinkReplayError(
-                f"{self.producer_name}: more than {self.rows_limit} rows in a task; make batches"
-                " smaller, or tasks more"
+                f"{self.producer_name}: more than {self.rows_limit} rows in a task; use smaller"
+                " batches or more tasks"
             )
         return self.first_sequence_id + row_number
 
 
 def resumed_unit(unit: UnitOfWork, topic: str, last_sequence_ids: Sequence[int]) -> UnitOfWork:
-    """The unit as an earlier attempt has begun it: with as many partitions as there were then.
+    """The unit as an earlier attempt began it, with the number of partitions at that time.
 
     Args:
-        unit: With the partitions that there are now.
-        topic: For messages.
-        last_sequence_ids: Of each partition of the topic, in order.
+        unit: The unit with the present number of partitions.
+        topic: The topic's name, for errors.
+        last_sequence_ids: The last id of each partition of the topic, in order.
 
     Raises:
-        SinkReplayError: Nobody can tell how many there were, or there are fewer now.
+        SinkReplayError: The earlier number is ambiguous, or larger than the present one.
     """
     stored = [(index, last) for index, last in enumerate(last_sequence_ids) if last in unit.ids]
     if not stored:
         return unit
     newest = max(last for _, last in stored)
+    # Keys and turns go by the number of partitions: with another one, rows would be sent to
+    # partitions that have no record of them, and arrive twice.
     now = unit.partitions_count
     if unit.batch_id is None:
         candidates = [newest // ROWS_PER_JOB]
@@ -141,20 +146,22 @@ def resumed_unit(unit: UnitOfWork, topic: str, last_sequence_ids: Sequence[int])
         had = " or ".join(map(str, candidates)) or "more"
         raise SinkReplayError(
             f"{topic}: an earlier attempt at {unit.description} of {unit.producer_name!r} found"
-            f" {had} partitions, now there are {now}: its rows would go elsewhere"
+            f" {had} partitions, and now there are {now}: its rows would go to other partitions,"
+            " and some would arrive twice; the number must not change while a batch is retried"
         )
     return replace(unit, partitions_count=candidates[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What tells a task which work it does."""
+    """The identity of a task's work, as Spark's task context has it."""
 
-    # `sql.streaming.queryId` and `streaming.sql.batchId`; None outside of streams.
+    # The local properties `sql.streaming.queryId` and `streaming.sql.batchId`; None without a
+    # stream.
     query_id: str | None
     batch_id: int | None
     output_partition: int
-    # Whether Spark calls the streaming writer; a stream's `foreachBatch` calls the batch writer.
+    # Whether Spark calls the streaming writer; `foreachBatch` of a stream calls the batch writer.
     is_stream_writer: bool
 
 
@@ -164,51 +171,52 @@ def unit_of_work(
     """The unit of work of a task.
 
     Args:
-        origin: As the task's context tells.
-        options: Of the write.
+        origin: The identity of the work.
+        options: The options of the write.
         job_id: Unique for this run of a batch job; unused in streams.
-        partitions_count: Of the topic.
+        partitions_count: The number of the topic's partitions.
 
     Raises:
-        ConfigurationError: Nothing tells it from other work with the same names.
+        ConfigurationError: Other work could have the same names.
     """
     key = options.idempotency_key
     if origin.is_stream_writer and (origin.query_id is None or origin.batch_id is None):
         raise ConfigurationError(
-            "deliveryGuarantee: 'exactly-once': Spark does not tell this task its query and batch"
+            "deliveryGuarantee: 'exactly-once': Spark gives this task no query id and batch id, by"
+            " which its rows are recognized; take at-least-once"
         )
     if origin.query_id is None or origin.batch_id is None:
         return UnitOfWork(key or job_id, None, origin.output_partition, partitions_count)
     if key is None and not origin.is_stream_writer:
         raise ConfigurationError(
-            "deliveryGuarantee: 'exactly-once' inside foreachBatch needs idempotencyKey, another"
-            " one for each write: two writes of one batch would be taken for one and the same"
+            "deliveryGuarantee: 'exactly-once' inside foreachBatch needs idempotencyKey, with"
+            " another value for each write: two writes of one batch would be taken for the same"
         )
     key = origin.query_id if key is None else f"{key}-{origin.query_id}"
     return UnitOfWork(key, origin.batch_id, origin.output_partition, partitions_count)
 
 
 class Verdict(Enum):
-    """What becomes of a row."""
+    """The treatment of a row."""
 
     SEND = "send"
-    """It is new."""
+    """The row is new."""
     CONFIRM = "confirm"
-    """It is the last one the broker knows: sent again, alone, it comes back as a duplicate."""
+    """The row is the last one that the broker stored: sent again, alone, to be confirmed."""
     SKIP = "skip"
-    """It is stored."""
+    """The row is stored already."""
 
 
 class Resumption:
-    """Where an attempt goes on in one topic partition. Owned by the producer's sender."""
+    """The point from which an attempt goes on in one topic partition. Owned by its sender."""
 
     __slots__ = ("_is_confirmed", "_last_sequence_id", "_topic", "_unit")
 
     def __init__(self, unit: UnitOfWork, topic: str, last_sequence_id: int) -> None:
-        """Take in what the broker told when the producer was registered.
+        """Take the last sequence id that the broker answered when the producer was registered.
 
         Raises:
-            SinkReplayError: A later batch was stored already under this name.
+            SinkReplayError: A later batch is stored already under this name.
         """
         ids = unit.ids
         if last_sequence_id >= ids.stop:
@@ -216,12 +224,13 @@ class Resumption:
             raise SinkReplayError(
                 f"{topic}: batch {stored} was already written as {unit.producer_name!r}, so"
                 f" {unit.description} would be dropped as old: its checkpoint was put back to an"
-                " older state, or another query runs from a copy of it"
+                " older state, or another query runs from a copy of it; go on from the newest"
+                " checkpoint, or give another idempotencyKey to write the rows again"
             )
         self._unit = unit
         self._topic = topic
         self._last_sequence_id = last_sequence_id
-        # Whether the row that the broker knows last has come by, or there is none in this batch.
+        # Whether the last row that the broker stored has come, or it stored none of this batch.
         self._is_confirmed = last_sequence_id < ids.start
 
     @property
@@ -230,7 +239,7 @@ class Resumption:
         return self._last_sequence_id in self._unit.ids
 
     def judge(self, sequence_id: int) -> Verdict:
-        """What becomes of the row with that id; ids come in ascending order.
+        """The treatment of the row with that id; ids come in ascending order.
 
         Raises:
             SinkReplayError: The earlier attempt sent another row where this one should be.
@@ -244,59 +253,65 @@ class Resumption:
         return Verdict.SEND
 
     def check_complete(self) -> None:
-        """All rows have come by, or all that an earlier attempt can have sent.
+        """Check that the last row that an earlier attempt stored was among the rows so far.
 
         Raises:
-            SinkReplayError: The last row that the earlier attempt sent was not among them.
+            SinkReplayError: It was not.
         """
         if not self._is_confirmed:
             row = self._last_sequence_id - self._unit.first_sequence_id
             raise SinkReplayError(
                 f"{self._topic}: an earlier attempt at {self._unit.description} stored row {row}"
                 f" of {self._unit.producer_name!r} here, and this one has no such row: the input"
-                " is not the same each time; see sequenceOrder"
+                " differs between attempts; sort it, with sequenceOrder content or columns:<name>"
             )
 
 
 def check_options(options: WriteOptions) -> None:
-    """Refuse at the start what can't be exactly once.
+    """Refuse options that contradict the guarantee, before anything is written.
 
     Raises:
-        ConfigurationError: It names the option.
+        ConfigurationError: The text names the option.
     """
     if options.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
         if options.sequence_order not in (None, INPUT_ORDER):
             raise ConfigurationError(
-                f"sequenceOrder: {options.sequence_order!r}: needs deliveryGuarantee exactly-once"
+                f"sequenceOrder: {options.sequence_order!r} has an effect with deliveryGuarantee"
+                " exactly-once only; give both or neither"
             )
         return
     prefix = "deliveryGuarantee: 'exactly-once'"
     if options.topic is None:
         raise ConfigurationError(f"{prefix} needs the option topic")
     if not TopicName.parse(options.topic).is_persistent:
-        raise ConfigurationError(f"{prefix}: {options.topic} is not persistent")
+        raise ConfigurationError(
+            f"{prefix} needs a persistent topic, and {options.topic} is not: its broker remembers"
+            " no sequence ids"
+        )
     if options.sequence_order is None:
         raise ConfigurationError(
-            f"{prefix} needs sequenceOrder, for Spark does not tell: input, where nothing shuffles"
-            " the rows on their way, otherwise content or columns:<name>,<name>"
+            f"{prefix} needs sequenceOrder, which Spark does not know: input, where nothing"
+            " shuffles the rows before they are written, otherwise content or columns:<name>,<name>"
         )
     if options.client.admin_url is None:
         raise ConfigurationError(
-            f"{prefix} needs admin.url: only the REST API tells whether deduplication is on"
+            f"{prefix} needs admin.url: the REST API alone knows whether deduplication is on"
         )
     for name in ("producername", "initialsequenceid"):
         if name in options.client.producer:
-            raise ConfigurationError(f"{prefix}: pulsar.producer.{name} is set by the connector")
+            raise ConfigurationError(
+                f"{prefix}: leave pulsar.producer.{name} out, the connector sets it"
+            )
 
 
 def check_deduplication(statuses: Mapping[str, str | None]) -> None:
-    """Refuse topics whose broker does not drop what is sent twice.
+    """Refuse topics whose broker does not drop messages that are sent twice.
 
     Args:
-        statuses: `deduplicationStatus` of the statistics of each partition.
+        statuses: The `deduplicationStatus` of each partition, from its statistics.
 
     Raises:
-        ConfigurationError: It names the first such topic.
+        ConfigurationError: The text names the first such topic.
     """
     for topic, status in statuses.items():
         if status != "Enabled":

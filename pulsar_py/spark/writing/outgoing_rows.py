@@ -40,7 +40,7 @@ UTC_MICROS: Final = pa.timestamp("us", "UTC")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkColumns:
-    """Which column of the rows is what; None where there is none."""
+    """The column of each role; None: no column has it."""
 
     values: tuple[str, ...]
     key: str | None
@@ -50,18 +50,18 @@ class SinkColumns:
     topic: str | None
     partition: str | None
     deliver_at: str | None
-    # Rows for which it is true have no value, whatever their value columns say.
+    # Where it is true, the row has no value, whatever its value columns hold.
     tombstone: str | None = None
-    # Tells keys of bytes from those of text, whatever type the column of keys has.
+    # Where it is true, the key is bytes, whatever type the column of keys has.
     binary_key: str | None = None
 
     @classmethod
     def of(cls, schema: pa.Schema, options: WriteOptions) -> SinkColumns:
-        """Sort the columns of the rows.
+        """Assign the columns of the rows to roles.
 
         Raises:
-            ConfigurationError: One has a type that its role can't have, there is no value, or no
-                topic; the message names the column.
+            ConfigurationError: A column has a type that its role can't have, or there is no value
+                column, or no topic.
         """
         names = {field.name.lower(): field.name for field in schema}
         roles = {
@@ -81,11 +81,14 @@ class SinkColumns:
         for role, name in roles.items():
             if name is not None and not _TYPES[role](schema.field(name).type):
                 raise ConfigurationError(
-                    f"column {name}: {schema.field(name).type} is no type for"
-                    f" {role.replace('_', ' ')}"
+                    f"column {name}: {schema.field(name).type} can't be the"
+                    f" {role.replace('_', ' ')}: expected {_EXPECTED[_TYPES[role]]}"
                 )
         if roles["topic"] is None and options.topic is None:
-            raise ConfigurationError(f"topic is missing, and rows have no column {TOPIC_COLUMN}")
+            raise ConfigurationError(
+                f"topic is missing, and rows have no column {TOPIC_COLUMN}: give the option or the"
+                " column"
+            )
         if options.topic is not None:
             roles["topic"] = None
         known = {name.lower() for name in (*METADATA_COLUMNS, *EXTRA_COLUMNS)}
@@ -93,8 +96,11 @@ class SinkColumns:
         rest = [field.name for field in schema if field.name not in taken]
         values = tuple(name for name in rest if name.lower() not in known)
         if not values:
-            raise ConfigurationError(f"no column has a value: {', '.join(schema.names)}")
-        # Every read has the usual ones, so a copy has them without being asked.
+            raise ConfigurationError(
+                f"no column is the value: {', '.join(schema.names)} are all metadata; add a column"
+                " with the value"
+            )
+        # Each read has the default ones, so no warning for these: a copy of a topic has them too.
         usual = {name.lower() for name in METADATA_COLUMNS}
         if ignored := [name for name in rest if name.lower() in known - usual]:
             logger.warning("not sent, because only a broker sets them: %s", ", ".join(ignored))
@@ -102,7 +108,7 @@ class SinkColumns:
 
     @property
     def has_plain_rows(self) -> bool:
-        """Whether rows have nothing but a value."""
+        """Whether rows have a value and nothing else."""
         return not any(
             (
                 self.key,
@@ -140,16 +146,25 @@ _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     "tombstone": pa.types.is_boolean,
     "binary_key": pa.types.is_boolean,
 }
+_EXPECTED: Final[Mapping[Callable[[pa.DataType], bool], str]] = {
+    _is_text_or_bytes: "a string or binary",
+    _is_time: "a timestamp, or milliseconds since 1970 as a bigint",
+    _is_text_map: "a map from strings to strings",
+    is_text: "a string",
+    pa.types.is_integer: "an integer",
+    pa.types.is_boolean: "a boolean",
+}
+"""What errors say of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingRows:
-    """The messages of one record batch, column by column; None where no row has one."""
+    """The messages of one record batch, column by column; None: no row has it."""
 
     payloads: Sequence[bytes | None]
     keys: Sequence[str | bytes | None] | None = None
     ordering_keys: Sequence[str | bytes | None] | None = None
-    # Milliseconds since 1970, as `deliver_at_millis`.
+    # Milliseconds since 1970, like `deliver_at_millis`.
     event_times_millis: Sequence[int | None] | None = None
     properties: Sequence[Mapping[str, str] | None] | None = None
     topics: Sequence[str | None] | None = None
@@ -161,10 +176,10 @@ class OutgoingRows:
 
 
 class RowEncoder:
-    """Makes messages of record batches. One for each task."""
+    """Encodes record batches as messages. One for each task."""
 
     def __init__(self, columns: SinkColumns, values: ValueEncoder) -> None:
-        """Take in which column is what, and what encodes values."""
+        """Take the roles of the columns, and the encoder of values."""
         self._columns = columns
         self._values = values
 
@@ -197,7 +212,7 @@ class RowEncoder:
     ) -> Sequence[bytes | None]:
         if tombstones is None or not any(tombstones):
             return self._values.encode(values)
-        # A record's fields are all null then, which its definition need not allow.
+        # All fields of a record are null in a tombstone, which its definition need not allow.
         sound = pa.array([not each for each in tombstones], pa.bool_())
         payloads = iter(self._values.encode(values.filter(sound)))
         return [None if each else next(payloads) for each in tombstones]
@@ -221,7 +236,7 @@ def _keys(batch: pa.RecordBatch, columns: SinkColumns) -> list[str | bytes | Non
     """The keys, as texts or bytes.
 
     Raises:
-        SchemaSerializationError: One that is to be a text is none.
+        SchemaSerializationError: A key that should be text is not UTF-8.
     """
     keys = _listed(batch, columns.key)
     if keys is None or columns.binary_key is None:
@@ -244,15 +259,16 @@ def _textual(key: str | bytes) -> str:
         return key.decode()
     except UnicodeDecodeError:
         raise SchemaSerializationError(
-            f"key {key[:100]!r} is no UTF-8, and {BINARY_KEY_COLUMN} says that it is a text"
+            f"key {key[:100]!r} is not UTF-8, and its {BINARY_KEY_COLUMN} says that it is text; set"
+            " it to true for keys of bytes"
         ) from None
 
 
 def _millis(batch: pa.RecordBatch, name: str | None) -> list[int | None] | None:
-    """A number is milliseconds already.
+    """Milliseconds of a column of times or of milliseconds.
 
     Raises:
-        SchemaSerializationError: One is before 1970, which messages can't have.
+        SchemaSerializationError: A time is before 1970: Pulsar's are unsigned.
     """
     if name is None:
         return None
@@ -263,13 +279,14 @@ def _millis(batch: pa.RecordBatch, name: str | None) -> list[int | None] | None:
         row = next(index for index, each in enumerate(times) if each is not None and each < 0)
         value = batch.column(name)[row].as_py()
         raise SchemaSerializationError(
-            f"column {name}, row {row} of {len(times)}: {value} is before 1970"
+            f"column {name}, row {row} of {len(times)}: {value} is before 1970, and times of"
+            " messages are not"
         )
     return times
 
 
 def _maps(batch: pa.RecordBatch, name: str | None) -> list[Mapping[str, str] | None] | None:
-    """Properties are never null: an entry that is gets left out."""
+    """The properties of each row; entries with a null value are left out."""
     if name is None:
         return None
     return [

@@ -33,38 +33,38 @@ ENTRY_MESSAGES: Final = 1000
 ENTRY_BYTES: Final = 1 << 20
 WINDOW_MESSAGES: Final = 20_000
 WINDOW_BYTES: Final = 8 << 20
-"""What may be under way of one sender, at least once."""
+"""What one sender may have under way, at least once."""
 _NEVER_MILLIS: Final = 1_000_000_000
-"""A batch's delay where only count and bytes cut it."""
+"""The publish delay of a producer whose batches only a sender ends."""
 _SEND_TIMEOUT_MILLIS: Final = 30_000
 _TIMEOUT_OPTION: Final = "send_timeout_millis"
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """What senders are made with."""
+    """The settings of producers and their senders, from the options of a write."""
 
     # Keyword arguments of `Client.create_producer`.
     arguments: Mapping[str, Any]  # Any: by option
     hashing_scheme: HashingScheme
-    # When a sender cuts: an entry, or a window of entries.
+    # The size at which a sender cuts: an entry, or a window of entries.
     cut_messages: int
     cut_bytes: int
-    # Of consecutive rows without a key, so many go to one partition.
+    # How many consecutive rows without a key go to one partition.
     turn_rows: int
     timeout_seconds: float
 
     @classmethod
     def of(cls, options: ClientOptions, schema: SchemaInfo, unit: UnitOfWork | None) -> Self:
-        """From `pulsar.producer.*`.
+        """Read the settings from `pulsar.producer.*`.
 
         Args:
-            options: Of the query.
-            schema: What producers register.
-            unit: What is written exactly once; None for at least once.
+            options: The options of the query.
+            schema: The schema that producers register.
+            unit: The work that is written exactly once; None: at least once.
 
         Raises:
-            ConfigurationError: A name is unknown, or a value makes no sense.
+            ConfigurationError: A name is unknown, or a value can't be read.
         """
         arguments: dict[str, Any] = {
             "batching_enabled": True,
@@ -107,7 +107,7 @@ class ProducerSettings:
 
 
 class PartitionSender:
-    """One partition's rows under way. Owned by a TopicWriter.
+    """Sends the rows of one partition. Owned by a `TopicWriter`.
 
     Invariant: at most one cut is under way.
     """
@@ -118,9 +118,9 @@ class PartitionSender:
         settings: ProducerSettings,
         tasks: TaskOwner,
     ) -> None:
-        """Take in an open producer."""
+        """Take an open producer."""
         self.producer = producer
-        # Exactly once: where it goes on, and the id behind that of the last row.
+        # Exactly once: where this attempt goes on, and the id behind that of the last row.
         self.resumption: Resumption | None = None
         self.next_id: int | None = None
         self._settings = settings
@@ -128,22 +128,22 @@ class PartitionSender:
         # Rows since the last cut.
         self._results: list[SendResult] = []
         self._bytes_count = 0
-        # Ends with the error of the cut that is under way, or None.
+        # The cut that is under way; its result is an error or None.
         self._under_way: asyncio.Task[Exception | None] | None = None
 
     def has_room(self, size: int) -> bool:
-        """Whether a row of so many bytes may join what is not cut yet."""
+        """Whether a row of that size may join the rows since the last cut."""
         return not self._results or self._bytes_count + size <= self._settings.cut_bytes
 
     def takes_alone(self, size: int) -> bool:
-        """Whether such a row is an entry of its own."""
+        """Whether a row of that size is an entry of its own."""
         return self._settings.cut_messages == 1 or size >= self._settings.cut_bytes
 
     def send(self, payload: bytes | None, size: int, **options: Any) -> bool:  # Any: by option
-        """Hand a row to the producer; says whether it is time to cut.
+        """Hand a row to the producer; returns whether it is time to cut.
 
         Raises:
-            ClientError, ServiceError: It can't be sent.
+            ClientError, ServiceError: The row can't be sent.
         """
         self._results.append(self.producer.send_nowait(payload, **options))
         self._bytes_count += size
@@ -156,20 +156,20 @@ class PartitionSender:
         """Begin to send all rows so far, once those before have their receipts.
 
         Raises:
-            ClientError, ServiceError: One of those before failed.
+            ClientError, ServiceError: A row of an earlier cut failed.
         """
         await self.settle()
         if self._results:
             results, self._results, self._bytes_count = self._results, [], 0
             last_id = None if self.next_id is None else self.next_id - 1
             self._under_way = self._tasks.spawn(self._flush(results, last_id), "flush")
-            await asyncio.sleep(0)  # it has taken what is batched, before more is
+            await asyncio.sleep(0)  # `flush` takes the rows so far, and none that is sent later
 
     async def settle(self) -> None:
-        """Return when what was cut last has its receipts.
+        """Wait until the rows of the last cut have their receipts.
 
         Raises:
-            ClientError, ServiceError: One has none.
+            ClientError, ServiceError: A row failed.
         """
         if self._under_way is not None:
             error = await self._under_way
@@ -184,7 +184,8 @@ class PartitionSender:
                 await self.producer.flush()
         except TimeoutError:
             return ClientTimeoutError(
-                f"{self.producer.topic()}: {len(results)} rows without receipt after {seconds:g} s"
+                f"{self.producer.topic()}: {len(results)} rows have no receipt after {seconds:g} s,"
+                " the limit of pulsar.producer.sendTimeoutMs"
             )
         except PulsarError as error:
             return error

@@ -28,7 +28,7 @@ from pulsar_py.spark.writing.outgoing_rows import OutgoingRows, RowEncoder
 
 SLICE_ROWS: Final = 4096
 SLICE_BYTES: Final = 64 << 20
-"""Most rows of the batches that come out, and about how many bytes their payloads have."""
+"""The most rows of a batch that comes out, and the most bytes of its payloads, about."""
 _DIGEST_BYTES: Final = 16
 _DIGEST_COLUMN: Final = "\0digest"
 _LENGTH: Final = Struct(">q")
@@ -40,12 +40,12 @@ def ordered(
     """The rows in the order that `sequenceOrder` asks for.
 
     Args:
-        batches: Of one task; all of one schema.
+        batches: The record batches of one task, all of one schema.
         order: `input`, `content`, or the columns to sort by.
-        encoder: Says what is written of a row.
+        encoder: Encodes what is written of a row.
 
     Raises:
-        ConfigurationError: A column is not there, or has a type without an order.
+        ConfigurationError: A column does not exist, or has a type without an order.
         SchemaSerializationError: A value can't be written.
     """
     if order == INPUT_ORDER:
@@ -73,7 +73,7 @@ def ordered(
 
 
 def _slices(numbers: Iterable[int], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """The numbers of rows that come out together, in order; `sizes` are those of all payloads."""
+    """Row numbers in order, cut into slices; `sizes` has the payload bytes of each row."""
     found: list[int] = []
     size_bytes = 0
     for number in numbers:
@@ -89,8 +89,8 @@ def _slices(numbers: Iterable[int], sizes: Sequence[int]) -> Iterator[list[int]]
 def _taken(
     held: Sequence[pa.RecordBatch], starts: Sequence[int], numbers: Sequence[int]
 ) -> pa.Table:
-    """The rows of these numbers as one chunk of a table; `starts` has each batch's first number."""
-    # By batch, the places of its rows in the result.
+    """The rows with these numbers as one chunk of a table; `starts` has each batch's first row."""
+    # The places of rows in the result, by their batch.
     places: dict[int, list[int]] = {}
     for place, number in enumerate(numbers):
         places.setdefault(bisect_right(starts, number) - 1, []).append(place)
@@ -108,19 +108,22 @@ def check_order(schema: pa.Schema, columns: tuple[str, ...]) -> None:
     """Refuse columns that rows can't be sorted by.
 
     Raises:
-        ConfigurationError: It names the column.
+        ConfigurationError: The text names the column.
     """
     for name in columns:
         if schema.names.count(name) != 1:
             raise ConfigurationError(
-                f"sequenceOrder: there is no column {name!r} among {', '.join(schema.names)}"
+                f"sequenceOrder: column {name!r} has to be once among {', '.join(schema.names)}"
             )
         if pa.types.is_nested(kind := schema.field(name).type):
-            raise ConfigurationError(f"sequenceOrder: column {name!r}: {kind} has no order")
+            raise ConfigurationError(
+                f"sequenceOrder: column {name!r}: {kind} has no order; name a column of single"
+                " values"
+            )
 
 
 def digests_of(rows: OutgoingRows) -> list[bytes]:
-    """16 bytes for each row that stand for all that is written of it."""
+    """A hash of 16 bytes of all that is written of a row, for each row."""
     count = len(rows)
     columns = [
         rows.payloads,

@@ -24,12 +24,12 @@ from pulsar_py.spark.writing.partition_sender import ProducerSettings
 
 
 def has_rows_of(options: Mapping[str, str], key: str, tasks_count: int) -> bool:
-    """Whether the topic has, or is getting, rows of a batch job with that `idempotencyKey`.
+    """Whether the topic has rows of a batch job with that `idempotencyKey`, or is getting them.
 
     Args:
-        options: Of the write; they name the topic.
-        key: The job's.
-        tasks_count: So many tasks are asked for, from the first.
+        options: The options of the write; they name the topic.
+        key: The `idempotencyKey` of the job.
+        tasks_count: How many tasks to ask for, from the first.
 
     Raises:
         ConfigurationError: An option is wrong.
@@ -60,7 +60,7 @@ async def _is_known(client: Client, partition: str, settings: ProducerSettings) 
     try:
         producer = await client.create_producer(partition, **settings.arguments)
     except ProducerBusyError:
-        return True  # it is being written
+        return True  # a producer has the name: the rows are being written
     last = producer.last_sequence_id()
     await producer.close()
     return last != NEVER_SENT

@@ -28,15 +28,14 @@ _INPUT: Final = "infile"
 
 
 class TaskInputError(PulsarError):
-    """A task got a part of its rows, or nobody can tell whether it got all of them."""
+    """A task got a part of its rows only, or it is not known whether it got all of them."""
 
 
 def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The record batches of a task.
+    """The record batches of a task, checked to be all of them.
 
     Raises:
-        TaskInputError: After the last one, if Spark has more that will not come, or if that can't
-            be told.
+        TaskInputError: Behind the last one, if rows are missing, or if that can't be known.
     """
     yield from batches
     if TaskContext.get() is not None:  # None outside of Spark
@@ -44,25 +43,27 @@ def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def check_whole(stream: object) -> None:
-    """Whether all rows have come, by what a worker reads them from.
+    """Check that the stream that a worker reads goes on behind the rows.
 
     Raises:
-        TaskInputError: They have not, or that can't be told.
+        TaskInputError: It does not, or it can't be looked at.
     """
-    peek = getattr(stream, "peek", None)  # of buffered readers, and of pairs with writers
+    # Buffered readers have it, and so have the reader and writer pairs of sockets.
+    peek = getattr(stream, "peek", None)
     if peek is None:
         raise TaskInputError(
-            f"sequenceOrder: this version of Spark has no {_INPUT} in {_WORKER}, which tells"
-            " whether all rows of a task have come"
+            f"sequenceOrder: this version of Spark has no {_INPUT} in {_WORKER}, which shows"
+            " whether all rows of a task came; sequenceOrder input does without it"
         )
     if not peek(1):
         raise TaskInputError(
-            "the rows of this task ended early, because it failed before the sink; none was sent"
+            "the rows of this task ended early, because the task failed before the sink; none of"
+            " them was sent"
         )
 
 
 def worker_input() -> object:
-    """What the worker that this runs in reads from; None if there is none."""
+    """The stream that this worker reads, from its frames; None if there is none."""
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - CPython's, as traceback uses it
     while frame is not None:
         if _INPUT in frame.f_locals and _is_worker(frame):
@@ -72,6 +73,6 @@ def worker_input() -> object:
 
 
 def _is_worker(frame: FrameType) -> bool:
-    """Also where it is the program itself, as without Spark's daemon."""
+    """Whether a frame is of `pyspark.worker`; its `__name__` is `__main__` without the daemon."""
     spec = frame.f_globals.get("__spec__")
     return _WORKER in (frame.f_globals.get("__name__"), getattr(spec, "name", None))

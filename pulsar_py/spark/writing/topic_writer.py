@@ -38,16 +38,16 @@ from pulsar_py.spark.writing.partition_sender import PartitionSender, ProducerSe
 logger = logging.getLogger(__name__)
 
 BUSY_SECONDS: Final = 60.0
-"""How long a name may be taken by another attempt."""
+"""How long another attempt may hold the producer name."""
 _BUSY_PAUSE_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """What a task did."""
+    """The counts of a task."""
 
     written: int = 0
-    # Stored by an earlier attempt already.
+    # Rows that an earlier attempt stored.
     skipped: int = 0
     payload_bytes: int = 0
 
@@ -64,22 +64,22 @@ class TopicWriter:
         partitions: Sequence[str],
         unit: UnitOfWork | None,
     ) -> None:
-        """Nothing is opened yet.
+        """Take the settings; nothing is opened yet.
 
         Args:
-            client: Shared; stays open.
-            settings: What producers are made with.
-            topic: Where all rows go; None where each says it.
+            client: A shared client; stays open.
+            settings: The settings of producers.
+            topic: The topic of all rows; None where each names its own.
             partitions: Full names of the topic's partitions; the same at each attempt.
-            unit: What is written exactly once; None for at least once.
+            unit: The work that is written exactly once; None: at least once.
         """
         self._client = client
         self._settings = settings
         self._topic = topic or ""
         self._unit = unit
-        # Partitions by topic, as the rows or the option call it.
+        # Partitions by topic, under the name that the rows or the option have.
         self._partitions: dict[str, Sequence[str]] = {} if topic is None else {topic: partitions}
-        # Exactly once: by as many partitions keys and turns go as at the first attempt.
+        # Exactly once: the number of partitions at the first attempt, which routes rows.
         self._routed_count = 0
         self._senders: dict[str, PartitionSender] = {}
         self._tasks = TaskOwner("sink")
@@ -88,14 +88,14 @@ class TopicWriter:
 
     @property
     def counts(self) -> RowCounts:
-        """What was done so far."""
+        """The counts so far."""
         return RowCounts(self._written, self._skipped, self._payload_bytes)
 
     async def write(self, rows: OutgoingRows) -> None:
         """Send some rows; returns before all have their receipts.
 
         Raises:
-            ClientError, ServiceError: A row failed, of these or of earlier ones.
+            ClientError, ServiceError: One of these rows or of earlier ones failed.
         """
         # Hot path: batch write in `make bench-spark`.
         if self._unit is not None and not self._senders:
@@ -149,12 +149,13 @@ class TopicWriter:
             is_alone = is_alone or verdict is Verdict.CONFIRM
             if options or sequence_id != sender.next_id:
                 options["sequence_id"] = sequence_id
-            # Else the producer numbers on by itself, and the row goes the short way.
+            # Else the producer numbers on by itself, and the row takes its fast path.
             next_id = sequence_id + 1
         if is_alone or not sender.has_room(size):
             await sender.cut()
         if is_alone and self._unit is not None:
-            await sender.settle()  # it goes out at once, and nothing else may be under way
+            # The row is sent at once, and exactly once nothing else may be under way then.
+            await sender.settle()
         sender.next_id = next_id
         if sender.send(payload, size, **options) or is_alone:
             await sender.cut()
@@ -172,8 +173,8 @@ class TopicWriter:
         if partition is not None and count > 1:
             if not 0 <= partition < count:
                 raise InvalidMessageError(
-                    f"{name}: row {self._rows_count} of the task is for partition {partition},"
-                    f" there are {count}"
+                    f"{name}: row {self._rows_count} of the task is for partition {partition}, and"
+                    f" the topic has {count}, from 0 to {count - 1}"
                 )
             index = partition
         elif (count := self._routed_count or count) == 1:
@@ -188,7 +189,10 @@ class TopicWriter:
 
     async def _find_partitions(self, topic: str) -> Sequence[str]:
         if not topic:
-            raise InvalidMessageError(f"row {self._rows_count} of the task: its topic is null")
+            raise InvalidMessageError(
+                f"row {self._rows_count} of the task has null as its topic; give the option topic,"
+                " or a topic in each row"
+            )
         partitions = await self._client.get_topic_partitions(topic)
         self._partitions[topic] = partitions
         return partitions
@@ -196,7 +200,7 @@ class TopicWriter:
     # --- producers -----------------------------------------------------------------------------
 
     async def _open_all(self, unit: UnitOfWork) -> None:
-        """All partitions, the first one before the others: of two attempts one wins it."""
+        """Open all partitions, the first one before the others: one of two attempts gets it."""
         names = self._partitions[self._topic]
         await self._open(names[0])
         await asyncio.gather(*map(self._open, names[1:]))
@@ -210,7 +214,7 @@ class TopicWriter:
         for name, sender, last in zip(names, senders, stored, strict=True):
             sender.resumption = Resumption(unit, name, last)
             if sender.resumption.is_replay:
-                logger.info("goes on after an earlier attempt", extra={"topic": name})
+                logger.info("resuming after an earlier attempt", extra={"topic": name})
 
     async def _open(self, topic: str) -> PartitionSender:
         producer = await self._open_producer(topic)
@@ -226,7 +230,7 @@ class TopicWriter:
             except ProducerBusyError:
                 if self._unit is None or clock.monotonic_seconds() >= deadline:
                     raise
-                logger.info("the name is taken by another attempt", extra={"topic": topic})
+                logger.info("another attempt has the producer name", extra={"topic": topic})
                 await clock.sleep(_BUSY_PAUSE_SECONDS)
             else:
                 assert isinstance(producer, TopicProducer), "one partition has one producer"
@@ -235,10 +239,10 @@ class TopicWriter:
     # --- ending --------------------------------------------------------------------------------
 
     async def finish(self) -> RowCounts:
-        """Return when all rows have their receipts, and the producers are closed.
+        """Wait for the receipts of all rows, and close the producers.
 
         Raises:
-            SinkReplayError: They are not the rows of an earlier attempt.
+            SinkReplayError: The rows are not those of an earlier attempt.
             ClientError, ServiceError: A row failed.
         """
         senders = list(self._senders.values())
@@ -253,7 +257,7 @@ class TopicWriter:
         return self.counts
 
     async def abandon(self) -> None:
-        """End at once: what has not gone out does not go out any more."""
+        """End at once: rows that were not sent yet are dropped."""
         for sender in self._senders.values():
             with suppress(PulsarError):
                 sender.producer.abandon()
