@@ -262,7 +262,7 @@ async def _find_loss(
 def _report(options: ReadOptions, text: str, otherwise: str = "reads on without them") -> None:
     if options.fail_on_data_loss:
         raise DataLossError(f"{text}; failOnDataLoss=false {otherwise}")
-    logger.warning("entries were deleted", extra={"detail": text})
+    logger.warning("entries are gone", extra={"detail": text})
 
 
 def _begin(layout: TopicLayout, since: Position | None) -> Position:
@@ -410,7 +410,7 @@ class StreamPlanner:
 
     def _report_gone(self, topic: str, position: Position | None) -> None:
         where = "none of it was read" if position is None else f"{position} was to be read next"
-        _report(self._options, f"{topic}: the topic was deleted, {where}")
+        _report(self._options, f"{topic}: the topic was deleted or is no longer read, {where}")
 
     async def commit(self, end: StreamOffset) -> None:
         """Move the user's subscription, if one is given, behind the entries before `end`."""

@@ -129,5 +129,5 @@ def test_topics_that_keep_duplicates_are_refused() -> None:
 def test_columns_are_checked_before_the_cluster_is_asked() -> None:
     given = {"service.url": "pulsar://127.0.0.1:1", "topic": TOPIC}
     schema = StructType([StructField("__key", BinaryType())])
-    with pytest.raises(ConfigurationError, match="no column has a value"):
+    with pytest.raises(ConfigurationError, match="no column is the value"):
         make_plan(given, schema)

@@ -22,9 +22,9 @@ def test_whole_numbers_may_be_written_with_a_point() -> None:
 
 @pytest.mark.parametrize("value", [1.9, -0.5, math.inf, math.nan])
 def test_nothing_of_a_fraction_is_cut_off(value: float) -> None:
-    with pytest.raises(ValueError, match="is no whole number"):
+    with pytest.raises(ValueError, match="is not a whole number"):
         whole_number(value)
-    with pytest.raises(ValueError, match="is no whole number"):
+    with pytest.raises(ValueError, match="is not a whole number"):
         whole_numbers([1, value])
 
 

@@ -244,20 +244,20 @@ def test_symbols_that_went_have_the_default() -> None:
 
     assert read(enum("A"), enum("A", "B"), "A") == ["A"]
     assert read(enum("A", "B"), enum("B", "C", default="C"), "A", "B") == ["C", "B"]
-    with pytest.raises(ValueError, match="f: 'A' is no symbol of E"):
+    with pytest.raises(ValueError, match="f: 'A' is not a symbol of E"):
         read(enum("A", "B"), enum("B"), "A")
 
 
 @pytest.mark.parametrize(
     ("writer", "reader", "text"),
     [
-        ("long", "int", "f: written as long, which is no int"),
-        ("string", ["null", "int"], "f: written as string, which is no null or int"),
-        ({**INNER, "name": "J"}, INNER, "f: written as record J, which is no record I"),
+        ("long", "int", "f: written as long, which can't be read as int"),
+        ("string", ["null", "int"], "f: written as string, which can't be read as null or int"),
+        ({**INNER, "name": "J"}, INNER, "f: written as record J, which can't be read as record I"),
         (
             {"type": "fixed", "name": "F", "size": 1},
             {"type": "fixed", "name": "F", "size": 2},
-            "no fixed F",
+            "can't be read as fixed F",
         ),
     ],
 )
@@ -268,14 +268,14 @@ def test_types_that_do_not_go_together_are_named(writer: Any, reader: Any, text:
 
 def test_a_branch_that_does_not_go_into_the_reader_s_type_is_a_matter_of_its_values() -> None:
     assert read(["int", "string"], "int", ("int", 1)) == [1]
-    with pytest.raises(ValueError, match="f: written as string, which is no int: 'x'"):
+    with pytest.raises(ValueError, match="f: written as string, which can't be read as int: 'x'"):
         read(["int", "string"], "int", ("string", "x"))
     with pytest.raises(ValueError, match="f: null was written"):
         read(["null", "int"], "int", None)
 
 
 def test_a_field_without_default_can_not_be_made_up() -> None:
-    with pytest.raises(SchemaSerializationError, match="f: not written, and R has no default"):
+    with pytest.raises(SchemaSerializationError, match="f: was not written, and R has no default"):
         reader_of(record(), record(field("int")))
     with pytest.raises(SchemaSerializationError, match="f: missing, and 'x', its default in R"):
         reader_of(record(), record(field("int", default="x")))

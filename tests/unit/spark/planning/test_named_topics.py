@@ -37,11 +37,11 @@ def test_a_name_that_is_no_topic_of_the_read_is_refused(option: str) -> None:
 
     for known in ("events", PREFIX + "events", "events-partition-1"):
         check(known)
-    with pytest.raises(ConfigurationError, match=f"{option}: 'evnets' is no .*mean '{PREFIX}even"):
+    with pytest.raises(ConfigurationError, match=f"{option}: 'evnets' is not .*mean '{PREFIX}even"):
         check("evnets")
-    with pytest.raises(ConfigurationError, match=f"{option}: 'events-partition-2' is no topic"):
+    with pytest.raises(ConfigurationError, match=f"{option}: 'events-partition-2' is not a topic"):
         check("events-partition-2")
-    with pytest.raises(ConfigurationError, match=r"'something else' is no topic of this read$"):
+    with pytest.raises(ConfigurationError, match=r"'something else' is not a topic of this read$"):
         check("something else")
 
 
@@ -50,7 +50,7 @@ def test_a_name_that_matches_the_pattern_may_have_been_deleted() -> None:
     options = read_options(URL, topicsPattern="events.*", startingOffsets=places)
     (warning,) = check_names(options, PARTITIONS)
     assert warning.startswith("startingOffsets: 'events-old' matches topicsPattern")
-    with pytest.raises(ConfigurationError, match="'events-old' is no topic"):
+    with pytest.raises(ConfigurationError, match="'events-old' is not a topic"):
         check_names(read_options(URL, topicsPattern="events", startingOffsets=places), PARTITIONS)
 
 

@@ -126,7 +126,7 @@ def test_a_backlog_counts_entries_and_estimates_bytes() -> None:
 def test_a_deleted_ledger_is_reported_with_both_positions() -> None:
     assert LAYOUT.loss_before(Position(2, 7)) == DataLoss("t", Position(2, 7), Position(3, 0))
     assert str(LAYOUT.loss_before(Position(2, 7))) == (
-        "t: entries from 2:7 on are gone, the first one left is 3:0"
+        "t: entries from 2:7 on were deleted, the first one left is 3:0"
     )
     assert LAYOUT.loss_before(Position(3, 0)) is None
     assert LAYOUT.loss_before(EARLIEST) is None

@@ -59,7 +59,7 @@ def test_a_plugin_of_java_becomes_an_authentication() -> None:
         ({"operationtimeoutm": "5"}, "did you mean 'pulsar.client.operationTimeoutMs'"),
         ({"operationtimeoutms": "soon"}, "pulsar.client.operationTimeoutMs: 'soon'"),
         ({"tlsallowinsecureconnection": "1"}, "neither true nor false"),
-        ({"authparams": "token:x"}, "needs pulsar.client.authPluginClassName"),
+        ({"authparams": "token:x"}, "pulsar.client.authPluginClassName.* is not"),
     ],
 )
 def test_a_mistake_names_setting_and_value(settings: dict[str, str], message: str) -> None:
@@ -74,7 +74,7 @@ def test_readers_have_a_table_of_their_own() -> None:
     )
     with pytest.raises(ConfigurationError, match=r"'pulsar\.reader\.readername1'.*readerName'"):
         reader_settings({"readername1": "me"})
-    with pytest.raises(ConfigurationError, match="receiverQueueSize: '0': allowed is at least 1"):
+    with pytest.raises(ConfigurationError, match="receiverQueueSize: '0': has to be at least 1"):
         reader_settings({"receiverqueuesize": "0"})
 
 
@@ -96,5 +96,7 @@ def test_producers_take_enumerations_by_name_and_micros() -> None:
         "compression_type": CompressionType.ZSTD,
         "batching_max_publish_delay_ms": 2.5,
     }
-    with pytest.raises(ConfigurationError, match=r"compressionType: 'gzip': none of NONE, LZ4"):
+    with pytest.raises(
+        ConfigurationError, match=r"compressionType: 'gzip': expected one of NONE, LZ4"
+    ):
         translate("pulsar.producer.", {"compressiontype": "gzip"}, PRODUCER)

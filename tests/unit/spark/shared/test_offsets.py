@@ -75,15 +75,15 @@ def test_a_checkpoint_s_text_does_not_depend_on_the_order_of_topics() -> None:
 @pytest.mark.parametrize(
     ("stored", "message"),
     [
-        ({"a": "1:2"}, "version None, this pulsar_py reads '1'"),
-        ({"a": "1:2", "~v": "2"}, "version '2', this pulsar_py reads '1'"),
-        ({"a": "12", "~v": "1"}, "checkpoint: a: '12' is no position"),
-        ({"a": "1:2:3", "~v": "1"}, "checkpoint: a: '1:2:3' is no position"),
-        ({"a": "-5:-7", "~v": "1"}, "checkpoint: a: '-5:-7' is no position"),
-        ({"a": f"{2**63}:0", "~v": "1"}, "checkpoint: a: .* is no position"),
-        ({"a": None, "~v": "1"}, "checkpoint: a: None is no position"),
-        ([], "no offset of this source"),
-        (5, "checkpoint: 5 is no offset of this source"),
+        ({"a": "1:2"}, "version None, and this pulsar_py reads '1'"),
+        ({"a": "1:2", "~v": "2"}, "version '2', and this pulsar_py reads '1'"),
+        ({"a": "12", "~v": "1"}, "checkpoint: a: '12' is not a position"),
+        ({"a": "1:2:3", "~v": "1"}, "checkpoint: a: '1:2:3' is not a position"),
+        ({"a": "-5:-7", "~v": "1"}, "checkpoint: a: '-5:-7' is not a position"),
+        ({"a": f"{2**63}:0", "~v": "1"}, "checkpoint: a: .* is not a position"),
+        ({"a": None, "~v": "1"}, "checkpoint: a: None is not a position"),
+        ([], "not an offset of this source"),
+        (5, "checkpoint: 5 is not an offset of this source"),
     ],
 )
 def test_a_foreign_checkpoint_is_refused(stored: object, message: str) -> None:

@@ -89,7 +89,7 @@ def test_different_schemas_mean_raw_values() -> None:
 
 
 def test_a_misspelt_topic_is_pointed_at() -> None:
-    with pytest.raises(ConfigurationError, match="'topci' is no option, did you mean 'topic'"):
+    with pytest.raises(ConfigurationError, match="'topci' is not an option, did you mean 'topic'"):
         ReadOptions.parse({"service.url": "pulsar://h:6650", "topci": "t"}, is_streaming=False)
 
 
@@ -106,7 +106,7 @@ def test_writing_to_one_topic_exactly_once() -> None:
         ({"topics": "a", "topic": "b"}, "exactly one of .* found topic and topics"),
         ({"topic": "a,b"}, "topic: 'a,b' has a comma"),
         ({"topics": " , "}, "topics: ',' names no topic"),
-        ({"startingOffsets": "latest"}, "startingOffsets: 'latest' is for streams"),
+        ({"startingOffsets": "latest"}, "startingOffsets: 'latest' would make .* for streams"),
         ({"endingOffsets": "earliest"}, "endingOffsets: 'earliest'"),
         ({"startingTime": "5", "startingOffsets": "earliest"}, "startingTime and startingOffsets"),
         ({"startingOffsets": '{"a://b c": "0:5"}'}, "startingOffsets: .*a://b c"),
@@ -114,14 +114,17 @@ def test_writing_to_one_topic_exactly_once() -> None:
         ({"startingTime": "99999999999999999999"}, "startingTime: '99999999999999999999' is neith"),
         ({"columns": "__key, __KEY"}, "columns: '__KEY' is named twice"),
         ({"admin.url": "localhost:8080"}, "^admin.url: 'localhost:8080': expected one of"),
-        ({"admin.url": "pulsar://a:1"}, "^admin.url: 'pulsar://a:1': expected http:// or"),
-        ({"startingTime": "soon"}, "startingTime: 'soon' is neither milliseconds"),
+        (
+            {"admin.url": "pulsar://a:1"},
+            "^admin.url: 'pulsar://a:1' does not begin with http:// or",
+        ),
+        ({"startingTime": "soon"}, "startingTime: 'soon' is neither a time in milliseconds"),
         ({"maxBytesPerTrigger": "5"}, "maxBytesPerTrigger needs admin.url"),
         ({"maxOffsetsPerTrigger": "5"}, "maxEntriesPerTrigger needs admin.url"),
-        ({"maxEntriesPerTrigger": "-1"}, "maxEntriesPerTrigger: -1, allowed is at least 0"),
-        ({"minPartitions": "many"}, "minPartitions: 'many' is no integer"),
+        ({"maxEntriesPerTrigger": "-1"}, "maxEntriesPerTrigger: -1 is out of bounds: at least 0"),
+        ({"minPartitions": "many"}, "minPartitions: 'many' is not an integer"),
         ({"failOnDataLoss": "perhaps"}, "failOnDataLoss: 'perhaps' is neither true nor false"),
-        ({"valueMode": "rw"}, "valueMode: 'rw' is none of auto, raw"),
+        ({"valueMode": "rw"}, "valueMode: 'rw', expected one of auto, raw"),
         ({"columns": "__entryI"}, "columns: '__entryI' .* did you mean '__entryId'"),
         ({"startingOfsets": "earliest"}, "'startingofsets', did you mean 'startingOffsets'"),
         ({"subscribe": "a", "topics": "b"}, "topics is given twice: 'a' and 'b'"),
@@ -155,11 +158,11 @@ def test_a_stream_has_no_end() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"topic": "a,b"}, "topic: 'a,b': rows are written to one topic"),
+        ({"topic": "a,b"}, "topic: 'a,b' has a comma, and a write has one topic"),
         ({"deliveryGuarantee": "exactly-once"}, "'exactly-once' needs the option topic"),
-        ({"deliveryGuarantee": "once"}, "'once' is none of at-least-once, exactly-once"),
-        ({"sequenceOrder": "columns:"}, "sequenceOrder: 'columns:' is none of"),
-        ({"keyValueEncoding": "x"}, "keyValueEncoding: 'x' is none of inline, separated"),
+        ({"deliveryGuarantee": "once"}, "'once', expected one of at-least-once, exactly-once"),
+        ({"sequenceOrder": "columns:"}, "sequenceOrder: 'columns:', expected"),
+        ({"keyValueEncoding": "x"}, "keyValueEncoding: 'x', expected inline or separated"),
         ({"topic": "t", "startingOffsets": "earliest"}, "unknown option 'startingoffsets'$"),
         ({"topic": "t", "subscribePatter": "a"}, "unknown option 'subscribepatter'$"),
     ],

@@ -39,7 +39,7 @@ def test_the_form_of_the_administration_is_taken() -> None:
     ],
 )
 def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"valueSchema: .* is not"):
+    with pytest.raises(ConfigurationError, match=r"valueSchema: .* expected"):
         parse_schema_option("valueSchema", text)
 
 

@@ -99,11 +99,14 @@ def test_a_definition_that_does_not_fit_makes_another_pair() -> None:
 @pytest.mark.parametrize(
     ("columns", "text"),
     [
-        ({"value": pa.int64()}, "needs the column key, or columns key.<field>; found neither"),
+        ({"value": pa.int64()}, "needs the column key, or columns key.<field>, and found neither"),
         ({"key": pa.int64(), "key.a": pa.int8(), "value": pa.int64()}, "found both"),
-        ({"key": pa.int64(), "value": pa.int64()}, "column key: int64, where .* of type STRING"),
-        ({"key": pa.string(), "value.a": pa.int64()}, "column value: a record, where .* INT64"),
-        ({"key": pa.string(), "value": pa.int64(), "x": pa.int8()}, "column x: pairs have"),
+        (
+            {"key": pa.int64(), "value": pa.int64()},
+            "column key is int64, and .* of schema type STRING",
+        ),
+        ({"key": pa.string(), "value.a": pa.int64()}, "column value is a record, and .* INT64"),
+        ({"key": pa.string(), "value": pa.int64(), "x": pa.int8()}, "column x is neither"),
     ],
 )
 def test_columns_that_are_no_pairs_of_the_topic_are_refused(

@@ -30,5 +30,5 @@ def test_instants_do_not_depend_on_what_a_session_takes_timestamps_for() -> None
 
 
 def test_what_spark_does_not_have_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="no type of Spark for uint64"):
+    with pytest.raises(ConfigurationError, match="Spark has no type for uint64"):
         ddl_of(pa.uint64())

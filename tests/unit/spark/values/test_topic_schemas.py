@@ -114,7 +114,9 @@ def test_a_topic_that_does_not_exist_has_no_say_in_the_schema(broker: BrokerThre
 
 def test_a_field_that_is_called_as_a_metadata_column_is_refused(broker: BrokerThread) -> None:
     topic = made(broker, "taken", (avro({"name": "__Key", "type": "int"}), {"__Key": 1}))
-    with pytest.raises(ConfigurationError, match=r"taken: .*'__Key', which is a metadata column"):
+    with pytest.raises(
+        ConfigurationError, match=r"taken: .*'__Key', which is the name of a metadata column"
+    ):
         columns_of(broker, topic)
 
 
@@ -134,7 +136,7 @@ def test_versions_are_asked_for_once(
     for _ in range(2):
         assert versions.writer(name, bytes(7) + b"\x09") is None
     (record,) = caplog.records
-    assert f"{topic}: version 0000000000000009 is read as" in record.detail  # type: ignore[attr-defined]
+    assert f"{topic}: messages of version 0000000000000009 are read" in record.detail  # type: ignore[attr-defined]
 
 
 async def test_the_newest_schema_of_a_topic_that_is_not_there(broker: BrokerThread) -> None:

@@ -150,11 +150,11 @@ def test_a_definition_that_does_not_fit_is_left_to_the_broker(fields: Any) -> No
     [
         (
             [pa.field("foo", pa.int64(), nullable=False), pa.field("id", pa.int64())],
-            "columns foo, id do not go with the topic's id: foo: not in the topic's schema",
+            "columns foo, id don't fit the topic's fields id: foo is not in the topic's schema",
         ),
         (
             [pa.field("foo", pa.int64()), pa.field("bar", pa.int64())],
-            "columns foo, bar do not go with the topic's id: id: required by the topic's schema",
+            "columns foo, bar don't fit the topic's fields id: id is required by the topic's schema",
         ),
     ],
 )
@@ -173,9 +173,12 @@ def test_null_where_the_topic_has_none_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("schema", "text"),
     [
-        ({"a b": pa.int32(), "c": pa.int32()}, "column a b: Avro has no such names"),
+        ({"a b": pa.int32(), "c": pa.int32()}, "column a b: names in Avro"),
         ({"a": pa.struct({"b-c": pa.int32()}), "c": pa.int32()}, "column a.b-c"),
-        ({"a": pa.map_(pa.int32(), pa.int32())}, "column a: keys of Avro's maps are text"),
+        (
+            {"a": pa.map_(pa.int32(), pa.int32())},
+            "column a: its keys are int32, and keys of maps in Avro",
+        ),
         ({"a": pa.duration("us")}, "column a: Avro has no type for duration"),
     ],
 )
@@ -213,9 +216,9 @@ def test_flat_records_in_one_column_with_a_null_between() -> None:
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        (pa.string(), "column id: string, where the topic's schema has int64"),
-        (pa.list_(pa.int64()), "column id: list<"),
-        (pa.bool_(), "column id: bool"),
+        (pa.string(), "column id is string, and the topic's schema has int64"),
+        (pa.list_(pa.int64()), "column id is list<"),
+        (pa.bool_(), "column id is bool"),
     ],
 )
 def test_what_no_reader_could_take_for_the_topic_s_field_is_refused(
@@ -294,7 +297,7 @@ def test_a_decimal_that_has_no_room_is_refused() -> None:
     topic = topic_with(ID, {"name": "m", "type": {**FIXED, "size": 2}})
     schema = pa.schema({"id": pa.int64(), "m": pa.decimal128(8, 2)})
     batch = pa.RecordBatch.from_pylist([{"id": 1, "m": Decimal("-327.69")}], schema)
-    with pytest.raises(SchemaSerializationError, match=r"m: -327\.69 has no room in 2 bytes"):
+    with pytest.raises(SchemaSerializationError, match=r"m: -327\.69 does not fit into 2 bytes"):
         encoder_of(schema, topic).encode(batch)
 
 

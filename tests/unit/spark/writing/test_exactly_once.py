@@ -99,7 +99,7 @@ def test_partitions_that_cannot_be_told_are_refused() -> None:
     fewer = [UnitOfWork("q", None, 2, 5).sequence_id(0)]
     with pytest.raises(SinkReplayError, match=r"the job of 'q-2' found 5 .*now there are 1"):
         resumed_unit(UnitOfWork("q", None, 2, 1), TOPIC, fewer)
-    with pytest.raises(SinkReplayError, match="found more partitions, now there are 1"):
+    with pytest.raises(SinkReplayError, match="found more partitions, and now there are 1"):
         resumed_unit(UnitOfWork("q", 7, 2, 1), TOPIC, [first])
 
 
@@ -136,7 +136,7 @@ def test_batches_of_another_checkpoint_are_others_whatever_the_key(
 
 
 def test_a_stream_without_an_identity_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="does not tell"):
+    with pytest.raises(ConfigurationError, match="no query id and batch id"):
         unit_of_work(origin(None, None, is_stream_writer=True), options(), "job", 1)
 
 
@@ -181,8 +181,8 @@ def test_a_batch_behind_a_later_one_is_refused() -> None:
     [
         ({"admin_url": ""}, "needs admin.url"),
         ({"sequenceOrder": ""}, "needs sequenceOrder"),
-        ({"topic": "non-persistent://public/default/t"}, "not persistent"),
-        ({"pulsar_producer_producerName": "x"}, "set by the connector"),
+        ({"topic": "non-persistent://public/default/t"}, "needs a persistent topic"),
+        ({"pulsar_producer_producerName": "x"}, "the connector sets it"),
         ({"deliveryGuarantee": "at-least-once", "sequenceOrder": "content"}, "exactly-once"),
     ],
 )
