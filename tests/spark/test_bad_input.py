@@ -1,4 +1,4 @@
-"""What is wrong is said through Spark: the option, the topic and the position.
+"""Errors through Spark name the option, the topic and the position.
 
 A start that was trimmed is in test_read.
 """

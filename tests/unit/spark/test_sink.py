@@ -1,4 +1,4 @@
-"""What is checked on the driver, and what a task does, against a broker in a thread."""
+"""Writers check on the driver, and send in tasks, against a broker in a thread."""
 
 from __future__ import annotations
 

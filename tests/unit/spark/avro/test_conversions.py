@@ -1,4 +1,4 @@
-"""Conversions put together."""
+"""Conversions of values are combined for lists, dicts and records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decimals of a fixed size."""
+"""Decimals of Avro's `fixed` become the bytes of their size."""
 
 from __future__ import annotations
 

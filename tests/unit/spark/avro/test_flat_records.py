@@ -1,4 +1,4 @@
-"""Flat AVRO records into columns: what fastavro reads is what is read."""
+"""Flat AVRO records: columns have the values that fastavro reads, payloads its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of JSON."""
+"""Numbers of JSON are read by the type, and choose a branch of a union."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is to read, asked of a broker in memory."""
+"""The catalog finds topics, partitions and positions of a broker in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Internal statistics as brokers send them."""
+"""Internal statistics of brokers become layouts."""
 
 from __future__ import annotations
 

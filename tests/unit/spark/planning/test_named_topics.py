@@ -1,4 +1,4 @@
-"""What options say of single topics, against topics that are or are not there."""
+"""Options that name single topics, checked against existing and missing topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What topics reach from and to, and that it changes when they do."""
+"""The first entry and the end of topics, and that they change when the topics do."""
 
 from __future__ import annotations
 

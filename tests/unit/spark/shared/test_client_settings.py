@@ -1,4 +1,4 @@
-"""Settings of the Java classes become arguments of ours."""
+"""Settings of the Java classes become arguments of our client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed where nobody set logging up."""
+"""Log records show their fields where logging is not set up."""
 
 from __future__ import annotations
 

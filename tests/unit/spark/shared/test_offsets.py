@@ -1,4 +1,4 @@
-"""What users write as offsets, and what a checkpoint holds."""
+"""Offsets as users write them, and as a checkpoint holds them."""
 
 from __future__ import annotations
 

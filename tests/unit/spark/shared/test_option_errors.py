@@ -1,4 +1,4 @@
-"""Which option an error of the cluster is about."""
+"""Errors of the cluster name the option to change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns made in one go have the values that columns made one by one have."""
+"""Columns made in one go equal columns made value by value."""
 
 from __future__ import annotations
 

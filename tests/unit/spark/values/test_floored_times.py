@@ -1,4 +1,4 @@
-"""Times in coarser units."""
+"""Times are rounded down to coarser units, before 1970 too."""
 
 from __future__ import annotations
 

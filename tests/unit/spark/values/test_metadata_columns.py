@@ -1,4 +1,4 @@
-"""Each metadata column, of messages that have what it shows and of messages that don't."""
+"""Each metadata column, of messages that have its value and of messages that don't."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comments that tell where keys were."""
+"""Comments of columns tell the encoding of key-value pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads into arrays."""
+"""Payloads of each kind of schema become Arrow arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protobuf messages into arrays."""
+"""Protobuf messages become Arrow structs."""
 
 from __future__ import annotations
 

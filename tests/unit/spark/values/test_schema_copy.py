@@ -1,4 +1,4 @@
-"""Schemas of topics for their copies."""
+"""The schema of a topic becomes the option of a write into its copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics' schemas: one for a read, versions as they are asked for."""
+"""Schemas of topics: a read takes one, versions are asked for once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows into payloads: what is written is what is read."""
+"""Rows become payloads, which are read back as they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units of work, what a repeated attempt leaves out, and what is refused."""
+"""Units of work: their names and ids, the rows that a repeated attempt skips, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which column is what, and what messages get of it."""
+"""Columns get roles, and rows become messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What senders are made with, and that one entry is under way where rows arrive once."""
+"""Settings of producers, and one entry under way where rows arrive exactly once."""
 
 from __future__ import annotations
 

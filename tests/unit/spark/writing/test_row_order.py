@@ -1,4 +1,4 @@
-"""Rows in an order that does not depend on how they came."""
+"""Rows are sorted alike, in whatever order they came."""
 
 from __future__ import annotations
 

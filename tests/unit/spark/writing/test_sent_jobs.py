@@ -1,4 +1,4 @@
-"""What a broker tells of producers that were, or are, there."""
+"""A topic knows whether it has rows of a job, by its producers' names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether all rows of a task have come, told by what follows them on the connection."""
+"""A task has all of its rows if more bytes follow them on the connection."""
 
 from __future__ import annotations
 
