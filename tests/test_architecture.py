@@ -104,6 +104,16 @@ CLIENT_APART = {
 }
 """Rooms before it that a room of `client` does without."""
 
+SPARK_ORDER = ("shared", "avro", "values", "planning", "reading", "writing")
+"""The rooms of `spark`: each may import those before it, `spark`'s own modules may import all."""
+SPARK_APART = {
+    "avro": {"shared"},
+    "planning": {"avro", "values"},
+    "reading": {"avro"},
+    "writing": {"avro", "planning", "reading"},
+}
+"""Rooms before it that a room of `spark` does without."""
+
 PIPELINE_ORDER = ("settings", "running", "tables", "resuming", "measuring")
 """The rooms of `pipeline`: each may import those before it, `pipeline`'s own modules all of them."""
 PIPELINE_APART = {
@@ -244,6 +254,7 @@ def _may_use(part: str, target: str) -> bool:
 ROOMS = {
     "client": (CLIENT_ORDER, CLIENT_APART),
     "pipeline": (PIPELINE_ORDER, PIPELINE_APART),
+    "spark": (SPARK_ORDER, SPARK_APART),
 }
 
 
@@ -444,7 +455,7 @@ FILES = {
 FOREIGN_JSON = {
     "pulsar_py.common.foreign_json": "reads what others wrote, within limits",
     "pulsar_py.schema.json_schema": "payloads, in which Python's clients write NaN; all is caught",
-    "pulsar_py.spark.payload_codecs": "the same, by the batch",
+    "pulsar_py.spark.values.payload_codecs": "the same, by the batch",
     "pulsar_py.storage.manifest": "its own file, behind a checksum",
     "pulsar_py.pipeline.resuming.checkpoints": "files that Spark and it wrote",
     "pulsar_py.pipeline.tables.delta": "Delta's description of a table",

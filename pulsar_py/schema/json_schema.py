@@ -12,13 +12,15 @@ Source: JSONSchema in Pulsar's Java client, `JsonSchema` in the official Python 
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.schema.avro_schema import AvroDefined
 from pulsar_py.schema.schema import T
 from pulsar_py.schema.schema_info import SchemaType
-from pulsar_py.schema.value_types import MisfitError
+from pulsar_py.schema.value_types import MisfitError, ValueType
 
-__all__ = ["JsonSchema"]
+__all__ = ["JsonSchema", "json_payload"]
 
 
 class JsonSchema(AvroDefined[T]):
@@ -28,11 +30,7 @@ class JsonSchema(AvroDefined[T]):
 
     def encode(self, value: T) -> bytes:
         """See `Schema`."""
-        try:
-            plain = self.types.to_json(value)
-            return json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
-        except (MisfitError, RecursionError, UnicodeEncodeError) as error:
-            raise self.misfit(error) from None
+        return json_payload(self.types, value)
 
     def decode(self, data: bytes) -> T:
         """See `Schema`."""
@@ -41,3 +39,16 @@ class JsonSchema(AvroDefined[T]):
         except (MisfitError, RecursionError, ValueError) as error:
             raise self.misfit(error) from None
         return value
+
+
+def json_payload(types: ValueType, value: Any) -> bytes:  # Any: what the types say
+    """The payload of a value of some types.
+
+    Raises:
+        SchemaSerializationError: It does not fit them; the text says where.
+    """
+    try:
+        plain = types.to_json(value)
+        return json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
+    except (MisfitError, RecursionError, UnicodeEncodeError) as error:
+        raise SchemaSerializationError(f"{types.branch}: {error}") from None

@@ -20,17 +20,12 @@ from pulsar_py.schema.value_types import (
     takes,
 )
 
-__all__ = ["EnumType", "FixedType", "NamedType", "defined_name", "full_name"]
+__all__ = ["EnumType", "FixedType", "NamedType", "full_name"]
 
 
 def full_name(name: str, namespace: str | None) -> str:
     """A name with its namespace, which a dotted name brings along."""
     return name if "." in name or not namespace else f"{namespace}.{name}"
-
-
-def defined_name(text: AvroJson, namespace: str | None) -> str:
-    """The full name of what a definition, within that namespace, defines."""
-    return full_name(text["name"], text.get("namespace", namespace) or None)
 
 
 class NamedType(ValueType):
@@ -115,11 +110,6 @@ class FixedType(NamedType):
     def to_default(self, value: Any) -> AvroJson:
         """See `ValueType`."""
         return self._bytes.to_default(value)
-
-    @property
-    def is_sizeless(self) -> bool:
-        """See `ValueType`."""
-        return self.size == 0
 
 
 class EnumType(NamedType):

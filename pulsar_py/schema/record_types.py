@@ -228,11 +228,6 @@ class RecordType(NamedType):
         items = zip(self.fields, self.take_apart(value), strict=True)
         return {field.name: field.type.to_default(item) for field, item in items}
 
-    @property
-    def is_sizeless(self) -> bool:
-        """See `ValueType`."""
-        return _is_sizeless(self, frozenset())
-
 
 def _absent(field: RecordField) -> Any:
     if field.default is not NO_DEFAULT:
@@ -240,19 +235,6 @@ def _absent(field: RecordField) -> Any:
     if isinstance(field.type, UnionType) and field.type.takes_none:
         return None
     raise MisfitError("is missing, and there is no default")
-
-
-def _is_sizeless(record: RecordType, inside: frozenset[int]) -> bool:
-    """A record within itself is never read to its end, unless a union or array is between."""
-    if id(record) in inside:
-        return True
-    inside |= {id(record)}
-    return all(
-        _is_sizeless(field.type, inside)
-        if isinstance(field.type, RecordType)
-        else field.type.is_sizeless
-        for field in record.fields
-    )
 
 
 class ObjectType(RecordType):

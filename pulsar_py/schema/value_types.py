@@ -122,11 +122,6 @@ class ValueType(ABC):
         """What it is made of."""
         return ()
 
-    @property
-    def is_sizeless(self) -> bool:
-        """Whether values may take no byte at all, so that a payload says nothing of their count."""
-        return False
-
 
 class NullType(ValueType):
     """None."""
@@ -142,11 +137,6 @@ class NullType(ValueType):
         """See `ValueType`."""
         if value is not None:
             raise takes("None", value)
-
-    @property
-    def is_sizeless(self) -> bool:
-        """See `ValueType`."""
-        return True
 
 
 class BooleanType(ValueType):
