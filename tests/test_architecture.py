@@ -119,7 +119,8 @@ SERVER_ORDER = (
 SERVER_APART = {
     "limits": {"dispatch"},
     "subscriptions": {"policies", "limits"},
-    "namespaces": {"upkeep"},
+    "publishing": {"subscriptions"},
+    "namespaces": set(SERVER_ORDER[: SERVER_ORDER.index("namespaces")]),
     "connection": {"upkeep"},
 }
 """Rooms before it that a room of `server` does without."""
