@@ -31,7 +31,7 @@ from pulsar_py.metadata.store import MetadataStore
 
 
 class InitialPosition(Enum):
-    """Where a new cursor starts."""
+    """The start of a new cursor."""
 
     EARLIEST = "earliest"
     LATEST = "latest"

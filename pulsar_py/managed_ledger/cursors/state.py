@@ -9,7 +9,7 @@ Any acknowledgement makes the cursor dirty, whether or not the position moved. `
 says when to write: at most once a persist interval, and that long after an acknowledgement at the
 latest. Only one write is under way at a time; what changes meanwhile is due afterwards.
 
-A large state is stored in segments, and ledgers of it that nobody touches may be cold: not in
+A large state is stored in segments, and ledgers not touched for long may be cold: not in
 memory (`pages`). The state can't load them. It says which it wants, keeps new acknowledgements in
 them beside the stored ones, and goes on once `paging.load` joins both. Only then is it known which
 of the new ones repeat stored ones: until then the backlog counts the ledger as it was stored, and
@@ -497,7 +497,7 @@ class CursorState:
         self._schedule.changed(now)
 
     def due_at(self) -> float | None:
-        """When the next write is due; None while clean or while one is under way."""
+        """The time of the next write; None while clean or while one is under way."""
         return self._schedule.due_at()
 
     def set_persist_interval(self, seconds: float) -> None:

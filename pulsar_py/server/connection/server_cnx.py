@@ -151,7 +151,7 @@ class ServerCnx(asyncio.Protocol):
         self.handshake = _UNKNOWN_HANDSHAKE
         self.peer = Peer()
         self.remote_address = ""
-        self.original_principal: str | None = None  # whom a proxy connects for
+        self.original_principal: str | None = None  # the client of a proxy
         self.role: str | None = None
         self.auth_method_name = ""
         self.auth_state: AuthenticationState | None = None
@@ -271,7 +271,7 @@ class ServerCnx(asyncio.Protocol):
         self._is_output_paused = True
 
     def resume_writing(self) -> None:
-        """What waits for the client is below the low mark."""
+        """The transport's output is below the low mark."""
         self._is_output_paused = False
         self._resume_reading(PAUSED_BY_OUTPUT)
         self._wake_writable_waiters()

@@ -109,7 +109,7 @@ class DispatchConsumer(Protocol):
         """Send ACTIVE_CONSUMER_CHANGE."""
 
     def reached_end_of_topic(self) -> None:
-        """Send REACHED_END_OF_TOPIC unless it was told since its last FLOW."""
+        """Send REACHED_END_OF_TOPIC, at most once since the last FLOW."""
 
 
 class DispatchHost(Protocol):

@@ -45,7 +45,7 @@ from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 
 
 def is_available(consumer: DispatchConsumer) -> bool:
-    """It has permits, is not blocked, and its connection takes more."""
+    """Whether it has permits, is not blocked, and its connection is writable."""
     permits = consumer.permits
     return permits.available > 0 and not permits.is_blocked and consumer.connection.is_writable
 
@@ -342,7 +342,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         return True
 
     def _entries_wanted(self) -> int:
-        """How many entries the consumers could take now; 0 also waits for a connection."""
+        """Count of entries that consumers could take now; at 0, waits for a connection."""
         permits = 0
         entries = 0
         for consumer in self._turns.consumers:

@@ -151,12 +151,12 @@ class Producer:
 
     @property
     def epoch(self) -> int:
-        """How often the client reconnected it."""
+        """The client's count of its reconnections."""
         return self.request.epoch
 
     @property
     def is_closed(self) -> bool:
-        """It left its topic."""
+        """Whether it left its topic."""
         return self.state not in (ProducerState.READY, ProducerState.WAITING)
 
     def publish(  # noqa: PLR0917 - hot path: positional
@@ -214,7 +214,7 @@ class Producer:
         self._append = append
 
     def count_out(self, entries_count: int, size_bytes: int) -> None:
-        """That many publishes have been answered, or never will be."""
+        """Subtract publishes that were answered, or never will be."""
         self.pending_count -= entries_count
         assert self.pending_count >= 0, self.name
         self.in_flight.finished(entries_count, size_bytes)
@@ -255,7 +255,7 @@ class Producer:
             self.send_error(sequence_id, highest_sequence_id, error)
 
     def become_ready(self) -> None:
-        """It may publish from now on."""
+        """Take SENDs from now on."""
         assert self.state is ProducerState.WAITING
         self.state = ProducerState.READY
         self._refuses = False

@@ -175,13 +175,13 @@ class _Confirmed:
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """It is durable."""
+        """The entry is durable."""
         del ledger_id, last_add_confirmed
         if not self.future.done():
             self.future.set_result(None)
 
     def on_failed(self, ledger_id: int, error: StorageError) -> None:
-        """It never will be."""
+        """The entry never will be durable."""
         del ledger_id
         if not self.future.done():
             self.future.set_exception(error)
