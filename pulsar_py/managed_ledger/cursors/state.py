@@ -164,7 +164,7 @@ class CursorState:
         if not bits:
             return _Outcome.WHOLE
         if not self.is_batch_index_ack_enabled:
-            return _Outcome.NOTHING
+            return _Outcome.NOTHING  # the client acknowledges the whole batch in the end
         known = self.batch_deleted_indexes.get(position)
         waiting = bits if known is None else bits & known
         if not waiting:
@@ -197,6 +197,7 @@ class CursorState:
         while deleted or cold:
             following = self.ledgers.next_valid_position(mark_delete)
             if following.ledger_id in cold:
+                # What it has acknowledged is unknown until it is loaded.
                 self.pages.touch(following.ledger_id)
                 break
             end = deleted.run_end(following.ledger_id, following.entry_id)
@@ -243,6 +244,7 @@ class CursorState:
         if ack_words and is_there and not self.is_acknowledged(position):
             outcome = self._keep_waiting(position, ack_set.to_bits(ack_words))
             is_changed = outcome is _Outcome.PARTIAL
+            # A batch acknowledged in part still waits itself.
             if outcome is not _Outcome.WHOLE:
                 mark_delete = max(self.ledgers.previous_position(position), before)
         if properties is not None and properties != self.properties:

@@ -234,6 +234,7 @@ class Producer:
         self, sequence_id: int, highest_sequence_id: int | None, error: PulsarError
     ) -> None:
         """Answer a SEND that could not be stored; nothing is sent after CLOSE_PRODUCER."""
+        # The client resends everything without an answer once it has reconnected.
         if self.state is ProducerState.DISCONNECTED or isinstance(error, ManagedLedgerClosedError):
             return
         self.send_error(sequence_id, highest_sequence_id, _as_send_error(error))
@@ -249,6 +250,7 @@ class Producer:
 
     def _refuse(self, sequence_id: int, highest_sequence_id: int | None) -> None:
         if self.state in (ProducerState.FENCED, ProducerState.WAITING):
+            # A client learns only by a new PRODUCER that it may not publish.
             self.connection.close()
         elif self.state is ProducerState.CLOSED:
             error = PersistenceError("Producer is closed")
