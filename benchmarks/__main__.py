@@ -178,7 +178,7 @@ def print_row(load: Load, row: dict[str, Figures]) -> None:
 
 
 def print_added_latency(table: dict[str, dict[str, Figures]], fdatasync_millis: float) -> None:
-    """What publish-to-receive costs beyond one `fdatasync`, at p50."""
+    """Print the latency of publish to receive beyond one `fdatasync`, at p50."""
     for row in table.values():
         for name, figures in row.items():
             if figures.p50_millis is not None:

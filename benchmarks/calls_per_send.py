@@ -1,4 +1,4 @@
-"""Tasks, futures and Python calls that the broker spends on 1,000 SENDs.
+"""Counts the tasks, futures and Python calls that the broker spends on 1,000 SENDs.
 
 The broker runs in this process, under a profile hook that counts calls while a connection sends
 pre-encoded frames; so does the client, whose own calls are counted with the echo of a bare

@@ -122,7 +122,7 @@ def medians(rounds: list[Figures]) -> Figures:
 
 
 def ratio(row: Row, ours: Figures, official: Figures) -> float:
-    """How many times better ours is."""
+    """The ratio of ours to the official package; above 1 is better."""
     if row.load != "latency":
         return ours.messages_per_second / official.messages_per_second
     assert ours.end_to_end_p50_millis is not None

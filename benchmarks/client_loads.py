@@ -1,4 +1,4 @@
-"""What the client benchmark measures: the loads, and what one run of one of them says."""
+"""The loads of the client benchmark, and the figures of one run of one of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RECEIVER_QUEUE_SIZE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a worker process is told, as JSON on its command line."""
+    """The job of a worker process, as JSON on its command line."""
 
     load: str
     url: str
@@ -50,7 +50,7 @@ class Job:
 
 @dataclass(slots=True)
 class Run:
-    """What a worker process measured, as JSON on its last line of output."""
+    """The figures of a worker process, as JSON on its last line of output."""
 
     messages: int
     seconds: float

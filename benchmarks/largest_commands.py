@@ -1,7 +1,8 @@
 """The largest form of each command that a client may send: one frame of 5 MiB + 10 KiB, filled.
 
-Each is filled with what its handler looks at one by one: ids, words of ack sets, pairs of texts,
-hash ranges, names. They are written as bytes: a message of as many parts takes seconds to build.
+Each is filled with the parts that its handler looks at one by one: ids, words of ack sets, pairs of
+texts, hash ranges, names. They are written as bytes: building a message of so many parts takes
+seconds.
 """
 
 from __future__ import annotations

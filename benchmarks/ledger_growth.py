@@ -1,4 +1,4 @@
-"""Many ledgers in one engine, in a process of its own: what they cost in time and memory.
+"""Measures time and memory of many ledgers in one engine, in a process of its own.
 
 Run by `benchmarks.storage`; prints one JSON object. Each ledger gets one small entry and is closed.
 """

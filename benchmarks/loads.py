@@ -1,4 +1,4 @@
-"""The loads: each drives one broker for some seconds and says how it went.
+"""The loads: each drives one broker for some seconds and returns its figures.
 
 Every load takes a `Target` and returns `Figures`. They run in a process apart from the broker's.
 """
@@ -26,7 +26,7 @@ _NANOS = struct.Struct(">Q")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one load measured; None where it has no such figure."""
+    """The figures of one load; None where it has no such figure."""
 
     entries_per_second: float | None = None
     megabytes_per_second: float | None = None

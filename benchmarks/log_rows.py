@@ -1,6 +1,7 @@
 """Rows as services log them: JSON of one line, 1 KB, of which LZ4 and Snappy make half.
 
-Random bytes favour what copies and decompresses nothing, and no topic has them.
+Random bytes can't be compressed, which favours readers that do not decompress; real topics hold
+texts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long one command of the largest form keeps everybody else waiting.
+"""Measures how long one command of the largest form keeps other connections waiting.
 
 The broker runs in a thread with a loop that adds up what each of its turns costs that thread in CPU
 time. From this thread one connection sends the command and a PING behind it, while another
@@ -21,7 +21,7 @@ from benchmarks.raw_client import RawConnection, entry, frame, send_block
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 
 BOUND_MILLIS = 100
-"""What one turn may cost at most."""
+"""The most that one turn may cost."""
 
 ENTRIES = 40_000
 """In the topic that the commands are about; all are unacknowledged at the consumer."""
@@ -31,7 +31,7 @@ DEADLINE_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one command did to the broker's loop."""
+    """The turns of the broker's loop that one command caused."""
 
     command: str
     frame_bytes: int

@@ -1,4 +1,4 @@
-"""What the machine itself can do, measured in the same run as the broker.
+"""Measures the machine itself in the same run as the broker.
 
 Sequential writes with `fdatasync`, the latency of one `fdatasync`, and a loopback echo of frames
 over uvloop: the ceilings that the broker's figures are to be read against.

@@ -1,4 +1,4 @@
-"""Microseconds a call of what stands on the broker's hot paths in `wire`; no broker is started.
+"""Measures functions of `wire` on the broker's hot paths, in microseconds a call; starts no broker.
 
     python -m benchmarks.micro
 

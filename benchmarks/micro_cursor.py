@@ -48,7 +48,7 @@ async def nobody_asks() -> None:
 
 
 class Owner:
-    """What a cursor's persister needs of a managed ledger."""
+    """The part of a managed ledger that a cursor's persister needs."""
 
     def __init__(self) -> None:
         self.name = "t/n/persistent/a"
@@ -199,7 +199,7 @@ def main() -> None:
 
 
 def memory_of(state: CursorState) -> int:
-    """What a copy of the acknowledgements takes: of C's part the bitmaps' own numbers."""
+    """Bytes of a copy of the acknowledgements; the bitmaps' C part by their own numbers."""
     tracemalloc.start()
     records = state.batch_deleted_indexes
     copies = type(records)()

@@ -1,4 +1,4 @@
-"""CPU microseconds an entry of the managed ledger: appending, tailing cursors, acknowledging.
+"""Measures appends, tailing cursors and acks of the managed ledger, in CPU microseconds an entry.
 
     python -m benchmarks.micro_managed_ledger [entries]
 

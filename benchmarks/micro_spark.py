@@ -1,4 +1,4 @@
-"""Rows a second of CPU of values into Arrow columns, and back, by kind of schema; without Spark.
+"""Measures values to Arrow columns and back, in rows a second of CPU by kind of schema; no Spark.
 
     python -m benchmarks.micro_spark
 

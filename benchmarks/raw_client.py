@@ -1,7 +1,7 @@
 """A load generator for one connection: frames encoded beforehand, answers only counted.
 
-It does as little as it can per message, so that the broker is what gets measured: SEND frames are
-joined into blocks before the clock starts, and of what comes back only the frame sizes are read.
+It does as little as it can for each message, so that the figures are the broker's: SEND frames are
+joined into blocks before the clock starts, and only the sizes of received frames are read.
 It speaks the binary protocol with any Pulsar broker.
 """
 

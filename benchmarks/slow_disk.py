@@ -1,8 +1,8 @@
-"""A disk as slow as wanted: the kernel limits what this process and those it starts read from it.
+"""Limits the rate at which this process and its children read from a disk, by the kernel.
 
-Meanwhile it reads ahead as Linux does by default, whatever the machine is set to. By the `blkio`
-controller of control groups (version 1) or `io` (version 2); both want root, and a file system that
-lies on a block device. Reads through the page cache count when they go to disk.
+It uses the `blkio` controller of control groups (version 1) or `io` (version 2); both need root and
+a file system on a block device. Meanwhile the read-ahead is Linux's default, however the machine is
+set. Reads through the page cache count when they go to disk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _READ_AHEAD_KILOBYTES = 128
 
 
 class CannotLimitError(Exception):
-    """Why a limit can't be set here."""
+    """The system has no such limits, or this process may not set them."""
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def reads_limited(directory: Path, megabytes_per_second: int) -> Iterator[None]:
 
 
 def _controller() -> tuple[Path, str, str]:
-    """Where groups are made, the name of the limit's file, and what is written to it."""
+    """The directory of groups, the name of the limit's file, and the form of its content."""
     if (_GROUPS / "blkio").is_dir():
         return _GROUPS / "blkio", "blkio.throttle.read_bps_device", "{device} {limit}"
     controllers = _GROUPS / "cgroup.subtree_control"
@@ -59,7 +59,7 @@ def _controller() -> tuple[Path, str, str]:
 
 
 def _disk(directory: Path) -> Path:
-    """What the kernel shows of the whole disk."""
+    """The kernel's directory about the whole disk."""
     number = directory.stat().st_dev
     disk = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not disk.exists():

@@ -52,7 +52,7 @@ NUMBER_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one session does."""
+    """The job of one session."""
 
     service_url: str
     admin_url: str
@@ -78,12 +78,12 @@ class Figures:
 
     @property
     def rows_per_second(self) -> float:
-        """How fast it was."""
+        """Rows a second."""
         return self.rows / self.seconds
 
     @property
     def rows_per_cpu_second(self) -> float:
-        """What it cost, which other work on the machine changes less."""
+        """Rows a second of CPU, which other work on the machine changes less than the rate."""
         return self.rows / max(self.cpu_seconds, 1e-9)
 
 
@@ -340,7 +340,7 @@ def print_table(figures: list[Figures]) -> None:
 
 
 def ratio_of(figures: list[Figures], cores: int, ours: str, other: str) -> float:
-    """How fast one load is beside another: the median of the rounds' ratios."""
+    """The rate of one load beside another: the median of the rounds' ratios."""
     mine, theirs = (
         [each.seconds for each in figures if each.load == load and each.cores == cores]
         for load in (ours, other)

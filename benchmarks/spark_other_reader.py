@@ -1,4 +1,4 @@
-"""The connector with another reader of its pieces, for what it is measured against."""
+"""Base of the sources that the connector is measured against: its plans with another reader."""
 
 from __future__ import annotations
 

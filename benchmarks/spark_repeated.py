@@ -1,7 +1,7 @@
-"""The first batch of each piece over and over: what Spark takes of a source in Python at most.
+"""A source that gives the first batch of each piece over and over: the most that Spark can take.
 
 `format("pulsar-repeated")` plans as the connector does and hands Spark as many batches with the
-same columns, but reads no more than one: all that is left is the way into Spark.
+same columns, but reads no more than one: only the way into Spark is measured.
 """
 
 from __future__ import annotations
@@ -38,5 +38,5 @@ class RepeatedDataSource(OtherReader):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name for `format`."""
         return "pulsar-repeated"

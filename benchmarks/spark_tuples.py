@@ -1,4 +1,4 @@
-"""The same read with rows as tuples, which is what Arrow batches are measured against.
+"""A source that gives the same rows as tuples, to compare with Arrow batches.
 
 `format("pulsar-tuples")` plans as the connector does and takes the same messages; only what it
 hands to Spark differs: one tuple a row, seven columns, no Arrow.
@@ -48,5 +48,5 @@ class TupleDataSource(OtherReader):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name for `format`."""
         return "pulsar-tuples"

@@ -1,5 +1,6 @@
-"""Growth of the storage: `make bench-storage`. Prints a table and writes JSON under `results`.
+"""Measure how the storage grows; `make bench-storage` runs it.
 
+It prints a table and writes JSON under `results`.
 Two sizes are measured, the second ten times the first, so that the last column shows how each
 figure grows. The second has ten thousand topics with a subscription each, a backlog of ten million
 entries of 1 KB in ten of them, and one million ledgers in an engine of their own; that takes about
@@ -57,12 +58,12 @@ LIMITS = {
     "resident_opened_megabytes": 400.0,
     "resident_after_reading_megabytes": 400.0,
 }
-"""What the largest size has to stay below."""
+"""The limit for the largest size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much one measurement holds."""
+    """The size of one measurement."""
 
     topics: int
     entries: int
@@ -158,7 +159,7 @@ def drop_from_page_cache(directory: Path) -> None:
 
 
 def disk_megabytes_per_second(directory: Path) -> float:
-    """How fast the entry logs are read one after another, by a plain loop."""
+    """The rate at which a plain loop reads the entry logs, one after another."""
     drop_from_page_cache(directory)
     read, started = 0, time.perf_counter()
     for path in sorted(directory.rglob("entries/*")):
@@ -169,12 +170,12 @@ def disk_megabytes_per_second(directory: Path) -> float:
 
 
 def log_megabytes(directory: Path) -> float:
-    """What the entry logs hold, headers of entries and all."""
+    """Bytes of the entry logs, headers included."""
     return sum(path.stat().st_size for path in directory.rglob("entries/*")) / 1e6
 
 
 def used_megabytes(directory: Path) -> float:
-    """What the files of a directory take on disk."""
+    """Bytes that the files of a directory take on disk."""
     return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file()) / 1e6
 
 
@@ -304,7 +305,7 @@ def _measure_restarted(
 
 
 def measure_disks(entries: int, directory: Path) -> list[dict[str, float]]:
-    """How fast a backlog is read from disks of several speeds, at last from the disk as it is."""
+    """Measure reads of a backlog from disks of several speeds, and from the disk as it is."""
     data_dir = Path(tempfile.mkdtemp(prefix="disks-", dir=directory))
     target = start_ours(directory, data_dir=data_dir)
     try:

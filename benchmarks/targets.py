@@ -1,4 +1,4 @@
-"""The brokers that are measured: ours, started for the run, and others that run already.
+"""Targets: the broker of ours that a run starts, and others that run already.
 
 CPU time is read from `/proc`, all threads of the process counted.
 """

@@ -1,8 +1,9 @@
-"""EmbeddedLedgers: the ledger store of a broker that brings its own; a factory (edge).
+"""EmbeddedLedgers: opens the ledger store that a broker keeps in its own process (edge).
 
-Who composes a broker gives it a `LedgerStoreFactory`; which ledger store there is, is known there
-alone. This one makes a `Bookie` on the directory `ledgers` in the data directory, or in memory: it
-owns the disk, the reserve on it, and the file that says which instance's metadata it belongs to.
+The composition root gives a broker a `LedgerStoreFactory`, and nothing else knows which ledger
+store that opens. This factory makes a `Bookie` on the directory `ledgers` in the data directory, or
+in memory: it owns the disk, the reserve on it, and the file that says which instance's metadata it
+belongs to.
 
 Third-party packages it may import: none.
 """
@@ -39,7 +40,7 @@ class LedgerStoreFactory(Protocol):
     """Opens a broker's ledger store; used once a start."""
 
     async def prepare(self) -> None:
-        """What has to be done before the metadata is opened."""
+        """Make ready what opening the metadata needs."""
 
     async def __call__(
         self, metadata: MetadataStore, ledger_ids: LedgerIds, clock: Clock
@@ -60,7 +61,7 @@ class LedgerStoreFactory(Protocol):
 
 
 class EmbeddedLedgers:
-    """Implements `LedgerStoreFactory` with the engine of `pulsar_py.storage`."""
+    """The `LedgerStoreFactory` of the engine in `pulsar_py.storage`."""
 
     def __init__(self, data_dir: Path | None, settings: BookieSettings) -> None:
         """`data_dir` None keeps everything in memory, with settings of a volatile engine."""
@@ -69,7 +70,7 @@ class EmbeddedLedgers:
         self._settings = settings
 
     async def prepare(self) -> None:
-        """Where the disk is full, give up the reserve: opening the metadata needs some space."""
+        """Give up the reserve on a full disk: opening the metadata needs some space."""
         if self._data_dir is None:
             return
         disk = LocalDisk(self._data_dir / DIRECTORY)

@@ -1,4 +1,4 @@
-"""The composition root: a whole broker in the caller's event loop.
+"""Broker: the composition root of a whole broker in the caller's event loop.
 
     async with Broker() as broker:                      # in memory, on free ports
         client = pulsar.Client(broker.service_url)
@@ -50,7 +50,7 @@ from pulsar_py.storage.settings import MIB, BookieSettings
 logger = logging.getLogger(__name__)
 
 ENTRY_ROOM_BYTES = MIB
-"""What an entry may be larger than the largest message: metadata of broker and batch, and the
+"""Bytes by which an entry may exceed the largest message: metadata of broker and batch, and the
 states of cursors and definitions of schemas, which come through requests of about that size."""
 
 RESERVE_BYTES = 16 * MIB
@@ -123,13 +123,13 @@ class Broker:
 
     @property
     def service_url(self) -> str:
-        """Where clients connect: `pulsar://host:port`."""
+        """The URL for clients: `pulsar://host:port`."""
         self._check_started(self._service_url)
         return self._service_url
 
     @property
     def web_service_url(self) -> str:
-        """Where administration and metrics are: `http://host:port`."""
+        """The URL of administration and metrics: `http://host:port`."""
         self._check_started(self._web_service_url)
         return self._web_service_url
 
@@ -137,13 +137,13 @@ class Broker:
     def service(self) -> BrokerService:
         """The broker behind the ports, for tests and tools in the same process."""
         if self._service is None:
-            raise RuntimeError("the broker is not started")
+            raise RuntimeError("the broker is not started: await start(), or use `async with`")
         return self._service
 
     @staticmethod
     def _check_started(url: str) -> None:
         if not url:
-            raise RuntimeError("the broker is not started")
+            raise RuntimeError("the broker is not started: await start(), or use `async with`")
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -263,7 +263,7 @@ def _reason(error: OSError) -> str:
 def local_addresses(
     config: BrokerConfig, bound: BrokerAddresses, *, is_loopback: bool
 ) -> LocalAddresses:
-    """What lookups answer: the advertised listeners if there are any, else where it is bound.
+    """The addresses that lookups answer: the advertised listeners, else the bound address.
 
     Raises:
         ConfigurationError: The advertised listeners can't be read, or lack the internal one.
@@ -278,7 +278,7 @@ def local_addresses(
 
 
 def http_limits(config: BrokerConfig) -> HttpLimits:
-    """How much HTTP may ask for."""
+    """The limits of HTTP requests."""
     limits = HttpLimits(
         header_bytes=config.httpMaxRequestHeaderSize,
         connections_count=config.maxHttpServerConnections,
@@ -290,7 +290,7 @@ def http_limits(config: BrokerConfig) -> HttpLimits:
 
 
 def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSettings:
-    """What the storage engine needs to know; an interval of 0 is never."""
+    """The storage engine's settings; an interval of 0 is never."""
     write_cache_bytes = config.dbStorage_writeCacheMaxSizeMb * MIB
     # Both generations, and what connections may have unanswered, with each entry's overhead.
     unanswered_bytes = max(config.maxMessagePublishBufferSizeInMB, 64) * MIB

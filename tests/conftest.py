@@ -6,9 +6,14 @@ transcripts) stays in one process; everything else goes to whichever process is 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+
+from tests.cluster.java_programs import NotInstalledError
+from tests.cluster.zookeeper_process import ZooKeeperProcess
 
 FIRST = ("tests/integration/test_kill9.py", "tests/integration/test_transcripts.py")
 """Modules that take longest; the rest fills up what they leave."""
@@ -48,3 +53,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
     if config.getoption("dist") != "load":
         return None
     return Scheduling(config, log)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    """A real ZooKeeper for tests that leave it as it is; skipped where there is no Java."""
+    process = ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper"))
+    try:
+        process.start()
+    except NotInstalledError as error:
+        pytest.skip(str(error))
+    yield process
+    process.kill()

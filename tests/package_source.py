@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -39,6 +40,7 @@ class Import:
         return f"{self.module.path.relative_to(ROOT)}:{self.line} imports {self.target}"
 
 
+@cache
 def modules() -> list[Module]:
     """Every module but the generated ones."""
     found = []

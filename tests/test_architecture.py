@@ -1,9 +1,9 @@
 """Who may import whom, and who may touch clock, chance and files.
 
-The table is that of DESIGN: an import in any other direction fails here. Third-party packages stand
-in the docstring of each package's `__init__` ("Third-party packages it may import: ..."); a package without that line has
-that of the package around it. Banned names are checked by ruff too; here stand those that it can't
-see, and the list of edges that both share.
+An import that the tables below do not allow fails here. Third-party packages stand in the docstring
+of each package's `__init__` ("Third-party packages it may import: ..."); a package without that
+line has that of the package around it. Banned names are checked by ruff too; here stand those that
+it can't see, and the list of edges that both share.
 """
 
 from __future__ import annotations
@@ -103,6 +103,15 @@ CLIENT_APART = {
     "reading": {"producing"},
 }
 """Rooms before it that a room of `client` does without."""
+
+PIPELINE_ORDER = ("settings", "running", "tables", "resuming", "measuring")
+"""The rooms of `pipeline`: each may import those before it, `pipeline`'s own modules all of them."""
+PIPELINE_APART = {
+    "tables": {"running"},
+    "resuming": {"running"},
+    "measuring": {"tables", "resuming"},
+}
+"""Rooms before it that a room of `pipeline` does without."""
 
 SERVER_ORDER = (
     "dispatch",
@@ -233,51 +242,43 @@ def _may_use(part: str, target: str) -> bool:
     return SERVER_ORDER.index(target) < SERVER_ORDER.index(part)
 
 
-def test_the_rooms_of_the_client_import_in_order() -> None:
+NONE_APART: dict[str, set[str]] = {}
+ROOMS = {
+    "client": (CLIENT_ORDER, CLIENT_APART),
+    "managed_ledger": (MANAGED_LEDGER_ORDER, NONE_APART),
+    "pipeline": (PIPELINE_ORDER, PIPELINE_APART),
+}
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_rooms_import_in_order(package: str) -> None:
+    order, apart = ROOMS[package]
     wrong = []
     for module in MODULES:
         parts = module.name.split(".")
-        if parts[:2] != ["pulsar_py", "client"] or not (len(parts) > 3 or module.is_package):
+        if parts[:2] != ["pulsar_py", package] or not (len(parts) > 3 or module.is_package):
             continue
         room = parts[2] if len(parts) > 2 else ""
         for each in ours(module):
             target = each.target.split(".")
-            if target[:2] == ["pulsar_py", "client"] and not _may_enter(room, target[2]):
+            is_allowed = _may_enter(room, target[2], order, apart.get(room, set()))
+            if target[:2] == ["pulsar_py", package] and not is_allowed:
                 wrong.append(str(each))
     assert not wrong, "\n".join(wrong)
 
 
-def _may_enter(room: str, target: str) -> bool:
+def _may_enter(room: str, target: str, order: tuple[str, ...], apart: set[str]) -> bool:
     if room in {"", target}:
         return True
-    if target not in CLIENT_ORDER or target in CLIENT_APART.get(room, set()):
+    if target not in order or target in apart:
         return False  # a module of the parent, or a room apart
-    return CLIENT_ORDER.index(target) < CLIENT_ORDER.index(room)
-
-
-def test_the_rooms_of_the_client_are_those_of_the_table() -> None:
-    assert rooms_of("client") == set(CLIENT_ORDER)
+    return order.index(target) < order.index(room)
 
 
 def test_the_rooms_of_the_server_are_those_of_the_table() -> None:
     rooms = rooms_of("server")
     assert rooms >= set(SERVER_ORDER)
     assert rooms <= {*SERVER_ORDER, *SERVER_ASIDE}, "a room without a place in the tables"
-
-
-def test_the_rooms_of_managed_ledgers_import_in_order() -> None:
-    assert rooms_of("managed_ledger") == set(MANAGED_LEDGER_ORDER)
-    wrong = []
-    for module in MODULES:
-        parts = module.name.split(".")
-        if parts[:2] != ["pulsar_py", "managed_ledger"] or len(parts) < 4:
-            continue
-        may_enter = MANAGED_LEDGER_ORDER[: MANAGED_LEDGER_ORDER.index(parts[2]) + 1]
-        for each in ours(module):
-            target = each.target.split(".")
-            if target[:2] == parts[:2] and target[2] not in may_enter:
-                wrong.append(str(each))
-    assert not wrong, "\n".join(wrong)
 
 
 def rooms_of(package: str) -> set[str]:
@@ -298,7 +299,12 @@ def test_no_room_has_many_modules() -> None:
     assert not crowded
 
 
-WITH_ROOMS = {"client", "server", "managed_ledger"}
+WITH_ROOMS = {*ROOMS, "server"}
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_rooms_are_those_of_the_table(package: str) -> None:
+    assert rooms_of(package) == set(ROOMS[package][0])
 
 
 # --- circles -----------------------------------------------------------------------------------
@@ -428,12 +434,12 @@ FOREIGN_JSON = {
     "pulsar_py.schema.json_schema": "payloads, in which Python's clients write NaN; all is caught",
     "pulsar_py.spark.payload_codecs": "the same, by the batch",
     "pulsar_py.storage.manifest": "its own file, behind a checksum",
-    "pulsar_py.pipeline.checkpoints": "files that Spark and it wrote",
-    "pulsar_py.pipeline.delta": "Delta's description of a table",
-    "pulsar_py.pipeline.first_run": "its own file",
-    "pulsar_py.pipeline.lag": "files that Spark wrote",
+    "pulsar_py.pipeline.resuming.checkpoints": "files that Spark and it wrote",
+    "pulsar_py.pipeline.tables.delta": "Delta's description of a table",
+    "pulsar_py.pipeline.resuming.first_run": "its own file",
+    "pulsar_py.pipeline.resuming.offsets": "files that Spark wrote",
     "pulsar_py.pipeline.lake": "its own files",
-    "pulsar_py.pipeline.manifest": "its own files",
+    "pulsar_py.pipeline.tables.manifest": "its own files",
 }
 TASKS = {"pulsar_py.common.tasks": "the one way to start a task"}
 CLOCKS = {"pulsar_py.common.clock": "the real clock"}

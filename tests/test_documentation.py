@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
 
-from pulsar_py.server.config import BrokerConfig
-from tests.package_source import PACKAGE, ROOT, modules
+from tests.document_texts import DOCUMENTS, NAMES, WRITTEN, code_spans
+from tests.package_source import PACKAGE, ROOT, imports, modules
 
-GENERATED = {"SETTINGS.md", "WITHOUT_EFFECT.md", "API.md"}
-"""Made from the code, so what they name is there."""
-
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ADRS = sorted((ROOT / "docs" / "adr").glob("*.md"))
-NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS if path.name not in GENERATED]
 
 ELSEWHERE = {
     # Names that are not ours, or of the protocol.
@@ -45,15 +41,15 @@ DATA = {"data", "entries", "index", "journal"}
 PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)+/?|\w+\.(?:py|md|txt|toml|conf)")
 
 
-def code_spans(text: str) -> list[str]:
-    """What stands between backticks outside of code blocks."""
-    return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
-
-
 def anchors(path: Path) -> set[str]:
-    """Headings as they are linked to."""
-    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Headings as they are linked to; a second one of the same words has `-1` at its end."""
+    found: Counter[str] = Counter()
+    named = set()
+    for heading in re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE):
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        named.add(f"{name}-{found[name]}" if found[name] else name)
+        found[name] += 1
+    return named
 
 
 @cache
@@ -79,7 +75,7 @@ def test_links_lead_somewhere(name: str) -> None:
     assert not broken
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WRITTEN)
 def test_paths_that_are_named_exist(name: str) -> None:
     missing = []
     for span in code_spans((ROOT / name).read_text()):
@@ -98,12 +94,53 @@ def test_paths_that_are_named_exist(name: str) -> None:
 def test_modules_in_the_diagrams_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     blocks = "\n".join(re.findall(r"```.*?```", text, re.DOTALL))
-    named = re.findall(r"[\w/*]+/[\w*]+\.py", blocks)
+    named = re.findall(r"[\w/*]+\.py", blocks)
     assert named
-    assert not [path for path in named if not list(PACKAGE.glob(path))]
+    # Those that stand without their folder are somewhere.
+    homes = {True: PACKAGE.glob, False: PACKAGE.rglob}
+    assert not [path for path in named if not list(homes["/" in path](path))]
 
 
-@pytest.mark.parametrize("name", NAMES)
+def layers() -> list[list[list[str]]]:
+    """The packages' lines in the drawing of layers, as floors: `a  <-  b, c  <-  d`."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    chapter = text.partition("\n## Layers")[2]
+    drawing = chapter.split("```")[1].strip().partition("\n\n")[0]
+    return [
+        [[name.strip() for name in floor.split(",")] for floor in line.split("<-")]
+        for line in drawing.splitlines()
+    ]
+
+
+def test_the_drawing_of_layers_has_every_package() -> None:
+    drawn = {name for line in layers() for floor in line for name in floor}
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    chapter = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## Layers")[2]
+    said = {span for span in code_spans(chapter) if span in packages}
+    assert packages <= drawn | said
+    assert drawn - packages <= {path.stem for path in PACKAGE.glob("*.py")}
+
+
+def test_no_import_goes_up_in_the_drawing_of_layers() -> None:
+    above = {
+        (low, high)
+        for line in layers()
+        for index, floor in enumerate(line)
+        for low in floor
+        for higher in line[index + 1 :]
+        for high in higher
+    }
+    assert above
+    going = {
+        (module.name.split(".")[1], one.target.split(".")[1])
+        for module in modules()
+        for one in imports(module)
+        if one.target.startswith("pulsar_py.") and module.name != "pulsar_py"
+    }
+    assert not going & above
+
+
+@pytest.mark.parametrize("name", WRITTEN)
 def test_classes_that_are_named_exist(name: str) -> None:
     spans = code_spans((ROOT / name).read_text())
     words = [span for span in spans if re.fullmatch(r"[A-Z]\w*[a-z]\w*(\.\w+)?", span)]
@@ -118,7 +155,7 @@ def test_classes_that_are_named_exist(name: str) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WRITTEN)
 def test_modules_and_functions_that_are_named_exist(name: str) -> None:
     spans = code_spans((ROOT / name).read_text())
     words = {span for span in spans if re.fullmatch(r"pulsar_py(\.[a-z_]\w*)+", span)}
@@ -127,17 +164,6 @@ def test_modules_and_functions_that_are_named_exist(name: str) -> None:
             resolve_name(word)
         except (ImportError, AttributeError):
             pytest.fail(f"{name}: {word}")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_settings_that_are_named_exist(name: str) -> None:
-    known = BrokerConfig.declared().keys() | BrokerConfig.settings_without_effect().keys()
-    spans = code_spans((ROOT / name).read_text())
-    looks_like_one = re.compile(
-        r"(?:managedLedger|dbStorage|maxPending|maxMessage|maxConcurrent|subscriptionPattern)\w*[A-Z]\w*"
-    )
-    missing = [span for span in spans if looks_like_one.fullmatch(span) and span not in known]
-    assert not missing
 
 
 def test_code_of_the_readme_stands_in_an_example() -> None:
@@ -174,7 +200,19 @@ def test_the_index_lists_every_document() -> None:
         assert f"[{title}]" in index, title
 
 
-def test_the_changelog_has_the_version_of_the_project() -> None:
+def test_the_changelog_has_what_is_new_in_the_form_of_keep_a_changelog() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
     version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert version is not None
-    assert f"## [{version[1]}]" in (ROOT / "CHANGELOG.md").read_text()
+    assert version[1] in text
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", one) for one in headings[1:])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.*)$", text, re.MULTILINE)) <= kinds
+
+
+def test_the_readme_is_a_page_and_shows_a_picture() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 130
+    assert re.search(r"!\[[^\]]+\]\(docs/[\w.]+\)", text)

@@ -89,9 +89,3 @@ def test_commands_that_are_written_down_parse(name: str) -> None:
 def test_ci_calls_the_test_command_of_the_readme() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text()
     assert re.search(r"^    make test ", (ROOT / "README.md").read_text(), re.MULTILINE)
-
-
-def test_files_that_the_readme_links_to_are_there() -> None:
-    links = re.findall(r"\]\(([\w./-]+)\)", (ROOT / "README.md").read_text())
-    missing = [link for link in links if not (ROOT / link).exists()]
-    assert not missing

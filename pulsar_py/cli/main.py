@@ -1,7 +1,7 @@
-"""`pulsar-py`: the commands and their options, nothing else.
+"""The command `pulsar-py`: its subcommands and their options.
 
-Each command's work stands in a module of its own that is imported when the command runs, so that
-`--help` and the start of a broker pay only for what they use.
+Each subcommand's work is in a module of its own, which is imported when the subcommand runs. So
+`--help` and the start of a broker load only what they use.
 """
 
 from __future__ import annotations
@@ -27,20 +27,26 @@ def main() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("data"),
     show_default=True,
-    help="Directory for everything that is stored; made if missing.",
+    help="Directory for all data; created if missing.",
 )
-@click.option("--in-memory", is_flag=True, help="Store nothing on disk; everything ends with it.")
-@click.option("--host", help="Address to listen on [default: bindAddress].")
-@click.option("--port", type=click.IntRange(0, 65535), help="Binary port, 0 for a free one.")
-@click.option("--web-port", type=click.IntRange(0, 65535), help="HTTP port, 0 for a free one.")
+@click.option(
+    "--in-memory",
+    is_flag=True,
+    help="Store nothing on disk; all data is lost when the broker ends.",
+)
+@click.option("--host", help="Address to listen on  [default: the setting bindAddress].")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port of the binary protocol; 0 takes a free one."
+)
+@click.option("--web-port", type=click.IntRange(0, 65535), help="Port of HTTP; 0 takes a free one.")
 @click.option(
     "--config",
     "config_file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File with settings of broker.conf, one NAME=VALUE a line.",
+    help="File of settings in the form of broker.conf, one NAME=VALUE a line.",
 )
 @click.option(
-    "--set", "overrides", metavar="NAME=VALUE", multiple=True, help="One setting; may be repeated."
+    "--set", "overrides", metavar="NAME=VALUE", multiple=True, help="A setting; may be repeated."
 )
 @click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True
@@ -65,14 +71,14 @@ def standalone(
 ) -> None:
     """Run a broker until it gets SIGTERM or SIGINT.
 
-    Settings come from --config, then from environment variables PULSAR_PREFIX_NAME, then
-    from --set.
+    A setting in an environment variable PULSAR_PREFIX_NAME overrides the one in --config, and
+    --set overrides both.
     """
     context = click.get_current_context()
     if in_memory and context.get_parameter_source("data_dir") is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--in-memory and --data-dir exclude one another")
+        raise click.UsageError("--in-memory and --data-dir exclude each other; give one")
 
-    from pulsar_py.cli.standalone import StandaloneOptions, run  # noqa: PLC0415 - late on purpose
+    from pulsar_py.cli.standalone import StandaloneOptions, run  # noqa: PLC0415 - for --help
 
     options = StandaloneOptions(
         data_dir=None if in_memory else data_dir,

@@ -1,10 +1,11 @@
-"""`pulsar-py pipeline`: topics and lakes, by Spark.
+"""The commands of `pulsar-py pipeline`, which move data between topics and tables with Spark.
 
-Only commands and options stand here; `pipeline_jobs` has the work and is imported when one runs, so
-that `--help` loads neither Spark nor Arrow. Run by spark-submit this module is the main file.
+Here are the commands and their options; `pipeline_jobs` does the work, and is imported when a
+command runs, so that `--help` loads neither Spark nor Arrow. For spark-submit this module is the
+main file.
 
-Exit codes: 0 done, or stopped as asked; 1 failed, restarts included; 2 wrong usage, which includes
-what the cluster refuses.
+Exit codes: 0 if the pipeline finished or was stopped by request, 1 if it failed, also after
+restarts, 2 for wrong usage, which includes requests that the cluster refuses.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ F = TypeVar("F", bound=Callable[..., object])
 Decorator = Callable[[F], F]
 
 ARGUMENTS: Final = "pulsar_py.pipeline.arguments"
-"""Where the words after `pipeline` are kept for --print-submit."""
+"""The key in click's context of the words after `pipeline`, which --print-submit prints."""
 DEFAULT_SERVICE_URL: Final = "pulsar://localhost:6650"
 
 
 class PipelineGroup(click.Group):
-    """Remembers what it was called with."""
+    """A group that keeps the words it was called with."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the words, then as ever."""
+        """Keep the words, then parse them."""
         ctx.meta[ARGUMENTS] = list(args)
         return super().parse_args(ctx, args)
 
 
 def _named(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
     if value is not None and not value.strip():
-        raise click.BadParameter("it is empty", param=option)
+        raise click.BadParameter("the name is empty", param=option)
     return value
 
 
@@ -48,14 +49,20 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[F], F]:  # Any: click
 
 
 SESSION = _together(
-    click.option("--master", help="Spark's master  [default: local[*], or spark-submit's]."),
-    click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark."),
-    click.option("--print-submit", is_flag=True, help="Print the spark-submit line, and end."),
+    click.option("--master", help="Spark's master URL  [default: local[*], or spark-submit's]."),
+    click.option(
+        "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated."
+    ),
+    click.option(
+        "--print-submit",
+        is_flag=True,
+        help="Print the spark-submit line of this command, and do nothing else.",
+    ),
     click.option(
         "--max-restarts",
         type=click.IntRange(min=0),
-        help="Restarts in a row after failures  [default: 3; no limit with --continuous; none for"
-        " a batch that is sent exactly once and has no --name].",
+        help="Most restarts in a row after failures  [default: 3; no limit with --continuous; none"
+        " for a batch that is sent exactly once and has no --name].",
     ),
 )
 
@@ -69,77 +76,92 @@ CLUSTER = _together(
     click.option(
         "--admin-url",
         envvar="PULSAR_ADMIN_URL",
-        help="HTTP URL  [default: http://localhost:8080 for the default service URL].",
+        help="URL of the admin API  [default: http://localhost:8080 for the default service URL].",
     ),
     click.option(
         "--token",
         envvar="PULSAR_TOKEN",
-        help="Token to authenticate with; better file:PATH or env:NAME, which others don't see.",
+        help="Token for authentication: file:PATH, env:NAME, or the token itself, which other users"
+        " of the machine may see.",
     ),
     click.option(
         "--option",
         "connector_options",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Further option of the connector, such as pulsar.client.tlsTrustCertsFilePath.",
+        help="Further option of the connector, such as pulsar.client.tlsTrustCertsFilePath; may be"
+        " repeated.",
     ),
 )
 
 TARGET_CLUSTER = _together(
-    click.option("--to-service-url", help="Cluster of the target  [default: --service-url]."),
-    click.option("--to-admin-url", help="Its HTTP URL."),
+    click.option(
+        "--to-service-url", help="Service URL of the target's cluster  [default: --service-url]."
+    ),
+    click.option("--to-admin-url", help="URL of its admin API."),
     click.option("--to-token", envvar="PULSAR_TO_TOKEN", help="Its token  [default: --token]."),
     click.option(
         "--guarantee",
         type=click.Choice(["exactly-once", "at-least-once"]),
         default="exactly-once",
         show_default=True,
-        help="Exactly once needs deduplication on the target.",
+        help="exactly-once needs deduplication on the target.",
     ),
-    click.option("--binary-keys", is_flag=True, help="All keys are bytes, not texts."),
+    click.option("--binary-keys", is_flag=True, help="Send all keys as bytes, not as text."),
 )
 
 
 def _stream(checkpoint: str, continuous: str = "for ever") -> Callable[[F], F]:
-    """Options of a stream; where it remembers how far it is differs."""
+    """The options of a stream.
+
+    Args:
+        checkpoint: The help of --checkpoint.
+        continuous: The end of the help of --continuous.
+    """
     return _together(
         click.option(
             "--once/--continuous",
             "is_once",
             default=True,
             show_default=True,
-            help=f"Up to what is there now, or {continuous}.",
+            help=f"Stop after the messages that exist now, or go on {continuous}.",
         ),
         click.option("--checkpoint", metavar="DIR", help=checkpoint),
         click.option(
-            "--interval", default="60s", show_default=True, help="Between two continuous batches."
+            "--interval",
+            default="60s",
+            show_default=True,
+            help="Between the starts of two micro-batches, with --continuous.",
         ),
-        click.option("--max-entries", type=click.IntRange(min=1), help="Entries a micro-batch."),
-        click.option("--max-bytes", metavar="SIZE", help="Bytes a micro-batch."),
+        click.option(
+            "--max-entries", type=click.IntRange(min=1), help="Most entries in a micro-batch."
+        ),
+        click.option("--max-bytes", metavar="SIZE", help="Most bytes in a micro-batch."),
     )
 
 
 STREAM_TO_TABLE = _stream(
-    "Where it remembers how far it is  [default: _checkpoint in the table's directory]."
+    "Directory of the stream's progress  [default: _checkpoint in the table's directory]."
 )
 STREAM_OR_BATCH = _stream(
-    "Where it remembers how far it is. Without one it is a batch, of all that is there each time.",
+    "Directory of the stream's progress. Without it the command is a batch, which reads all"
+    " messages that exist each time.",
     "for ever, which needs --checkpoint",
 )
 
 RANGE = _together(
-    click.option("--since", metavar="TIME", help="First publish time; 2026-01-31T10:00Z, -2h."),
+    click.option("--since", metavar="TIME", help="First publish time: 2026-01-31T10:00Z, -2h."),
     click.option(
         "--until",
         metavar="TIME",
-        help="Publish time that is no longer read: --since 2026-01-30 --until 2026-01-31 is one"
-        " day. The connector's endingTime is still read.",
+        help="End of the publish times, exclusive: --since 2026-01-30 --until 2026-01-31 is one"
+        " day. (The connector's endingTime is inclusive.)",
     ),
 )
 
 SELECTION = _together(
-    click.option("--where", metavar="SQL", help="Rows that are taken."),
-    click.option("--select", metavar="SQL", help="Columns that are taken, or made."),
+    click.option("--where", metavar="SQL", help="Condition for rows."),
+    click.option("--select", metavar="SQL", help="Expressions for columns, separated by commas."),
 )
 
 LAKE = _together(
@@ -147,34 +169,36 @@ LAKE = _together(
         "--partition-by",
         multiple=True,
         metavar="EXPR",
-        help="column, date(__publishTime), or name=SQL; may be repeated.",
+        help="Partition column: column, date(__publishTime), or name=SQL; may be repeated.",
     ),
     click.option(
         "--file-size",
         default="128MiB",
         show_default=True,
-        help="What files should have: larger ones are split, small ones merged.",
+        help="Target size of files: larger ones are split, small ones merged.",
     ),
-    click.option("--no-compaction", is_flag=True, help="Leave small files as they are."),
+    click.option("--no-compaction", is_flag=True, help="Don't merge small files."),
 )
 
 TOPIC = click.option(
-    "--topic", required=True, help="A topic, several with commas, or pattern:REGEX."
+    "--topic", required=True, help="Topics, separated by commas, or pattern:REGEX."
 )
-RAW = click.option("--raw", "is_raw", is_flag=True, help="Values are bytes, whatever the schema.")
+RAW = click.option(
+    "--raw", "is_raw", is_flag=True, help="Read values as bytes, whatever the schema."
+)
 
 
 @click.group(cls=PipelineGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def pipeline() -> None:
-    """Move data between topics and lakes, and watch it, with Spark.
+    """Move data between topics and tables with Spark, and measure it.
 
-    Progress goes to stderr: bars on a terminal, otherwise one JSON object a line. What Spark prints
-    is an event of it, too, unless spark-submit starts Java.
+    Progress goes to stderr: bars on a terminal, otherwise one JSON object a line. Lines that Spark
+    prints are events of it, too, unless spark-submit has started Java.
     """
 
 
 def _run(name: str, options: Mapping[str, Any]) -> None:  # Any: click's values
-    from pulsar_py.cli.pipeline_jobs import run  # noqa: PLC0415 - late on purpose
+    from pulsar_py.cli.pipeline_jobs import run  # noqa: PLC0415 - for --help
 
     arguments = click.get_current_context().meta[ARGUMENTS]
     raise SystemExit(run(name, options, arguments))
@@ -188,21 +212,23 @@ def _run(name: str, options: Mapping[str, Any]) -> None:  # Any: click's values
 @RAW
 @SELECTION
 @click.option("--since", metavar="TIME", help="First publish time of a new export.")
-@click.option("--columns", multiple=True, help="Further metadata columns, or all.")
+@click.option("--columns", multiple=True, help="Further metadata column, or all; may be repeated.")
 @CLUSTER
 @SESSION
 def export(**options: Any) -> None:  # Any: click's values, here and below
-    """Keep a table of a lake in step with a topic, each message once."""
+    """Write topics into a table, each message once, and keep it in step."""
     _run("export", options)
 
 
 @pipeline.command()
-@click.option("--from", "source", required=True, help="Topics to copy.")
+@click.option(
+    "--from", "source", required=True, help="Topics, separated by commas, or pattern:REGEX."
+)
 @click.option("--to", "target", required=True, help="Topic to write.")
 @click.option(
     "--name",
     callback=_named,
-    help="Names a batch: under the same name it is the same one again.",
+    help="Name of a batch; running the same batch under the same name repeats it.",
 )
 @STREAM_OR_BATCH
 @RANGE
@@ -212,7 +238,7 @@ def export(**options: Any) -> None:  # Any: click's values, here and below
 @CLUSTER
 @SESSION
 def copy(**options: Any) -> None:
-    """Copy a topic into another one, also of another cluster."""
+    """Copy topics into another topic, also of another cluster."""
     _run("copy", options)
 
 
@@ -224,18 +250,20 @@ def copy(**options: Any) -> None:
     "until",
     required=True,
     metavar="TIME",
-    help="Publish time that is no longer read: --from 2026-01-30 --to 2026-01-31 is one day. The"
-    " connector's endingTime is still read.",
+    help="End of the publish times, exclusive: --from 2026-01-30 --to 2026-01-31 is one day. (The"
+    " connector's endingTime is inclusive.)",
 )
 @click.option("--to-topic", "target", required=True, help="Topic to write.")
-@click.option("--name", callback=_named, help="Under the same name it is the same replay again.")
-@click.option("--where", metavar="SQL", help="Rows that are taken.")
+@click.option(
+    "--name", callback=_named, help="Name; the same replay under the same name repeats it."
+)
+@click.option("--where", metavar="SQL", help="Condition for rows.")
 @RAW
 @TARGET_CLUSTER
 @CLUSTER
 @SESSION
 def replay(**options: Any) -> None:
-    """Write what was published in a range of time into another topic."""
+    """Write the messages of a time range into another topic again."""
     _run("replay", options)
 
 
@@ -246,44 +274,61 @@ def replay(**options: Any) -> None:
     "--name",
     required=True,
     callback=_named,
-    help="Under the same name it is the same backfill again.",
+    help="Name; the same backfill under the same name repeats it.",
 )
-@click.option("--order-by", metavar="COLUMNS", help="Order of the rows of each key.")
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Rows a second.")
-@click.option("--tasks", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--order-by", metavar="COLUMNS", help="Columns that order the rows of each key.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Most rows a second.")
+@click.option(
+    "--tasks",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Number of tasks; a repetition needs the same.",
+)
 @click.option(
     "--notes",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Directory that notes what ran first  [default: _backfill in the table's].",
+    help="Directory of notes of first runs  [default: _backfill in the table's directory].",
 )
 @SELECTION
 @TARGET_CLUSTER
 @CLUSTER
 @SESSION
 def backfill(**options: Any) -> None:
-    """Write a table of a lake into a topic; can be repeated."""
+    """Write a table into a topic; can be repeated."""
     _run("backfill", options)
 
 
 @pipeline.command()
 @TOPIC
 @click.option("--to", "target", required=True, help="parquet:PATH, delta:PATH, or topic:NAME.")
-@click.option("--key", "keys", multiple=True, required=True, metavar="SQL")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    required=True,
+    metavar="SQL",
+    help="Column to group by, or expression as name; may be repeated.",
+)
 @click.option("--window", required=True, metavar="TIME", help="Length of windows, such as 1m.")
 @click.option("--slide", metavar="TIME", help="Between the starts of windows  [default: --window].")
-@click.option("--agg", required=True, metavar="SQL", help="Such as count,sum(amount).")
+@click.option("--agg", required=True, metavar="SQL", help="Aggregates, such as count,sum(amount).")
 @click.option(
-    "--time", "time_column", default="__publishTime", show_default=True, help="Column of the time."
+    "--time",
+    "time_column",
+    default="__publishTime",
+    show_default=True,
+    help="Column with the time.",
 )
 @click.option("--watermark", default="1m", show_default=True, help="How late rows may be.")
-@click.option("--where", metavar="SQL", help="Rows that are taken.")
+@click.option("--where", metavar="SQL", help="Condition for rows.")
 @STREAM_OR_BATCH
 @LAKE
 @TARGET_CLUSTER
 @CLUSTER
 @SESSION
 def aggregate(**options: Any) -> None:
-    """Count and sum by key and window of time, with a watermark."""
+    """Aggregate messages by key and time window, with a watermark."""
     _run("aggregate", options)
 
 
@@ -291,7 +336,7 @@ def aggregate(**options: Any) -> None:
 @TOPIC
 @click.option("--to", "target", required=True, help="parquet:PATH, delta:PATH, or topic:NAME.")
 @click.option(
-    "--name", callback=_named, help="Under the same name it is the same compaction again."
+    "--name", callback=_named, help="Name; the same compaction under the same name repeats it."
 )
 @RAW
 @LAKE
@@ -299,33 +344,38 @@ def aggregate(**options: Any) -> None:
 @CLUSTER
 @SESSION
 def compact(**options: Any) -> None:
-    """Write the newest message of each key; tombstones take their keys away."""
+    """Write the newest message of each key; a tombstone removes its key."""
     _run("compact", options)
 
 
 @pipeline.command()
-@click.option("--topic", "topics", multiple=True, help="May be repeated.")
-@click.option("--namespace", "namespaces", multiple=True, help="May be repeated.")
+@click.option("--topic", "topics", multiple=True, help="Topic to measure; may be repeated.")
+@click.option(
+    "--namespace", "namespaces", multiple=True, help="Namespace to measure; may be repeated."
+)
 @click.option(
     "--checkpoint",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Of a stream: compares its offsets with the ends of its topics.",
+    help="Checkpoint of a stream; its offsets are compared with the ends of its topics.",
 )
 @click.option(
     "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 @click.option(
-    "--to", "append_to", type=click.Path(path_type=Path, dir_okay=False), help="File of JSON lines."
+    "--to",
+    "append_to",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File that gets the lags as further lines of JSON.",
 )
 @CLUSTER
 def lag(**options: Any) -> None:
     """Show backlog, age, rates and time to drain of subscriptions; needs no Spark.
 
-    Backlogs and rates count entries, as brokers do: a batch of a producer is one entry, however
-    many messages it has. Topics without subscriptions have no line; --checkpoint shows how far a
-    query of Spark is behind.
+    Backlogs and rates count entries, as brokers do: a producer's batch is one entry, however many
+    messages it has. Topics without subscriptions have no line; --checkpoint shows the lag of a
+    Spark query.
 
-    Without --topic and --namespace: of the whole cluster.
+    Without --topic and --namespace the whole cluster is measured.
     """
     _run("lag", options)
 
@@ -343,7 +393,7 @@ def lag(**options: Any) -> None:
 @CLUSTER
 @SESSION
 def report(**options: Any) -> None:
-    """Write a page with plots of a topic's traffic."""
+    """Write an HTML page with plots of a topic's traffic."""
     _run("report", options)
 
 

@@ -1,7 +1,7 @@
-"""The work of `pulsar-py pipeline`: options become settings, and pipelines are run (edge).
+"""The work of `pulsar-py pipeline`: makes settings of options, and runs pipelines (edge).
 
-One function a command makes its settings; `run` opens the session, restarts on failures, and turns
-the outcome into an exit code.
+There is a function for each command that makes its `Job`. `run` checks the job, opens the session,
+restarts the pipeline after failures, and returns the exit code.
 
 Third-party packages it may import: rich, pyspark.
 """
@@ -33,21 +33,19 @@ from pulsar_py.cli.pipeline_options import (
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.pipeline.jobs import Job
-from pulsar_py.pipeline.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells, lag_line
-from pulsar_py.pipeline.log_steps import logs_as_steps
-from pulsar_py.pipeline.progress import SPARK, reporter
-from pulsar_py.pipeline.runner import (
+from pulsar_py.pipeline.measuring.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells, lag_line
+from pulsar_py.pipeline.running.failures import is_final, reason_of
+from pulsar_py.pipeline.running.log_steps import logs_as_steps
+from pulsar_py.pipeline.running.progress import SPARK, reporter
+from pulsar_py.pipeline.running.restarts import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_USAGE,
     RestartPolicy,
-    is_final,
-    reason_of,
     run_with_restarts,
     stop_on_signals,
 )
-from pulsar_py.pipeline.secrets import Redactor
-from pulsar_py.pipeline.sessions import (
+from pulsar_py.pipeline.running.sessions import (
     DEFAULT_MASTER,
     JavaEndedError,
     SessionSettings,
@@ -55,16 +53,12 @@ from pulsar_py.pipeline.sessions import (
     close_session,
     open_session,
 )
-from pulsar_py.pipeline.settings import (
-    Guarantee,
-    TopicTarget,
-    parse_assignments,
-    parse_duration,
-    parse_time,
-)
-from pulsar_py.pipeline.submit import submit_line, submit_note
+from pulsar_py.pipeline.running.submit import submit_line, submit_note
+from pulsar_py.pipeline.running.watch import StoppedError, Watch
+from pulsar_py.pipeline.settings import Guarantee, TopicTarget
+from pulsar_py.pipeline.settings.secrets import Redactor
+from pulsar_py.pipeline.settings.texts import parse_assignments, parse_duration, parse_time
 from pulsar_py.pipeline.tables import Target
-from pulsar_py.pipeline.watch import StoppedError, Watch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,11 +71,11 @@ _MAX_WIDTH = 10_000
 
 
 def run(name: str, options: Options, arguments: Sequence[str]) -> int:
-    """Run a command; the exit code.
+    """Run a command; returns the exit code.
 
     Args:
-        name: The command's.
-        options: Its options by parameter name.
+        name: The command's name.
+        options: Its options, by parameter name.
         arguments: The words after `pipeline`, for --print-submit.
     """
     redactor = redactor_of(options)
@@ -140,7 +134,7 @@ def _run_spark(
                 policy=RestartPolicy(max_restarts=max_restarts),
                 watch=watch,
                 clock=SystemClock(),
-                chance=random.Random(),  # noqa: S311 - no secret, delays
+                chance=random.Random(),  # noqa: S311 - spreads delays, no secret
             )
         finally:
             watch.reporter.close()
@@ -149,10 +143,10 @@ def _run_spark(
 
 
 def _drop_if_dead(session: list[SparkSession]) -> None:
-    """Let the next attempt open another session, if Java has ended.
+    """Close the session if Java has ended, so that the next attempt opens another one.
 
     Raises:
-        JavaEndedError: It has, which is the reason of whatever else went wrong.
+        JavaEndedError: Java has ended, which is the reason of the error before.
     """
     try:
         check_java(session[0])
@@ -162,7 +156,10 @@ def _drop_if_dead(session: list[SparkSession]) -> None:
 
 
 def is_batch_repeatable(target: TopicTarget | None) -> bool:
-    """Whether a batch may be sent again: a topic drops what it has of a job that has a name."""
+    """Whether a batch keeps its guarantee when it is sent again after a failure.
+
+    Exactly once it needs a name, by which the broker recognizes repeated rows.
+    """
     return (
         target is None
         or target.idempotency_key is not None
@@ -174,7 +171,7 @@ def is_batch_repeatable(target: TopicTarget | None) -> bool:
 
 
 def export_job(options: Options) -> Job:
-    """`export`."""
+    """The job of `export`."""
     from pulsar_py.pipeline.export import (  # noqa: PLC0415 - loads pyarrow
         ExportSettings,
         default_checkpoint,
@@ -201,8 +198,8 @@ def export_job(options: Options) -> Job:
 
 
 def copy_job(options: Options) -> Job:
-    """`copy`."""
-    from pulsar_py.pipeline.copy import CopySettings, copy  # noqa: PLC0415 - late on purpose
+    """The job of `copy`."""
+    from pulsar_py.pipeline.copy import CopySettings, copy  # noqa: PLC0415 - for --help
 
     streaming = streaming_or_batch(options)
     settings = CopySettings(
@@ -223,10 +220,10 @@ def copy_job(options: Options) -> Job:
 
 
 def replay_job(options: Options) -> Job:
-    """`replay`."""
+    """The job of `replay`."""
     from dataclasses import replace  # noqa: PLC0415 - here alone
 
-    from pulsar_py.pipeline.replay import (  # noqa: PLC0415 - late on purpose
+    from pulsar_py.pipeline.replay import (  # noqa: PLC0415 - for --help
         ReplaySettings,
         check,
         replay,
@@ -242,18 +239,18 @@ def replay_job(options: Options) -> Job:
         name=name,
         where=options["where"],
     )
-    made = settings.as_copy()  # refuses an empty range
+    made = settings.as_copy()  # raises for an empty range
     return Job(
         work=lambda session, watch: replay(session, settings, watch),
         source=made.source,
         target=settings.target,
-        may_feed_itself=True,  # once
+        may_feed_itself=True,  # `check` refuses it unless the range has ended
         check_more=lambda: check(settings),
     )
 
 
 def backfill_job(options: Options) -> Job:
-    """`backfill`."""
+    """The job of `backfill`."""
     from pulsar_py.pipeline.backfill import (  # noqa: PLC0415 - loads pyarrow
         BackfillSettings,
         backfill,
@@ -281,7 +278,7 @@ def backfill_job(options: Options) -> Job:
 
 
 def aggregate_job(options: Options) -> Job:
-    """`aggregate`."""
+    """The job of `aggregate`."""
     from pulsar_py.pipeline.aggregate import (  # noqa: PLC0415 - loads pyarrow
         AggregateSettings,
         aggregate,
@@ -315,7 +312,7 @@ def aggregate_job(options: Options) -> Job:
 
 
 def compact_job(options: Options) -> Job:
-    """`compact`."""
+    """The job of `compact`."""
     from pulsar_py.pipeline.compact import (  # noqa: PLC0415 - loads pyarrow
         CompactSettings,
         compact,
@@ -333,8 +330,8 @@ def compact_job(options: Options) -> Job:
 
 
 def report_job(options: Options) -> Job:
-    """`report`."""
-    from pulsar_py.pipeline.report import (  # noqa: PLC0415 - late on purpose
+    """The job of `report`."""
+    from pulsar_py.pipeline.report import (  # noqa: PLC0415 - for --help
         ReportSettings,
         check,
         report,
@@ -362,7 +359,7 @@ JOBS: Mapping[str, Callable[[Options], Job]] = {
 
 
 def _run_lag(options: Options) -> int:
-    from pulsar_py.pipeline.lag import LagSettings, measure_lag  # noqa: PLC0415 - late on purpose
+    from pulsar_py.pipeline.lag import LagSettings, measure_lag  # noqa: PLC0415 - for --help
 
     cluster = cluster_of(options)
     settings = LagSettings(
@@ -391,11 +388,13 @@ def _append(path: Path, lines: Sequence[str]) -> None:
         with path.open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
     except OSError as error:
-        raise ConfigurationError(f"--to: {path}: {error.strerror}") from None
+        raise ConfigurationError(
+            f"--to: {path}: {error.strerror}; the lags can't be written"
+        ) from None
 
 
 def _show_lags(lags: Sequence[Lag]) -> None:
-    """As a table, however wide, unless a terminal is too narrow for it: nothing is cut off."""
+    """Print lags as a table, or as blocks on a terminal that is too narrow; no cell is cut off."""
     table = Table(*HEADERS)
     for each in lags:
         table.add_row(*lag_cells(each))

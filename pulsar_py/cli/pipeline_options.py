@@ -1,6 +1,6 @@
-"""Options that commands of `pulsar-py pipeline` share, and what settings they become (edge).
+"""Makes settings of the options that commands of `pulsar-py pipeline` share (edge).
 
-Reads the environment and files for secrets, and the clock for times before now.
+It reads the environment and files for secrets, and the clock for times relative to now.
 
 Third-party packages it may import: pyspark.
 """
@@ -16,7 +16,14 @@ from pulsar_py.admin_client import AdminSettings
 from pulsar_py.cli import pipeline as commands
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.secrets import (
+from pulsar_py.pipeline.settings import (
+    Cluster,
+    Guarantee,
+    PartitionColumn,
+    TopicRange,
+    TopicTarget,
+)
+from pulsar_py.pipeline.settings.secrets import (
     ENVIRONMENT,
     FILE,
     Redactor,
@@ -24,12 +31,7 @@ from pulsar_py.pipeline.secrets import (
     resolved,
     users_in,
 )
-from pulsar_py.pipeline.settings import (
-    Cluster,
-    Guarantee,
-    PartitionColumn,
-    TopicRange,
-    TopicTarget,
+from pulsar_py.pipeline.settings.texts import (
     parse_assignments,
     parse_duration,
     parse_size,
@@ -47,7 +49,11 @@ DEFAULT_ADMIN_URL = "http://localhost:8080"
 
 
 def cluster_of(options: Options) -> Cluster:
-    """Where topics are read."""
+    """The cluster of the topics that are read.
+
+    Raises:
+        ConfigurationError: An option is not NAME=VALUE, or refers to a variable that is not set.
+    """
     further = {
         each: resolved(value, f"--option {each}", os.environ) if is_secret_name(each) else value
         for each, value in parse_assignments(options["connector_options"], "--option").items()
@@ -63,7 +69,7 @@ def cluster_of(options: Options) -> Cluster:
 
 
 def token_options(token: str | None, option: str = "--token") -> dict[str, str]:
-    """How the connector is told of a token: its value, or the file that has it."""
+    """The connector's options for a token, which is given by value, `env:NAME` or `file:PATH`."""
     if token is None:
         return {}
     value = resolved(token, option, os.environ)
@@ -76,10 +82,10 @@ def token_options(token: str | None, option: str = "--token") -> dict[str, str]:
 
 
 def token_value(token: str | None) -> str | None:
-    """The token itself.
+    """The token itself; None without one.
 
     Raises:
-        ConfigurationError: It is in a file that can't be read, or in no variable.
+        ConfigurationError: Its file can't be read, or its variable is not set.
     """
     value = None if token is None else resolved(token, "--token", os.environ)
     if value is None or not value.startswith(FILE):
@@ -91,7 +97,10 @@ def token_value(token: str | None) -> str | None:
 
 
 def without_variables(options: Options) -> Options:
-    """The same without secrets that stand in variables, which may be set elsewhere only."""
+    """The options without references to environment variables.
+
+    --print-submit needs no secrets, and the variables may be set on another machine alone.
+    """
     tokens = {
         name: None
         for name in ("token", "to_token")
@@ -106,7 +115,7 @@ def without_variables(options: Options) -> Options:
 
 
 def redactor_of(options: Options) -> Redactor:
-    """What takes the secrets of a command line out of texts."""
+    """A redactor of the secrets that the command line has or refers to."""
     given = [options.get("token"), options.get("to_token")]
     for text in (*options.get("connector_options", ()), *options.get("conf", ())):
         name, _, value = text.partition("=")
@@ -122,9 +131,15 @@ def redactor_of(options: Options) -> Redactor:
 
 
 def admin_of(options: Options, cluster: Cluster) -> AdminSettings:
-    """How the administration is asked."""
+    """The settings of the admin API's client.
+
+    Raises:
+        ConfigurationError: There is no admin URL, or the token can't be read.
+    """
     if cluster.admin_url is None:
-        raise ConfigurationError("--admin-url is missing")
+        raise ConfigurationError(
+            "--admin-url is missing; it has no default for another --service-url"
+        )
     given = {name.lower(): value for name, value in cluster.options.items()}
     return AdminSettings(
         url=cluster.admin_url,
@@ -135,7 +150,13 @@ def admin_of(options: Options, cluster: Cluster) -> AdminSettings:
 
 
 def target_of(options: Options, topic: str, *, name: str | None = None) -> TopicTarget:
-    """Where topics are written: another cluster, or the same."""
+    """The topic that is written, of the target's cluster if there is one.
+
+    Args:
+        options: The command's options.
+        topic: The topic's name.
+        name: The idempotency key.
+    """
     cluster = cluster_of(options)
     if options["to_service_url"] is not None:
         token = options["to_token"] or options["token"]
@@ -154,7 +175,7 @@ def target_of(options: Options, topic: str, *, name: str | None = None) -> Topic
 
 
 def range_of(options: Options, topic: str) -> TopicRange:
-    """What is read."""
+    """The range of topics that is read."""
     now = SystemClock().wall_time_millis()
     since, until = options.get("since"), options.get("until")
     max_bytes = options.get("max_bytes")
@@ -170,7 +191,12 @@ def range_of(options: Options, topic: str) -> TopicRange:
 
 
 def streaming_of(options: Options, checkpoint: str) -> Streaming:
-    """How a stream runs."""
+    """The settings of a stream.
+
+    Args:
+        options: The command's options.
+        checkpoint: The checkpoint if the options have none.
+    """
     return Streaming(
         checkpoint=options["checkpoint"] or checkpoint,
         is_continuous=not options["is_once"],
@@ -179,22 +205,34 @@ def streaming_of(options: Options, checkpoint: str) -> Streaming:
 
 
 def streaming_or_batch(options: Options) -> Streaming | None:
-    """How a stream runs; None without a checkpoint: then it is a batch."""
+    """The settings of a stream; None without a checkpoint, which makes a batch.
+
+    Raises:
+        ConfigurationError: The options want a continuous stream without a checkpoint.
+    """
     checkpoint = options["checkpoint"]
     if checkpoint is not None:
         return streaming_of(options, checkpoint)
     if not options["is_once"]:
-        raise ConfigurationError("--continuous needs --checkpoint")
+        raise ConfigurationError(
+            "--continuous needs --checkpoint, the directory of the stream's progress"
+        )
     return None
 
 
 def lake_of(options: Options, target: Target) -> LakeSettings:
-    """Which table is written."""
+    """The table that is written, and the layout of its files.
+
+    Raises:
+        ConfigurationError: The file size or a partition column is invalid.
+    """
     from pulsar_py.pipeline.lake import LakeSettings  # noqa: PLC0415 - loads pyarrow
 
     file_bytes = parse_size(options["file_size"])
     if not file_bytes:
-        raise ConfigurationError("--file-size: 0 would make a file of each row")
+        raise ConfigurationError(
+            "--file-size: 0 would make a file for each row; give a size such as 128MiB"
+        )
     return LakeSettings(
         target=target,
         partition_by=tuple(PartitionColumn.parse(each) for each in options["partition_by"]),
@@ -204,7 +242,7 @@ def lake_of(options: Options, target: Target) -> LakeSettings:
 
 
 def table_or_topic(options: Options) -> dict[str, Any]:  # Any: of two classes, by field name
-    """`--to` of commands that write either."""
+    """The setting `lake` or `topic`, by the option --to of commands that write either."""
     text = options["target"]
     if text.startswith("topic:"):
         topic = text.removeprefix("topic:")

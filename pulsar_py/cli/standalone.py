@@ -1,8 +1,9 @@
-"""`pulsar-py standalone`: one broker in this process until a signal ends it (edge).
+"""The work of `pulsar-py standalone`: runs a broker in this process until a signal ends it (edge).
 
-Says in one line on standard output when both ports answer and where; logs go to standard error. The
-first SIGTERM or SIGINT stops the broker cleanly with everything flushed, the same one again kills.
-Exit codes: 0 after a clean stop, 1 when it could not start (one line says why).
+When both ports answer, one line on standard output says so, with their addresses. Logs go to
+standard error. The first SIGTERM or SIGINT stops the broker cleanly, with all data flushed; the
+same signal again kills the process. Exit codes: 0 after a clean stop, 1 if the broker could not
+start, with the reason in one line.
 """
 
 from __future__ import annotations
@@ -24,19 +25,24 @@ from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import Broker
 
 COLLECTOR_THRESHOLDS = (5000, 4, 100)
-"""Objects more before the youngest are looked at (0.5 ms); how often that before the next
-generation is (3 ms); how often that before all are."""
+"""Thresholds of Python's cyclic garbage collector: how many new objects start a collection of the
+youngest generation (0.5 ms), how many of these start one of the next (3 ms), and how many of those
+a full one."""
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long a thread that has read or synced waits at most for the interpreter while the loop is
-busy. In Python's 5 ms that sends three megabytes: readers of a backlog would wait for the next."""
+busy. Python's default is 5 ms, in which the loop sends three megabytes: a consumer that reads a
+backlog would wait that long for each further read."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandaloneOptions:
-    """The command line. `data_dir` None keeps everything in memory; None elsewhere: the setting."""
+    """The options of the command line.
+
+    Without `data_dir` all data is in memory. For the other options None means the broker's setting.
+    """
 
     data_dir: Path | None = None
     host: str | None = None
@@ -49,15 +55,15 @@ class StandaloneOptions:
 
 
 def run(options: StandaloneOptions) -> int:
-    """Run one broker to its end; returns the exit code."""
+    """Run a broker until it is stopped; returns the exit code."""
     set_up_logging(log_format=options.log_format, level=options.log_level)
     spare_the_loop()
     hurry_threads()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(options))
-            # What is left goes with the process: the interpreter would look for cycles in it, for
-            # 0.15 ms a topic.
+            # The process ends, so nothing has to be collected: at its exit the interpreter would
+            # look for cycles, for 0.15 ms a topic.
             gc.freeze()
     except (PulsarError, OSError) as error:
         sys.stderr.write(f"pulsar-py: {_one_line(error)}\n")
@@ -66,7 +72,7 @@ def run(options: StandaloneOptions) -> int:
 
 
 def _one_line(error: Exception) -> str:
-    """What went wrong, without the number that the system gives it."""
+    """The error's text with its path; of a system error without its number."""
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         return f"{place}{error.strerror}"
@@ -74,38 +80,40 @@ def _one_line(error: Exception) -> str:
 
 
 def spare_the_loop() -> None:
-    """Let the cyclic collector look at what is young alone, and hardly ever at everything.
+    """Make Python's cyclic garbage collector visit young objects, and hardly ever all of them.
 
-    A full collection stops the loop for about 0.25 s with ten thousand topics, and with the default
-    thresholds there are a dozen while they are loaded; what is released here goes by its count of
-    references. One still comes after two million objects more, should there be cycles.
+    A full collection stops the loop for about 0.25 s with ten thousand topics, and the default
+    thresholds cause a dozen while these are loaded. The broker's objects have no cycles as a rule,
+    so reference counts release them. A full collection still comes after two million new objects.
     """
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 def hurry_threads() -> None:
-    """Let what the disk's threads bring be handed over soon."""
+    """Let threads that have read from or synced the disk hand over their results soon."""
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
 
 
 def set_up_logging(*, log_format: str, level: str) -> None:
-    """Send every record from `level` to standard error."""
+    """Write all log records of this level and above to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(handlers=[handler], level=level, force=True)
 
 
 def load_config(options: StandaloneOptions) -> BrokerConfig:
-    """The settings: file, then environment, then `--set`.
+    """The broker's settings from file, environment and `--set`; later ones override earlier ones.
 
     Raises:
-        ConfigurationError: A name is unknown, a value out of bounds, or the file no text.
+        ConfigurationError: A name is unknown, a value is out of bounds, or the file is not UTF-8.
     """
     try:
         text = "" if options.config_file is None else options.config_file.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{options.config_file}: no UTF-8 text: {error}") from error
+        raise ConfigurationError(
+            f"{options.config_file}: expected text in UTF-8: {error}"
+        ) from error
     return BrokerConfig.load(
         properties_text=text,
         properties_place=str(options.config_file or ""),
@@ -115,7 +123,7 @@ def load_config(options: StandaloneOptions) -> BrokerConfig:
 
 
 async def serve(options: StandaloneOptions) -> None:
-    """Start a broker, say so, and stop it after a signal."""
+    """Start a broker, print its addresses, and stop it after a signal."""
     stopping = _signals_to_event()
     broker = broker_of(options, load_config(options))
     async with broker:
@@ -130,7 +138,7 @@ async def serve(options: StandaloneOptions) -> None:
 
 
 def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:
-    """The broker asked for, not started; the command line goes before the settings."""
+    """A broker that is not started; options of the command line override settings."""
     return Broker(
         data_dir=options.data_dir,
         config=config,
@@ -141,14 +149,15 @@ def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:
 
 
 def _port(wanted: int | None, configured: int | None) -> int:
-    """The port of the command line, else of the settings; a setting left empty takes a free one."""
+    """The port of the command line, else that of the settings; 0, a free one, if that is empty."""
     return (configured or 0) if wanted is None else wanted
 
 
 def _signals_to_event() -> asyncio.Event:
-    """An event that the first SIGTERM or SIGINT sets; the same one again has its usual effect.
+    """An event that SIGTERM and SIGINT set; the same signal again has its default effect.
 
-    Supervisors send one after the other, and mean the same by both.
+    The other signal after the first one sets the event again, without effect: supervisors send both
+    in a row, and mean one stop.
     """
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()

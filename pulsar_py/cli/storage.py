@@ -1,7 +1,8 @@
-"""`pulsar-py storage`: looks at and repairs the data directory of a stopped broker.
+"""The commands of `pulsar-py storage`, which inspect and repair the data of a stopped broker.
 
-Only commands and options stand here; `storage_jobs` has the work and is imported when one runs.
-Exit codes: 0 sound, 1 damaged, 2 wrong usage, which includes a directory in use.
+Here are the commands and their options; `storage_jobs` does the work, and is imported when a
+command runs. Exit codes: 0 if the data is sound, 1 if it is damaged, 2 for wrong usage, which
+includes a directory that a broker uses.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ KINDS = ("manifest", "journal", "entries", "index", "topics", "cursors")
 
 @click.group()
 def storage() -> None:
-    """Verify, print, repair and measure the data of a stopped broker."""
+    """Verify, print, repair and measure the data directory of a stopped broker."""
 
 
 @storage.command()
 @DIRECTORY
 @FORMAT
 def verify(data_dir: Path, output: str) -> None:
-    """Read everything in DIR and say what is broken, with file and offset.
+    """Read all data in DIR, and report damage with its file and offset.
 
-    Changes nothing.
+    DIR is not changed.
     """
-    from pulsar_py.cli.storage_jobs import run, verify_directory  # noqa: PLC0415 - late on purpose
+    from pulsar_py.cli.storage_jobs import run, verify_directory  # noqa: PLC0415 - for --help
 
     raise SystemExit(run(verify_directory(data_dir, output)))
 
@@ -50,7 +51,7 @@ def verify(data_dir: Path, output: str) -> None:
     "kinds",
     type=click.Choice(KINDS),
     multiple=True,
-    help="What to print; may be repeated  [default: all].",
+    help="Records to print; may be repeated  [default: all].",
 )
 @click.option(
     "--bytes",
@@ -58,11 +59,11 @@ def verify(data_dir: Path, output: str) -> None:
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="How many bytes of each entry to print, in hexadecimal.",
+    help="Bytes of each entry to print, in hexadecimal.",
 )
 def dump(data_dir: Path, output: str, kinds: tuple[str, ...], shown_bytes: int) -> None:
     """Print the records of the files in DIR, one a line."""
-    from pulsar_py.cli.storage_jobs import dump_directory, run  # noqa: PLC0415 - late on purpose
+    from pulsar_py.cli.storage_jobs import dump_directory, run  # noqa: PLC0415 - for --help
 
     raise SystemExit(run(dump_directory(data_dir, output, kinds or KINDS, shown_bytes)))
 
@@ -72,16 +73,16 @@ def dump(data_dir: Path, output: str, kinds: tuple[str, ...], shown_bytes: int) 
 @click.option(
     "--side",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for what is replaced; must not exist  [default: DIR/recovered-N].",
+    help="Folder for the originals of replaced files; must not exist  [default: DIR/recovered-N].",
 )
 def recover(data_dir: Path, side: Path | None) -> None:
-    """Cut what can't be used into a side folder, so that a broker can serve the rest.
+    """Move unusable data into a side folder, so that a broker can serve the rest.
 
-    Lost messages are replaced by entries that no consumer gets, so that positions and
-    acknowledgements keep their meaning. Says what was lost.
+    Entries that no consumer gets take the place of lost messages, so that positions and
+    acknowledgements keep their meaning. The losses are printed, and written to the side folder.
     """
-    from pulsar_py.cli.storage_jobs import run  # noqa: PLC0415 - late on purpose
-    from pulsar_py.cli.storage_recovery import recover_directory  # noqa: PLC0415 - the same
+    from pulsar_py.cli.storage_jobs import run  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.storage_recovery import recover_directory  # noqa: PLC0415 - for --help
 
     raise SystemExit(run(recover_directory(data_dir, side)))
 
@@ -90,7 +91,7 @@ def recover(data_dir: Path, side: Path | None) -> None:
 @DIRECTORY
 @FORMAT
 def stats(data_dir: Path, output: str) -> None:
-    """Show ledgers, topics and the share of garbage in DIR."""
-    from pulsar_py.cli.storage_jobs import run, stats_of_directory  # noqa: PLC0415 - late on purpose
+    """Show the ledgers, the topics and the share of garbage in DIR."""
+    from pulsar_py.cli.storage_jobs import run, stats_of_directory  # noqa: PLC0415 - for --help
 
     raise SystemExit(run(stats_of_directory(data_dir, output)))

@@ -1,6 +1,6 @@
-"""The work of `pulsar-py storage`: opens a directory, asks the inspections, prints (edge).
+"""The work of `pulsar-py storage`: inspects a data directory, and prints the results (edge).
 
-Results go to standard output, progress to standard error if that is a terminal.
+Results go to standard output. Progress goes to standard error if that is a terminal.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _SHOWN_RANGES_COUNT = 100
 
 
 def run(job: Coroutine[object, object, int]) -> int:
-    """Run one command to its exit code; errors are one line."""
+    """Run a command; returns its exit code. An error is printed as one line."""
     try:
         return asyncio.run(job)
     except (ConfigurationError, DirectoryLockedError) as error:
@@ -69,33 +69,39 @@ def run(job: Coroutine[object, object, int]) -> int:
 
 @dataclass(slots=True)
 class Inspection:
-    """Everything that is known about a data directory."""
+    """The results of inspecting a data directory."""
 
     survey: Survey
     metadata: MetadataContents
     topics: Topics
     expected: dict[int, int]
-    """Last entry id that each ledger that is referred to has to have at least."""
+    """By ledger that metadata refers to: the least id that its last entry has to have."""
     findings: list[Finding] = field(default_factory=list)
     is_instance_new: bool = False
-    """Whether the metadata has to be told of which instance it is."""
+    """Whether a repair has added the instance's id to the metadata."""
 
     @property
     def is_damaged(self) -> bool:
-        """Whether anything that counts is broken."""
+        """Whether a finding is damage, not only a note."""
         return any(each.severity is Severity.DAMAGE for each in self.findings)
 
 
 @asynccontextmanager
 async def opened(data_dir: Path, *, is_exclusive: bool = False) -> AsyncIterator[LocalDisk]:
-    """The storage in a data directory, kept from others meanwhile.
+    """Open the storage in a data directory, and lock it for the context.
+
+    Args:
+        data_dir: The broker's data directory.
+        is_exclusive: Whether to keep out other readers too, for a repair.
 
     Raises:
-        ConfigurationError: It is no data directory.
+        ConfigurationError: The directory is not a data directory.
         DirectoryLockedError: A broker uses it.
     """
     if not (data_dir / METADATA).exists() and not (data_dir / LEDGERS).is_dir():
-        raise ConfigurationError(f"{data_dir}: no data directory, neither {METADATA} nor {LEDGERS}")
+        raise ConfigurationError(
+            f"{data_dir} is not a data directory: it has neither {METADATA} nor {LEDGERS}"
+        )
     disk = LocalDisk(data_dir / LEDGERS)
     try:
         await (disk.lock() if is_exclusive else disk.lock_shared())
@@ -111,10 +117,16 @@ async def inspect(
     reads_logs: bool = True,
     on_progress: OnProgress = no_progress,
 ) -> Inspection:
-    """Look at everything.
+    """Inspect metadata, ledgers, topics, cursors and schemas, and how they refer to each other.
+
+    Args:
+        data_dir: The broker's data directory.
+        disk: Its storage, from `opened`.
+        reads_logs: Whether to read all entry logs; otherwise only their indexes.
+        on_progress: Called with the bytes that were read.
 
     Raises:
-        FormatVersionError: A file is of another version.
+        FormatVersionError: A file has another format version.
     """
     with tempfile.TemporaryDirectory(prefix="pulsar-py-") as scratch:
         metadata = await asyncio.to_thread(read_metadata, data_dir / METADATA, Path(scratch))
@@ -146,7 +158,7 @@ def _below_ledgers(finding: Finding) -> Finding:
 
 
 def schema_ends(keys: Mapping[str, bytes]) -> tuple[dict[int, int], list[Finding]]:
-    """Where schemas are stored: by ledger the entry; and what can't be read."""
+    """The positions of stored schemas, by ledger, and findings of records that can't be read."""
     ends: dict[int, int] = {}
     findings = []
     for key, value in keys.items():
@@ -163,14 +175,14 @@ def schema_ends(keys: Mapping[str, bytes]) -> tuple[dict[int, int], list[Finding
 
 
 def check_schemas(ends: Mapping[int, int], last_entries: Mapping[int, int]) -> Iterator[Finding]:
-    """Schemas whose ledger is missing or too short."""
+    """Findings of schemas whose ledger is missing or too short."""
     for ledger_id, entry_id in ends.items():
         if last_entries.get(ledger_id, -1) < entry_id:
             yield Finding(METADATA, None, f"schemas: ledger {ledger_id} is missing or empty")
 
 
 async def read_cookie(disk: LocalDisk) -> str | None:
-    """The instance's id as it stands beside the ledgers; None if it doesn't."""
+    """The instance's id in the file beside the ledgers; None if the file is missing."""
     try:
         return (await disk.read_whole(instance_id.FILE)).decode(errors="replace").strip()
     except FileNotFoundError:
@@ -180,19 +192,24 @@ async def read_cookie(disk: LocalDisk) -> str | None:
 def check_instance(
     keys: Mapping[str, bytes], cookie: str | None, *, has_ledgers: bool
 ) -> Iterator[Finding]:
-    """Whether metadata and ledgers are of one instance."""
+    """A finding if metadata and ledgers belong to two instances."""
     value = keys.get(instance_id.PATH)
     known = None if value is None else value.decode(errors="replace")
     if known != cookie or (known is None and has_ledgers):
-        text = f"the ledgers are of instance {cookie}, the metadata is of instance {known}"
+        text = f"the ledgers belong to instance {cookie}, the metadata to instance {known}"
         yield Finding(f"{LEDGERS}/{instance_id.FILE}", 0 if cookie else None, text)
 
 
 def unreferenced(survey: Survey, expected: Mapping[int, int]) -> Iterator[Finding]:
-    """Ledgers that nobody refers to, mostly of topics that were deleted at the time of a kill."""
+    """Notes of ledgers that no metadata refers to.
+
+    Most are left by a broker that was killed while it deleted a topic.
+    """
     for ledger_id, ledger in survey.ledgers.items():
         if ledger_id not in expected:
-            text = f"ledger {ledger_id} with {ledger.last_entry_id + 1} entries: no topic has it"
+            text = (
+                f"ledger {ledger_id} with {ledger.last_entry_id + 1} entries: no topic refers to it"
+            )
             yield Finding(LEDGERS, None, text, Severity.NOTE)
 
 
@@ -200,7 +217,7 @@ def unreferenced(survey: Survey, expected: Mapping[int, int]) -> Iterator[Findin
 
 
 async def verify_directory(data_dir: Path, output: str) -> int:
-    """Report what is broken."""
+    """Inspect a directory and print the findings; returns the exit code."""
     async with opened(data_dir) as disk:
         try:
             with progress(data_dir, "verifying") as on_progress:
@@ -235,7 +252,7 @@ def _print_findings(findings: Iterable[Finding], output: str) -> None:
 
 
 def print_line(text: str) -> None:
-    """One line of the result."""
+    """Print a line of the result."""
     sys.stdout.write(text + "\n")
 
 
@@ -245,7 +262,7 @@ def print_line(text: str) -> None:
 async def dump_directory(
     data_dir: Path, output: str, kinds: Sequence[str], shown_bytes: int
 ) -> int:
-    """Print records; 1 if some can't be read."""
+    """Print the records of some kinds; the exit code is 1 if one can't be read."""
     is_damaged = False
     async with opened(data_dir) as disk:
         for kind in kinds:
@@ -274,7 +291,7 @@ async def _records(
 
 
 def _text(record: Record) -> str:
-    """`file:offset kind name=value ...`."""
+    """A record as `file:offset kind name=value ...`."""
     rest = dict(record)
     place = f"{rest.pop('file', '')}:{rest.pop('offset', '')}"
     kind = rest.pop("kind", "")
@@ -331,7 +348,7 @@ def _cursor_state(state: CursorSnapshot) -> Record:
 
 
 async def stats_of_directory(data_dir: Path, output: str) -> int:
-    """Print how much of what there is."""
+    """Print the numbers of the directory and of its topics; returns the exit code."""
     async with opened(data_dir) as disk:
         found = await inspect(data_dir, disk, reads_logs=False)
     total, topics = totals(found), topic_totals(found)
@@ -348,7 +365,7 @@ async def stats_of_directory(data_dir: Path, output: str) -> int:
 
 
 def totals(found: Inspection) -> dict[str, int | float]:
-    """Of the whole directory."""
+    """The numbers of the whole directory, by name."""
     logs = found.survey.manifest.logs.values()
     size = sum(log.size_bytes for log in logs)
     live = sum(log.live_bytes for log in logs)
@@ -371,7 +388,7 @@ def totals(found: Inspection) -> dict[str, int | float]:
 
 
 def topic_totals(found: Inspection) -> list[dict[str, str | int]]:
-    """Of each topic, the largest first."""
+    """The numbers of each topic, the largest topic first."""
     rows: list[dict[str, str | int]] = []
     for topic in found.topics.topics.values():
         sums: Counter[str] = Counter()
@@ -397,11 +414,11 @@ def topic_totals(found: Inspection) -> list[dict[str, str | int]]:
 
 @contextmanager
 def progress(data_dir: Path, what: str) -> Iterator[OnProgress]:
-    """A bar on standard error, if that is a terminal."""
+    """Show a bar on standard error if that is a terminal; the value moves it by bytes."""
     if not sys.stderr.isatty():
         yield no_progress
         return
-    from rich.console import Console  # noqa: PLC0415 - 50 ms that a script need not pay
+    from rich.console import Console  # noqa: PLC0415 - 50 ms, for terminals alone
     from rich.progress import Progress  # noqa: PLC0415 - the same
 
     total = sum(

@@ -1,7 +1,7 @@
-"""`pulsar-py storage recover`: makes a damaged data directory serve again (edge).
+"""The work of `pulsar-py storage recover`: repairs a damaged data directory (edge).
 
-Looks at everything first. What is whole stays where it is; each file that is replaced is linked or
-copied into the side folder before, and `lost.txt` there says what is gone.
+It inspects the whole directory first. Sound files stay where they are. Each file that is replaced
+is linked or copied into the side folder before, and `lost.txt` there lists the losses.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from pulsar_py.wire.payload import encode_entry
 
 REPORT = "lost.txt"
 LOST_MARKER = 0x7FFF
-"""Marker type of the entry that stands for a lost one; no broker of Apache Pulsar writes it."""
+"""The marker type of entries that replace lost ones; Apache Pulsar's brokers don't write it."""
 
 
 def filler() -> bytes:
-    """The entry that stands for a lost one: a broker's own, so that no consumer gets it."""
+    """The entry that replaces a lost one: a broker's marker, which consumers don't get."""
     metadata = MessageMetadata(
         producer_name="pulsar-py-recover", sequence_id=0, publish_time=0, marker_type=LOST_MARKER
     )
@@ -49,7 +49,7 @@ def filler() -> bytes:
 
 
 async def recover_directory(data_dir: Path, side: Path | None) -> int:
-    """Repair, and say what was lost; 0 if the directory is sound afterwards."""
+    """Repair a directory, and print the losses; the exit code is 0 if it is sound afterwards."""
     async with opened(data_dir, is_exclusive=True) as disk:
         with progress(data_dir, "reading") as on_progress:
             found = await inspect(data_dir, disk, on_progress=on_progress)
@@ -73,14 +73,14 @@ async def recover_directory(data_dir: Path, side: Path | None) -> int:
 
 
 def new_side_folder(data_dir: Path, wanted: Path | None) -> Path:
-    """Where to keep what is replaced.
+    """The folder for the originals of replaced files.
 
     Raises:
-        ConfigurationError: The folder that is wanted exists.
+        ConfigurationError: The folder of the command line exists.
     """
     if wanted is not None:
         if wanted.exists():
-            raise ConfigurationError(f"{wanted}: exists already")
+            raise ConfigurationError(f"--side: {wanted} exists already; give a new folder")
         return wanted
     number = 1
     while (folder := data_dir / f"recovered-{number}").exists():
@@ -89,7 +89,7 @@ def new_side_folder(data_dir: Path, wanted: Path | None) -> Path:
 
 
 class _Keeper:
-    """Keeps files in the side folder, under their paths in the data directory."""
+    """Copies files into the side folder, under their paths in the data directory."""
 
     def __init__(self, data_dir: Path, side: Path) -> None:
         self._data_dir = data_dir
@@ -107,7 +107,7 @@ class _Keeper:
         try:
             target.hardlink_to(source)
         except OSError:
-            shutil.copy2(source, target)  # another file system
+            shutil.copy2(source, target)  # the side folder is on another file system
 
     async def write_report(self, lines: Iterable[str]) -> None:
         disk = LocalDisk(self.side)
@@ -148,25 +148,25 @@ async def _repair(
                 f"lost: {count} entries of ledger {ledger_id} ({name}): {ranges_text(ranges)}"
             )
         lost += (
-            f"dropped: ledger {ledger_id}, which nothing names"
+            f"dropped: ledger {ledger_id}, to which nothing refers"
             for ledger_id in rebuilt.dropped_ledgers
         )
     return lost
 
 
 def nameless_ledgers(found: Inspection) -> Iterator[str]:
-    """Ledgers with entries that nothing names, once keys are lost; whose they were nobody knows."""
+    """Lines about ledgers with entries to which no key refers after keys were lost."""
     for ledger_id, ledger in sorted(found.survey.ledgers.items()):
         count = ledger.last_entry_id + 1
         if count and ledger_id not in found.expected:
             yield (
-                f"lost: the name of ledger {ledger_id} with {count} entries: "
-                "no key that can be read has it, a broker will delete it"
+                f"lost: the topic of ledger {ledger_id} with {count} entries: "
+                "no readable key refers to it, and a broker will delete it"
             )
 
 
 async def _settle_instance(disk: LocalDisk, found: Inspection, keeper: _Keeper) -> None:
-    """Let metadata and ledgers be of one instance: the metadata's, if it knows."""
+    """Give metadata and ledgers one instance id: the metadata's, if it has one."""
     keys, cookie = found.metadata.keys, await read_cookie(disk)
     if instance_id.PATH not in keys:
         keys[instance_id.PATH] = (cookie or str(uuid4())).encode()
@@ -202,7 +202,7 @@ def _broken_schemas(found: Inspection) -> list[Finding]:
 
 
 async def _write_metadata(data_dir: Path, found: Inspection, keeper: _Keeper) -> list[str]:
-    """Put a new file in the place of the old one, without what makes no sense."""
+    """Replace the metadata file by a new one without the keys that can't be read."""
     contents = found.metadata
     broken = set(found.topics.broken_keys)
     broken |= {each.problem.partition(": ")[0] for each in _broken_schemas(found)}
@@ -223,7 +223,7 @@ async def _write_metadata(data_dir: Path, found: Inspection, keeper: _Keeper) ->
 
 
 def _raise_ledger_ids(sequences: dict[str, int], ledger_ids: Iterable[int]) -> None:
-    """No ledger id that was seen may be given again."""
+    """Raise the counter of ledger ids above all ids that were seen, so that none is used twice."""
     highest = max(ledger_ids, default=0)
     present = sequences.get(paths.LEDGER_ID_COUNTER, 0)
     sequences[paths.LEDGER_ID_COUNTER] = max(present, highest + 1)
@@ -234,6 +234,6 @@ def _replace_metadata(path: Path, found: Inspection, now_millis: int) -> None:
     for suffix in SIDE_FILES:
         draft.with_name(draft.name + suffix).unlink(missing_ok=True)
     write_metadata(draft, found.metadata, now_millis=now_millis)
-    for suffix in SIDE_FILES[1:]:  # of the old file: its WAL must not meet the new one
+    for suffix in SIDE_FILES[1:]:  # SQLite would apply the old file's WAL to the new file
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     draft.replace(path)

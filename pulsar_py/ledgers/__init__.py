@@ -1,8 +1,8 @@
-"""The contract of ledger stores: what a ledger is, who may write it, how stores say no.
+"""The contract of ledger stores: their interface, ledger ids, labels and errors.
 
 Every engine implements it (`storage` in this process, Apache BookKeeper's client beside it), and
-everything above a ledger is written against it alone. In come entries as bytes; out go ids,
-confirmations a group at a time, and errors.
+everything above a ledger is written against it alone. A store takes entries as bytes, and returns
+ids, confirmations a group at a time, and errors.
 
 Third-party packages it may import: none.
 """

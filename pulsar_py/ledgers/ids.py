@@ -1,9 +1,9 @@
-"""LedgerIds: who gives new ledgers their ids.
+"""LedgerIds: the protocol of what gives new ledgers their ids.
 
 An id is greater than every id given before in the cluster, by whatever process, and never given
 again, also not after a crash or the deletion of its ledger. Topics rely on it: their ledgers are
-told apart and ordered by id alone. How ids are had is the matter of whoever keeps the metadata; the
-ledger stores take this protocol.
+told apart and ordered by id alone. The metadata's side implements the protocol, ledger stores use
+it.
 
 Source: LedgerIdGenerator, ZkLedgerIdGenerator in Apache BookKeeper.
 """

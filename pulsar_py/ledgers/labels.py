@@ -1,8 +1,8 @@
-"""Labels: whose a ledger is, as custom metadata of its store.
+"""Labels: say to whom a ledger belongs, as custom metadata of its store.
 
-They are what Apache Pulsar sets, so that its tools and ours know each other's ledgers, and one of
-ours: the name of the cluster. Only what bears that may be collected as garbage: a ledger of another
-cluster, of another program or without labels is left alone.
+They are those that Apache Pulsar sets, so that its tools and ours know each other's ledgers, and
+one of ours: the name of the cluster. Only ledgers with the own cluster's name may be collected as
+garbage: one of another cluster, of another program or without labels is left alone.
 
     application        pulsar
     component          managed-ledger | compacted-ledger | delayed-index-bucket | schema

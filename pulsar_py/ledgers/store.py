@@ -1,6 +1,6 @@
-"""LedgerStore: append-only, fenced ledgers of entries; a seam of the design.
+"""LedgerStore: append-only, fenced ledgers of entries; the interface to all engines.
 
-Everything distributed comes in here. The embedded `Bookie` implements it with a journal and entry
+A distributed store comes in here. The embedded `Bookie` implements it with a journal and entry
 logs in this process, a BookKeeper client over a wire protocol, `pulsar_py.testing` with a network
 that misbehaves; nothing above may assume which. The contract is what a quorum over a network can
 keep, and the embedded engine keeps it too:
@@ -10,12 +10,12 @@ keep, and the embedded engine keeps it too:
   fenced does not mean that another owner has the topic: repair of a lost replica fences, too.
 - Entries have ids from 0 without gaps. One up to `last_add_confirmed` is durable and every recovery
   finds it. One beyond may be found, or not; once a recovery has answered, that is decided.
-- What a handle knows of a ledger somebody else writes is old: the end has to be asked for
-  (`read_last_add_confirmed`).
+- A handle on a ledger that somebody else writes may lag behind: ask for its end with
+  `read_last_add_confirmed`.
 - Ledger ids grow: an id is greater than every id given before, by whatever process of the cluster.
 - Every wait ends: within `limits.answer_timeout_seconds` an append is confirmed or failed, and a
   call returns or raises. A blip of the network is repeated inside the store up to then.
-- Deleting is a matter of names: whoever has the ledger open may read and even append for a while.
+- Deleting removes the name first: open handles may read and even append for a while.
 
 Appending is synchronous and costs no object an entry: the writer returns the id and reports how far
 durability has come at most once a turn of the loop, through `LedgerListener`.
@@ -44,7 +44,7 @@ as long as somebody has it, and a store may keep it.
 
 
 class DigestType(Enum):
-    """How a networked store guards an entry; the values are those of BookKeeper's metadata."""
+    """The checksum or MAC of an entry in a networked store; values as in BookKeeper's metadata."""
 
     CRC32 = 1
     HMAC = 2
@@ -54,7 +54,7 @@ class DigestType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerOptions:
-    """What a ledger is created with; an embedded store keeps one copy whatever the quorums say.
+    """The options of a new ledger; an embedded store keeps one copy whatever the quorums say.
 
     `custom_metadata` are its labels (`pulsar_py.ledgers.labels`).
     """
@@ -81,7 +81,7 @@ class StoreLimits:
 
 
 class LedgerListener(Protocol):
-    """Who hears about a writer's progress. Called on the loop, never from inside `append`."""
+    """The owner of a writer, as the store calls it: on the loop, never from inside `append`."""
 
     def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
         """All entries up to `last_add_confirmed` are durable; at most once a turn, always growing.
@@ -135,7 +135,7 @@ class LedgerReader(ABC):
     def read_cached(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
     ) -> Sequence[EntryBytes] | None:
-        """What `read` would return, if it is in memory now; else None. Never waits."""
+        """The entries that `read` would return, if they are in memory; else None. Never waits."""
 
     @abstractmethod
     async def read(
@@ -199,7 +199,7 @@ class LedgerWriter(LedgerReader):
 
 @dataclass(frozen=True, slots=True)
 class LedgerInfo:
-    """What the store's metadata says of a ledger.
+    """A ledger's state in the store's metadata.
 
     `last_entry_id` and `length_bytes` are those of a closed one, None while it is open: they would
     have to be asked of its writer or replicas.
@@ -277,14 +277,14 @@ class LedgerStore(ABC):
 
     @abstractmethod
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """What the store's metadata says of one ledger.
+        """One ledger's state in the store's metadata.
 
         Raises:
             LedgerNotFoundError: There is none.
         """
 
     def figures(self) -> Mapping[str, float]:
-        """What the store counts and holds now, by its own names; none unless it says so."""
+        """The store's counts and sizes now, by its own names; empty by default."""
         return {}
 
     @abstractmethod

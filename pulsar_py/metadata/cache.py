@@ -1,11 +1,11 @@
 """MetadataCache: decoded values of one kind, read through and kept fresh by a watch.
 
-A value that was read once can be had without waiting (`get_cached`); when its key changes it is
-read again, and then listeners are told. Where the store may have missed changes, everything counts
-as changed. A key with an empty value, as a parent made on demand has, counts as having none.
-Between the change and that moment `get_cached` gives the
-old value, while `get` reads the store. What its owner writes is noted at once (`note_written`). A
-key that does not exist is remembered, too. At most `max_entries` are kept, the oldest goes.
+`get_cached` returns a value that was read once without waiting. When its key changes it is read
+again, and then listeners are called; until then `get_cached` returns the old value, while `get`
+reads the store. Where the store may have missed changes, everything counts as changed. A key with
+an empty value, as a parent made on demand has, counts as having none. The owner of the cache notes
+at once what it writes (`note_written`). A key that does not exist is remembered, too. At most
+`max_entries` are kept, and the oldest is dropped.
 
 Invariant: a path in `_entries` is either not in `_stale`, or being read again.
 """
@@ -38,7 +38,7 @@ class Cached(NamedTuple, Generic[V]):
 
 
 class MetadataCache(Generic[V]):
-    """What lies at or below one prefix; its owner closes it."""
+    """The values at or below one prefix; its owner closes it."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class MetadataCache(Generic[V]):
             self._is_refreshing = False
 
     async def _find_missed(self) -> None:
-        """Have every key that there is looked at: those that were made meanwhile, too."""
+        """Read every key that there is again: those that were made meanwhile, too."""
         self._has_missed_changes = False
         change = self._changes_count
         try:

@@ -1,4 +1,4 @@
-"""The objects that metadata holds as JSON: clusters, tenants, namespaces, topics; pure.
+"""Documents of clusters, tenants, namespaces and topics, which metadata holds as JSON (values).
 
 Names and shapes of keys are Apache Pulsar's; an attribute is None where nothing is said.
 
@@ -53,7 +53,7 @@ def equal_boundaries(bundles_count: int) -> tuple[int, ...]:
 
 
 class ClusterData(JsonDocument):
-    """Where a cluster can be reached."""
+    """The addresses of a cluster."""
 
     service_url = key("serviceUrl", TEXT)
     service_url_tls = key("serviceUrlTls", TEXT)
@@ -64,14 +64,14 @@ class ClusterData(JsonDocument):
 
 
 class TenantInfo(JsonDocument):
-    """Who administers a tenant, and in which clusters it may have namespaces."""
+    """A tenant's administrators, and the clusters in which it may have namespaces."""
 
     admin_roles = key("adminRoles", TEXTS)
     allowed_clusters = key("allowedClusters", TEXTS)
 
 
 class LocalPolicies(JsonDocument):
-    """What a namespace has in this cluster alone."""
+    """The part of a namespace's policies that belongs to this cluster alone."""
 
     boundaries = key("bundles", _BOUNDARIES)
     """First and last included: one more than there are bundles."""
@@ -86,7 +86,7 @@ class PartitionedTopicMetadata(JsonDocument):
 
 
 class NamespacePolicies(JsonDocument):
-    """Pulsar's `Policies`: what holds for a namespace's topics, unless they say otherwise."""
+    """Pulsar's `Policies`: policies of a namespace's topics, unless these have their own."""
 
     auth_policies = key("auth_policies", JSON_OBJECT)
     replication_clusters = key("replication_clusters", TEXTS)
@@ -130,7 +130,7 @@ class NamespacePolicies(JsonDocument):
 
 
 class TopicPolicies(JsonDocument):
-    """What holds for one topic; goes before the namespace's policies."""
+    """Policies of one topic; they override the namespace's."""
 
     backlog_quotas = key("backLogQuotaMap", BACKLOG_QUOTAS)
     subscription_types = key("subscriptionTypesEnabled", TEXT_SET)
@@ -170,5 +170,5 @@ class DynamicConfiguration(JsonDocument):
 
     @property
     def texts(self) -> dict[str, str]:
-        """What each was changed to."""
+        """The new value of each, as text."""
         return {name: str(text) for name, text in self.json.items()}

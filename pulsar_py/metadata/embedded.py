@@ -1,9 +1,9 @@
-"""EmbeddedMetadata: the metadata stores of a broker that brings its own; a factory (edge).
+"""EmbeddedMetadata: opens the metadata store that a broker keeps in its own process (edge).
 
-A broker uses two stores by role: what belongs to its cluster (`local`) and what all clusters share
-(`configuration`). Who composes a broker gives it a `MetadataStoreFactory`; which stores there are
-is known there alone. This one makes a single store for both roles: the file `metadata.sqlite` in
-the data directory, or nothing but memory.
+A broker uses two stores by role: one for its cluster (`local`), one that all clusters share
+(`configuration`). The composition root gives it a `MetadataStoreFactory`, and nothing else knows
+which stores these are. This factory makes a single store for both roles: the file
+`metadata.sqlite` in the data directory, or memory alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE: Final = "metadata.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class MetadataStores:
-    """What a broker keeps its metadata in; one store may have both roles."""
+    """The stores of a broker's metadata; one store may have both roles."""
 
     local: MetadataStore
     configuration: MetadataStore
@@ -50,7 +50,7 @@ class MetadataStoreFactory(Protocol):
 
 
 class EmbeddedMetadata:
-    """Implements `MetadataStoreFactory` with what is in this package."""
+    """The `MetadataStoreFactory` of SQLite and memory."""
 
     def __init__(self, data_dir: Path | None) -> None:
         """`data_dir` None keeps everything in memory; else it is made if it is missing."""

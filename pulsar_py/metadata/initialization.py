@@ -1,4 +1,4 @@
-"""What a new cluster starts with: itself, the tenants `public` and `pulsar`, a namespace each.
+"""Creates what a new cluster starts with: its record, two tenants, a namespace each (edge).
 
 Source: PulsarStandalone.createSampleNameSpace; PulsarClusterMetadataSetup.
 """

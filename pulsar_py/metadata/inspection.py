@@ -1,9 +1,9 @@
-"""Looks at a metadata file that nobody has open, and writes a new one (edge).
+"""Reads a metadata file that nobody has open, and writes a new one (edge).
 
-The file itself is never opened: a copy of it and of its `-wal` is, so that nothing changes. SQLite
-has no checksums in the file; what it can see is a broken structure, and what a value means is for
-others to check. A damaged WAL is reported, and read as far as it is of use. Where the table can't
-be read in one go, it is read row by row, and rows on broken pages are lost.
+Only a copy of the file and of its `-wal` is opened, so that the original never changes. SQLite has
+no checksums in the file: it detects a broken structure, and others check what the values mean. A
+damaged WAL is reported, and read as far as it is of use. A table that can't be read in one go is
+read row by row, and rows on broken pages are lost.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _PAGE = re.compile(r"page (\d+)", re.IGNORECASE)
 _COLUMNS = "path, value, version, created, modified"
 _MAX_ROWS_TRIED = 5_000_000
 SIDE_FILES = ("", WAL_SUFFIX, "-shm")
-"""What belongs to a file of SQLite, after its name."""
+"""Suffixes of the files that belong to a file of SQLite."""
 
 
 @dataclass(slots=True)
 class MetadataContents:
-    """What could be read; ephemeral keys are left out."""
+    """The keys that could be read; ephemeral ones are left out."""
 
     keys: dict[str, bytes] = field(default_factory=dict)
     sequences: dict[str, int] = field(default_factory=dict)
@@ -75,7 +75,7 @@ def _read(connection: sqlite3.Connection, contents: MetadataContents, path: Path
     execute = connection.execute
     version = execute("PRAGMA user_version").fetchone()[0]
     if execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        contents.findings.append(Finding(path.name, 68, "no metadata of ours"))
+        contents.findings.append(Finding(path.name, 68, "not the metadata of pulsar_py"))
     elif not FIRST_FORMAT_VERSION <= version <= FORMAT_VERSION:
         raise FormatVersionError(str(path), "metadata", version, FORMAT_VERSION)
     contents.findings += _broken_pages(connection, path.name)

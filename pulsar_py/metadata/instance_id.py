@@ -1,11 +1,11 @@
-"""Metadata and ledgers belong together: both carry the instance's id, compared at each start.
+"""Checks at each start that metadata and ledgers belong together, by an id that both carry (edge).
 
 The id stands in the metadata store at `/ledgers/INSTANCEID` and in the file `COOKIE` on the disk of
 the ledgers. The file is written first: a crash in between leaves a file without a key and nothing
-else. Ledgers whose metadata is gone, or metadata whose ledgers are, would otherwise start as if all
-were well: the one would hand out ids that are taken, the other fail topic by topic.
+else. Without the check, ledgers without their metadata would start, and new ledgers get ids that
+are taken; metadata without its ledgers would start, and fail topic by topic.
 
-Source: cookies and INSTANCEID of Apache BookKeeper (wire.md 18.4), simplified to the id.
+Source: the cookies and `INSTANCEID` of Apache BookKeeper, reduced to the id.
 """
 
 from __future__ import annotations

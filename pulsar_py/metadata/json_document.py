@@ -1,4 +1,4 @@
-"""JSON objects as typed, immutable values that keep what they do not know; pure.
+"""JsonDocument: a JSON object as a typed, immutable value that keeps unknown keys (pure).
 
 A class lists the keys it understands; each reads one key of the document and says how:
 
@@ -25,7 +25,7 @@ Json = Any  # a value of the json module: its types are what the keys below chec
 
 
 class Codec(NamedTuple, Generic[T]):
-    """How one kind of value is read from JSON and written to it."""
+    """Reads one kind of value from JSON, and writes it."""
 
     decode: Callable[[Json], T]
     encode: Callable[[T], Json]
@@ -100,9 +100,11 @@ class JsonDocument:
         try:
             document = parse_json(data) if data else {}
         except ValueError as error:
-            raise MetadataError(f"{cls.__name__}: unreadable JSON") from error
+            raise MetadataError(f"{cls.__name__}: unreadable JSON: {error}") from error
         if not isinstance(document, dict):
-            raise MetadataError(f"{cls.__name__}: expected a JSON object")
+            raise MetadataError(
+                f"{cls.__name__}: expected a JSON object, got {type(document).__name__}"
+            )
         return cls(document)
 
     @classmethod

@@ -1,11 +1,11 @@
-"""MetadataLedgerIds: ledger ids that every broker of a cluster takes from one place (edge).
+"""MetadataLedgerIds: takes ledger ids from one sequence of the cluster's metadata (edge).
 
 An id is the number of an ephemeral sequential child of `/ledgers/idgen`, which is deleted again, as
-Apache BookKeeper's clients do it: so ours and theirs never give the same. Numbers grow whoever
-takes them. Id 0 is never given: non-persistent messages carry it.
+Apache BookKeeper's clients do it: so ours and theirs never give the same. Numbers grow, whichever
+process takes them. Id 0 is never given: non-persistent messages carry it.
 
-Nobody waits for the deletion. Those of a moment are deleted together, and what a crash leaves goes
-with the session.
+No caller waits for the deletion. Children of one moment are deleted together, and those that a
+crash leaves are deleted with the session.
 
 Source: ZkLedgerIdGenerator in Apache BookKeeper.
 """
@@ -34,7 +34,7 @@ MAX_ATTEMPTS: Final = 3
 DELETES_AT_ONCE: Final = 1000
 
 DELETE_AFTER_SECONDS: Final = 0.05
-"""How long children are gathered before they are deleted, so that many share a commit."""
+"""Children are gathered for so long before they are deleted, so that many share a commit."""
 
 
 class MetadataLedgerIds:

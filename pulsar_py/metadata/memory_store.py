@@ -1,8 +1,8 @@
 """MemoryMetadataStore: keys in memory, for tests and brokers that keep nothing.
 
 Several clients can share one tree: `connect` gives another one, with sessions and watches of its
-own. All methods finish without waiting, and the watchers of all clients are told before the caller
-that made the change goes on. Sessions are good until they are closed.
+own. All methods finish without waiting, and the watchers of all clients are called before the
+caller that made the change goes on. Sessions are good until they are closed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _MemorySession(Session):
 
 
 class _Shared:
-    """What the clients of one tree have in common."""
+    """The state that the clients of one tree share."""
 
     def __init__(self) -> None:
         self.tree = MemoryTree()

@@ -23,7 +23,7 @@ from pulsar_py.metadata.store import MUST_NOT_EXIST, Notification, NotificationT
 
 
 class KeyChange(NamedTuple):
-    """What became of one key: its new value, None if it is gone."""
+    """The change of one key: its new value, None if it is gone."""
 
     type: NotificationType
     path: str
@@ -31,7 +31,7 @@ class KeyChange(NamedTuple):
 
     @property
     def notification(self) -> Notification:
-        """What watchers are told."""
+        """The change as watchers get it."""
         return Notification(self.type, self.path)
 
 

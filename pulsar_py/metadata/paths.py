@@ -1,4 +1,4 @@
-"""Where each kind of object lives, as Apache Pulsar has it; pure.
+"""Paths of all kinds of objects in the metadata store, as Apache Pulsar has them (pure).
 
 Local names of topics, cursor names and subscription names are encoded as HTML forms do it
 (`names.url_form_encode`). What stands under `/ledgers` belongs to the ledger store.
@@ -54,7 +54,9 @@ def check(path: str) -> None:
     Source: PathUtils.validatePath in ZooKeeper.
     """
     if not path.startswith("/") or (path.endswith("/") and path != "/") or _REFUSED.search(path):
-        raise ValueError(f"{path!r} is not a path of the metadata store")
+        raise ValueError(
+            f"{path!r} is not a path of the metadata store: expected /names/between/slashes"
+        )
 
 
 def check_sequential(prefix: str) -> None:
@@ -105,12 +107,12 @@ def local_policies(namespace: NamespaceName) -> str:
 
 
 def partitioned_topics(namespace: NamespaceName, domain: str) -> str:
-    """What the partitioned topics of a namespace lie below."""
+    """The parent of a namespace's partitioned topics."""
     return f"{PARTITIONED_TOPICS}/{namespace}/{domain}"
 
 
 def partitioned_topic(topic: TopicName) -> str:
-    """How many partitions a topic has."""
+    """The count of a topic's partitions."""
     return f"{PARTITIONED_TOPICS}/{topic.managed_ledger_name}"
 
 
@@ -124,7 +126,7 @@ def topic_policies(topic: TopicName, *, is_global: bool = False) -> str:
 
 
 def managed_ledgers(namespace: NamespaceName) -> str:
-    """What the persistent topics of a namespace lie below."""
+    """The parent of a namespace's persistent topics."""
     return f"{MANAGED_LEDGERS}/{namespace}/persistent"
 
 
@@ -139,13 +141,13 @@ def managed_cursor(managed_ledger_name: str, cursor_name: str) -> str:
 
 
 def schema(topic: TopicName) -> str:
-    """Where the versions of a topic's schema are."""
+    """The locator of the versions of a topic's schema."""
     base = topic.base
     return f"{SCHEMAS}/{base.namespace_name}/{url_form_encode(base.local_name)}"
 
 
 def bundle_owners(namespace: NamespaceName) -> str:
-    """What the ownership records of a namespace's bundles lie below."""
+    """The parent of the ownership records of a namespace's bundles."""
     return f"{OWNERSHIP}/{namespace}"
 
 
@@ -160,7 +162,7 @@ def broker(broker_id: str) -> str:
 
 
 def broker_health(broker_id: str) -> str:
-    """What a broker's health check last wrote."""
+    """The last record of a broker's health check."""
     return f"{HEALTH}/{broker_id}"
 
 
@@ -170,7 +172,7 @@ def resource_group(name: str) -> str:
 
 
 def failure_domains(cluster_name: str) -> str:
-    """What a cluster's failure domains lie below."""
+    """The parent of a cluster's failure domains."""
     return f"{CLUSTERS}/{cluster_name}/failureDomain"
 
 

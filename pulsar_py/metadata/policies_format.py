@@ -1,7 +1,7 @@
-"""Policies as JSON, with the keys that Apache Pulsar gives them; pure.
+"""Codecs of policies as JSON, with the keys that Apache Pulsar gives them (pure).
 
 Reading is lenient: a key that is missing has Pulsar's default for it, numbers may come as text.
-What a value may be is for the administration to check, before it is stored.
+The administration checks which values are allowed, before they are stored.
 
 Source: org.apache.pulsar.common.policies.data and its Jackson mappings.
 """

@@ -227,7 +227,7 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
                 raise result
 
     async def bundles_of(self, namespace: NamespaceName) -> tuple[int, ...] | None:
-        """Where a namespace is cut; None if neither store says so.
+        """The boundaries of a namespace's bundles; None if neither store has them.
 
         Raises:
             MetadataError: It can't be read.
@@ -261,7 +261,7 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
 
 
 class PartitionedTopicResources(Resource[TopicName, PartitionedTopicMetadata]):
-    """How many partitions the partitioned topics have."""
+    """The partitioned topics and the counts of their partitions."""
 
     def __init__(self, store: MetadataStore) -> None:
         super().__init__(

@@ -1,7 +1,7 @@
-"""Finds out what became of a change whose answer is missing (edge).
+"""Finds out whether a change took effect when its answer is missing (edge).
 
-For keys that many write, each on top of what it read. A key that one owner alone writes remembers
-more (OwnedRecord of the managed ledger).
+It is meant for keys that several writers change, each based on what it read. `OwnedRecord` of the
+managed ledger does it for keys of a single owner, which remembers what it has written.
 
 Source: the retries after a connection loss in BookKeeper's ZooKeeperClient.
 """

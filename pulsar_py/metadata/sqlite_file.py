@@ -1,4 +1,4 @@
-"""SqliteFile: the file under `sqlite_store`, and what its one thread does with it (edge).
+"""SqliteFile: reads and changes the SQLite file of `sqlite_store`, on one thread (edge).
 
 Tables:
 
@@ -130,7 +130,10 @@ class SqliteFile:
         execute("PRAGMA synchronous = FULL")
         version = execute("PRAGMA user_version").fetchone()[0]
         if execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise CorruptDataError(f"{self.path} is no metadata of ours")
+            raise CorruptDataError(
+                f"{self.path} is not pulsar_py's metadata: it is empty, or another application's "
+                "SQLite file; move it away, or choose another data directory"
+            )
         if not FIRST_FORMAT_VERSION <= version <= FORMAT_VERSION:
             raise FormatVersionError(str(self.path), "metadata", version, FORMAT_VERSION)
         if version == FIRST_FORMAT_VERSION:

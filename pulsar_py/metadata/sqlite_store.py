@@ -11,9 +11,9 @@ the callers goes on.
     thread               └ answer get │ BEGIN put put put COMMIT │
     loop                                                         └ tell watchers, wake callers
 
-A caller that is cancelled no longer learns what came of its operation, which is carried out. What
-is not done after `limits.operation_timeout_seconds` is answered: a read as unavailable, a change as
-of unknown outcome. Sessions are good until they are closed.
+A caller that is cancelled does not learn the result of its operation, which is carried out all the
+same. An operation that takes longer than `limits.operation_timeout_seconds` is answered: a read as
+unavailable, a change as of unknown outcome. Sessions are good until they are closed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _REFUSED_ALONE: Final = (
 
 
 class _Operation(NamedTuple):
-    """What the thread has to do, and who waits for it."""
+    """One call on its way to the thread, and the future of its caller."""
 
     work: Callable[[SqliteFile], Any]  # Any: the future's type, which `_submit` checks
     future: asyncio.Future[Any]

@@ -1,7 +1,7 @@
-"""Tells damage from a crash in SQLite's write-ahead log, which SQLite itself does not (pure).
+"""Tells damage in SQLite's write-ahead log from a torn end; SQLite itself does not (pure).
 
 SQLite takes the first frame whose checksum is wrong as the end of the log: after a crash that is
-so, but after a flipped bit all transactions behind it are gone without a word. All numbers are
+right, but after a flipped bit all transactions behind it are lost silently. All numbers are
 big-endian, offsets in bytes:
 
     header   0 magic 0x377F0682, or ...83: checksums are over big-endian words
@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 WAL_SUFFIX: Final = "-wal"
-"""What the log is called after the name of its file."""
+"""Suffix of the log's file."""
 HEADER_BYTES: Final = 32
 FRAME_HEADER_BYTES: Final = 24
 _BIG_ENDIAN_MAGIC: Final = 0x377F0683
@@ -57,7 +57,7 @@ _Checksum = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class WalDamage:
-    """Where the log breaks off, and what can't be reached behind."""
+    """The place where the log breaks off, and the transactions lost behind it."""
 
     offset: int
     lost_transactions_count: int

@@ -1,4 +1,4 @@
-"""The MetadataStore: versioned keys with watches, sessions and sequences; a seam of the design.
+"""The MetadataStore: versioned keys with watches, sessions and sequences; an interface.
 
 Keys are absolute paths as in ZooKeeper (`/managed-ledgers/public/default/persistent/t`); a key may
 have both a value and children. Each value has a version that starts at 0 and grows by one with
@@ -10,9 +10,9 @@ The contract is what a store behind a network can keep, and the embedded ones ke
 - A change either was made, was not made, or nobody knows (`MetadataOutcomeUnknownError`). A change
   of unknown outcome is never repeated by the store; its owner reads back what is there, after a
   `sync` (`settling` does).
-- Reads may lag behind what other clients wrote; `sync` waits for what was written before it. One's
-  own changes are seen by one's own reads, but not one of unknown outcome. Compare-and-set always
-  decides by the newest.
+- Reads may lag behind what other clients wrote; `sync` waits for what was written before it. A
+  client's reads see its own changes, except those of unknown outcome. Compare-and-set always
+  decides by the newest value.
 - Every call ends within `limits.operation_timeout_seconds`.
 - A session is in doubt from 5/6 of its time-out without news on, by this process's own clock, also
   when the process slept: before the server can have given its keys to others. Nothing is written
@@ -24,7 +24,7 @@ The contract is what a store behind a network can keep, and the embedded ones ke
 - Values, lists of children and names have limits.
 
 Implementations: `memory_store`, `sqlite_store`, and `pulsar_py.testing.hostile_metadata`, which
-does all that is allowed here and is unpleasant; one contract suite.
+uses every freedom that the contract gives; all pass one contract suite.
 
 Source: MetadataStoreExtended, SessionEvent in Pulsar's pulsar-metadata; ZooKeeper's guarantees.
 """
@@ -63,7 +63,7 @@ class Versioned:
 
 
 class NotificationType(Enum):
-    """What happened to a key."""
+    """The kinds of change of a key."""
 
     CREATED = "created"
     MODIFIED = "modified"
@@ -84,7 +84,7 @@ Watcher = Callable[[Notification], None]
 
 
 class SessionEvent(Enum):
-    """What becomes of a session; told on the loop, in the order in which it is learnt."""
+    """A change of a session's state; reported on the loop, in the order in which it is learnt."""
 
     CONNECTION_LOST = "connection lost"
     """The server can't be reached; the session may live on. Writing goes on as far as it can."""
@@ -281,6 +281,7 @@ class MetadataStore(ABC):
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` on the loop for changes at or below `prefix`, in order of commit.
 
+        It begins with this client's next call: what others change once that has returned is told.
         One's own change is told before, or soon after, the one who made it goes on. Changes may be
         told together as `ANYTHING` at `prefix`. Returns what ends the watch.
         """

@@ -1,6 +1,6 @@
-"""Who wants to know of changes below which path.
+"""Watches: calls the watchers of a store with changes below their paths.
 
-Both embedded stores own one. What a watcher raises is logged and stops nobody else.
+Both embedded stores own one. An error of one watcher is logged, and the others are still called.
 """
 
 from __future__ import annotations

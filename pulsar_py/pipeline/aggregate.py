@@ -1,13 +1,13 @@
-"""`aggregate`: counts, sums and so on by key and window of time, with a watermark.
+"""The `aggregate` pipeline: counts, sums and other aggregates by key and time window.
 
-A window is written once it is over and the watermark has passed its end, so each comes once; what
-is later than the watermark is dropped. With a checkpoint it goes on where it stopped; the windows
-that are open then are kept in it, so all but the watermark has to be as it was. Without one it is a
-batch over all that is there.
+With a checkpoint it is a streaming query that resumes where it stopped. It writes a window once,
+when the watermark has passed its end, and drops rows behind the watermark. Open windows are kept in
+the checkpoint, so all settings but the watermark have to stay. Without a checkpoint it is a batch
+over all messages that exist.
 
-To a table go the columns `window_start`, `window_end`, those of the keys and of the aggregates. To
-a topic goes the same as JSON, with the keys, joined by `|`, as the message's key, and the end of
-the window as its event time.
+A table gets the columns `window_start` and `window_end`, the keys and the aggregates. A topic gets
+the same as JSON; the keys, joined by `|`, are the message's key, and the window's end is its event
+time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.names import TopicName
-from pulsar_py.pipeline.checkpoints import Setting, check_query
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, start_table_stream
-from pulsar_py.pipeline.runner import run_job, run_query
-from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted
+from pulsar_py.pipeline.resuming.checkpoints import Setting, check_query
+from pulsar_py.pipeline.running.runner import run_job, run_query
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.columns import quoted
+from pulsar_py.pipeline.settings.topics import TopicRange, TopicTarget
 from pulsar_py.pipeline.topics import (
     Streaming,
     read_batch,
@@ -31,7 +33,6 @@ from pulsar_py.pipeline.topics import (
     start_stream,
     write_batch,
 )
-from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,13 +45,13 @@ APPLICATION: Final = "aggregate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateSettings:
-    """What is added up, and where it goes: a table or a topic."""
+    """The aggregates, and the table or the topic that they are written to."""
 
     source: TopicRange
     keys: Sequence[str]
-    """SQL; `name` or `expression as name`."""
+    """SQL expressions: `name` or `expression as name`."""
     aggregates: str
-    """SQL separated by commas: `count`, `sum(amount)`, `max(x) as top`."""
+    """SQL expressions, separated by commas: `count`, `sum(amount)`, `max(x) as top`."""
     window_seconds: float
     slide_seconds: float | None = None
     time_column: str = "__publishTime"
@@ -64,26 +65,27 @@ class AggregateSettings:
 def aggregate(
     session: SparkSession, settings: AggregateSettings, watch: Watch | None = None
 ) -> None:
-    """Run until all that is there was taken in, or until stopped.
+    """Aggregate the messages that exist now, or go on until stopped.
 
     Raises:
-        ConfigurationError: There is no target, or there are two, or an expression makes no sense,
-            or the checkpoint is of other windows.
+        ConfigurationError: There is no target or there are two, the windows or columns are invalid,
+            or the checkpoint began with other settings.
         TableConflictError: Another aggregation has replaced the table meanwhile.
+        StoppedError: The watch requested a stop.
     """
     watch = watch or Watch()
     if (settings.lake is None) == (settings.topic is None):
-        raise ConfigurationError("aggregate: a table or a topic is needed, one of them")
+        raise ConfigurationError("aggregate: give either a table or a topic to write to")
     check(settings)
     if settings.streaming is not None:
         check_query(settings.streaming.checkpoint, kept_settings(settings))
     if settings.lake is not None:
         _into_table(session, settings, LakeWriter(settings.lake, watch), watch)
         return
-    assert settings.topic is not None, "checked above"
+    assert settings.topic is not None, "one of the two is set, checked above"
     windows = windows_of(_rows(session, settings), settings)
     messages = windows.selectExpr(*json_message([alias for _, alias in aliased(settings.keys)]))
-    # After a shuffle rows come in any order; window and key say which is which.
+    # After a shuffle rows come in any order; window and key identify a row in each attempt.
     target = replace(settings.topic, sequence_order=f"columns:__eventTime,{JSON_KEY},value")
     if settings.streaming is None:
         run_job(session, lambda: write_batch(messages, target), watch)
@@ -92,24 +94,26 @@ def aggregate(
 
 
 def check(settings: AggregateSettings) -> None:
-    """Refuse windows that are none, and columns of one name.
+    """Refuse windows without a length, slides that skip time, and two columns of one name.
 
     Raises:
-        ConfigurationError: It names the option.
+        ConfigurationError: One of these is so; the message names the option.
     """
     aliased(settings.keys)
     window, slide = round(settings.window_seconds * 1000), settings.slide_seconds
     if window < 1:
-        raise ConfigurationError(f"--window: {settings.window_seconds:g} s is no length of windows")
+        raise ConfigurationError(
+            f"--window: {settings.window_seconds:g} s is too short, a window has at least 1 ms"
+        )
     if slide is not None and not 1 <= round(slide * 1000) <= window:
         raise ConfigurationError(
-            f"--slide: {slide:g} s: windows of {settings.window_seconds:g} s begin at least one"
-            " millisecond, and at most their length, after one another"
+            f"--slide: {slide:g} s is not between 1 ms and the length of the windows,"
+            f" {settings.window_seconds:g} s"
         )
 
 
 def kept_settings(settings: AggregateSettings) -> dict[str, Setting]:
-    """What a query can't change while windows are open; a watermark can be another one."""
+    """The settings that a query can't change while windows are open; the watermark can change."""
     topic = settings.topic
     has_slide = settings.slide_seconds not in (None, settings.window_seconds)
     return {
@@ -140,8 +144,8 @@ def _into_table(
 
 
 def windows_of(rows: DataFrame, settings: AggregateSettings) -> DataFrame:
-    """A row for each window and key."""
-    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+    """A data frame with a row for each window and key."""
+    from pyspark.sql import functions  # noqa: PLC0415 - loads pyspark
 
     if settings.where is not None:
         rows = rows.where(settings.where)
@@ -155,7 +159,7 @@ def windows_of(rows: DataFrame, settings: AggregateSettings) -> DataFrame:
         settings.time_column, interval(settings.watermark_seconds)
     ).groupBy(window.alias("window"), *(functions.expr(sql).alias(name) for sql, name in keys))
     return grouped.agg(*(functions.expr(sql).alias(name) for sql, name in made)).selectExpr(
-        # Quoted: `end` is a reserved word of ANSI SQL, which sessions may enforce.
+        # Quoted, because a session may enforce the reserved words of ANSI SQL, such as `end`.
         "window.`start` as window_start",
         "window.`end` as window_end",
         *(quoted(name) for _, name in (*keys, *made)),
@@ -163,15 +167,17 @@ def windows_of(rows: DataFrame, settings: AggregateSettings) -> DataFrame:
 
 
 def counted(expression: str) -> str:
-    """`count` alone counts rows."""
+    """The expression, with `count` alone replaced by SQL that counts rows."""
     return "count(1) as count" if expression.lower() == "count" else expression
 
 
 def aliased(expressions: Sequence[str]) -> list[tuple[str, str]]:
-    """SQL and the name of its column: the one given, or its words: `sum(x)` is `sum_x`.
+    """Pairs of an SQL expression and the name of its column.
+
+    The name is the one after `as`, otherwise it is made of the words: `sum_x` for `sum(x)`.
 
     Raises:
-        ConfigurationError: Two columns have one name.
+        ConfigurationError: Two columns have the same name.
     """
     found = []
     for text in expressions:
@@ -180,12 +186,12 @@ def aliased(expressions: Sequence[str]) -> list[tuple[str, str]]:
         found.append((named[1], named[2]) if named else (text.strip(), words or "value"))
     names = [name for _, name in found]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise ConfigurationError(f"columns {sorted(twice)} are there twice; name them with `as`")
+        raise ConfigurationError(f"two columns are called {sorted(twice)}; rename one with `as`")
     return found
 
 
 def json_message(keys: Sequence[str]) -> list[str]:
-    """SQL for a message out of a window's row."""
+    """SQL expressions that make a message of a window's row: value, key and event time."""
     texts = ", ".join(f"cast({quoted(each)} as string)" for each in keys)
     return [
         "to_json(struct(*)) as value",
@@ -195,5 +201,5 @@ def json_message(keys: Sequence[str]) -> list[str]:
 
 
 def interval(seconds: float) -> str:
-    """A length of time as Spark takes it."""
+    """A duration in the form of Spark's SQL."""
     return f"{round(seconds * 1000)} milliseconds"

@@ -1,17 +1,17 @@
-"""`backfill`: a table of a lake into a topic, so that it can be repeated.
+"""The `backfill` pipeline: writes a table into a topic, and can be repeated.
 
-Keys, event times and properties are those of the table's columns `__key`, `__eventTime` and
-`__messageProperties`; what the messages were once goes along as properties:
+Keys, event times and properties come from the table's columns `__key`, `__eventTime` and
+`__messageProperties`. The origin of rows that were messages is kept in properties:
 
     original-message-id      base64 of `__messageId`
     original-topic           `__topic`
     original-publish-time    milliseconds of `__publishTime`
 
-Repeatable means: the same table under the same name sends the same rows under the same sequence
-ids, so the topic drops what it has. Therefore the cut into tasks does not depend on the machine:
-with an order, rows are spread by key and sorted in each task; without one, files are cut by size
-alone, and have to be the same ones. `first_run` refuses what is not the same. Another table under
-the same name is another backfill.
+Each run of the same table under the same name sends the same rows with the same sequence ids, so
+the broker drops those that it has. For that, the division into tasks does not depend on the
+machine: with an order, rows are distributed by key and sorted in each task; without one, files are
+split by size alone, and have to stay the same. `resuming.first_run` refuses a run that differs.
+Another table under the same name is another backfill.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.names import TopicName
-from pulsar_py.pipeline.first_run import (
+from pulsar_py.pipeline.lake import Snapshot, read_snapshot, snapshot_of
+from pulsar_py.pipeline.resuming.first_run import (
     CUT_SETTINGS,
     DIRECTORY,
     Run,
@@ -32,13 +33,13 @@ from pulsar_py.pipeline.first_run import (
     mark_of,
     remember_or_refuse,
 )
-from pulsar_py.pipeline.lake import Snapshot, read_snapshot, snapshot_of
-from pulsar_py.pipeline.runner import run_job
-from pulsar_py.pipeline.sessions import use_session
-from pulsar_py.pipeline.settings import Guarantee, TopicTarget, quoted
-from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.running.runner import run_job
+from pulsar_py.pipeline.running.sessions import use_session
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.columns import quoted
+from pulsar_py.pipeline.settings.topics import Guarantee, TopicTarget
+from pulsar_py.pipeline.tables.places import Target
 from pulsar_py.pipeline.topics import select, write_batch
-from pulsar_py.pipeline.watch import Watch
 from pulsar_py.spark.known_names import has_rows_of
 
 if TYPE_CHECKING:
@@ -50,40 +51,40 @@ ORIGINALS: Final = {
     "original-topic": ("__topic", "{0}"),
     "original-publish-time": ("__publishTime", "cast(unix_millis({0}) as string)"),
 }
-"""Properties, the column each is made of, and how."""
+"""Properties of the origin, each with its column and the SQL that converts it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillSettings:
-    """What is sent where."""
+    """The table, the topic, and the rows and their order."""
 
     source: Target
     target: TopicTarget
     name: str
-    """The identity of the job."""
+    """The identity of the job: the same name, table and topic repeat it."""
     order_by: Sequence[str] = ()
     """Columns by which rows of a key are ordered; if they put later rows last, the table may grow
     between two runs."""
     tasks: int = 8
-    """Among which rows are spread; part of the job's identity."""
+    """The number of tasks among which rows are distributed; a repetition needs the same."""
     rows_per_second: float | None = None
     where: str | None = None
     select: str | None = None
     notes: Path | None = None
-    """Directory that remembers first runs; None for one in the table's own. A note that the table
-    has counts in any case."""
+    """The directory of notes of first runs; None for one in the table's directory. A note that is
+    in the table's directory is used in any case."""
 
     def notes_for(self, file_name: str) -> Path:
-        """The directory that has, or gets, the note of that name."""
+        """The directory that has the note of this name, or gets it."""
         own = self.source.path / DIRECTORY
         return own if self.notes is None or (own / file_name).exists() else self.notes
 
 
 def check(settings: BackfillSettings) -> None:
-    """Refuse what can't begin, without Spark.
+    """Refuse a backfill that can't begin; needs no Spark.
 
     Raises:
-        ConfigurationError: There is no table, or its note can't be written.
+        ConfigurationError: The table is missing or empty, or its note can't be written.
     """
     snapshot = snapshot_of(settings.source)
     if settings.target.guarantee is Guarantee.EXACTLY_ONCE:
@@ -92,14 +93,14 @@ def check(settings: BackfillSettings) -> None:
 
 
 def backfill(session: SparkSession, settings: BackfillSettings, watch: Watch | None = None) -> None:
-    """Send all rows; returns when they are stored.
+    """Send all rows; returns when the broker has stored them.
 
     Raises:
-        ConfigurationError: What went to the topic under this name was something else, or the
-            session can't be used.
+        ConfigurationError: The first run under this name differed, or the session can't be used.
+        StoppedError: The watch requested a stop.
     """
     use_session(session)
-    # The number of files' pieces must not depend on the number of cores.
+    # By default Spark splits files by the number of cores, which may differ in the next run.
     session.conf.set("spark.sql.files.minPartitionNum", str(settings.tasks))
     snapshot = snapshot_of(settings.source)
     rows = read_snapshot(session, snapshot)
@@ -127,7 +128,10 @@ def backfill(session: SparkSession, settings: BackfillSettings, watch: Watch | N
 
 
 def run_of(settings: BackfillSettings, snapshot: Snapshot, cut: Mapping[str, str]) -> Run:
-    """What the numbers of rows depend on: of files and their cut only if no order is given."""
+    """The settings on which the numbers of rows depend.
+
+    Files and the settings for splitting them are among these only if no order is given.
+    """
     is_sorted = bool(settings.order_by)
     return Run(
         name=settings.name,
@@ -143,7 +147,7 @@ def run_of(settings: BackfillSettings, snapshot: Snapshot, cut: Mapping[str, str
 
 
 def message_columns(columns: Sequence[str]) -> list[str]:
-    """SQL for the columns of messages, out of those of the table."""
+    """SQL expressions for the columns of messages, made of the table's columns."""
     made = [quoted(each) for each in columns if each not in (PROPERTIES, "__topic")]
     entries = [
         f"'{name}', {form.format(quoted(column))}"
@@ -166,24 +170,27 @@ def message_columns(columns: Sequence[str]) -> list[str]:
 
 
 def ordered_by_key(rows: DataFrame, order_by: Sequence[str], tasks: int) -> DataFrame:
-    """Rows of a key in one task; those without one, and all if there are no keys, in the first."""
+    """The rows sorted within tasks, with all rows of a key in one task.
+
+    Rows without a key are in one task, too; so are all rows of a table without keys.
+    """
     key = "__key" if "__key" in rows.columns else None
     spread = rows.repartition(tasks, key) if key else rows.repartition(1)
     return spread.sortWithinPartitions(*order_by)
 
 
 def throttled(session: SparkSession, rows: DataFrame, rows_per_second: float) -> DataFrame:
-    """The same rows, no faster than that over all tasks that run at once."""
-    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+    """The same rows, delayed so that all tasks that run at one time together keep to the rate."""
+    from pyspark.sql import functions  # noqa: PLC0415 - loads pyspark
 
     share = rows_per_second / session.sparkContext.defaultParallelism
-    # Not by Arrow: that would need pandas, and rows wait here anyway.
+    # Without Arrow, which would need pandas; its speed is not wanted here.
     pace = functions.udf(pace_of(share), "boolean", useArrow=False).asNondeterministic()
     return rows.where(pace())
 
 
 def pace_of(rows_per_second: float) -> Callable[[], bool]:
-    """A call for each row of a task, which returns True when the row's turn has come."""
+    """A function that is called for each row of a task, and returns True when the row is due."""
     began: list[float] = []
     passed = 0
 

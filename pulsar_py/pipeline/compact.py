@@ -1,16 +1,16 @@
-"""`compact`: the newest message of each key, into a table or another topic.
+"""The `compact` pipeline: writes the newest message of each key into a table or another topic.
 
-Within a partition newest is what stands last in the log: by ledger, entry and index in the batch.
-Of the last messages in several partitions or topics it is the one that was published last: a key
-moves to another partition when a topic gets more of them, and ledgers of different partitions tell
-nothing about time, as one may be open for days. Publish times are those of producers' clocks. Equal
-ones are decided by position, then topic, so that the result is the same each time. A tombstone, a
-message without a value, takes its key away; messages without a key are left out. A key of bytes and
-one of text are two, though a table may have the same bytes for both.
+Within a partition the newest message is the last one by ledger, entry and index in the batch. Among
+the last messages of several partitions or topics it is the one with the latest publish time, by the
+producers' clocks: a key moves when its topic gets more partitions, and the ledgers of different
+partitions are not ordered in time, as one may be open for days. Of equal times the position
+decides, then the topic, so the result is the same each time. A tombstone (a message without a
+value) removes its key. Messages without a key are left out. A key of bytes and one of text are two
+keys, although a table may have the same bytes for both.
 
-A table is overwritten by one commit; of two compactions that overlap one fails. A topic gets the
-keys of one snapshot once under one name: when something was added to the source, or deleted, all
-keys are sent again.
+A table is replaced by one commit; of two compactions that overlap one fails. Under one name a topic
+gets the keys of one snapshot once; when messages were added to the source or deleted, all keys are
+sent again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter
-from pulsar_py.pipeline.runner import run_job
-from pulsar_py.pipeline.settings import POSITION_COLUMNS, TopicRange, TopicTarget, quoted
+from pulsar_py.pipeline.running.runner import run_job
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.columns import quoted
+from pulsar_py.pipeline.settings.topics import POSITION_COLUMNS, TopicRange, TopicTarget
 from pulsar_py.pipeline.topics import (
     BINARY_KEY,
     COPIED,
@@ -33,7 +35,6 @@ from pulsar_py.pipeline.topics import (
     with_columns,
     write_batch,
 )
-from pulsar_py.pipeline.watch import Watch
 from pulsar_py.spark.extents import topic_extents
 from pulsar_py.spark.options import METADATA_COLUMNS
 
@@ -43,17 +44,17 @@ if TYPE_CHECKING:
 APPLICATION: Final = "compact"
 PUBLISH_TIME: Final = "__publishTime"
 TOPIC: Final = "__topic"
-"""Of a partition: its own name."""
+"""The column with the name of the topic partition."""
 TASKS: Final = 32
-"""Among which the keys of a job that may be repeated are spread: Spark's own number depends on the
-machine and on how much there is, and rows are known by their number in a task."""
+"""The number of tasks of a job that may be repeated. Spark's own choice depends on the machine and
+the amount of data, and a repeated row is recognized by its number within its task."""
 DECIDING: Final = (PUBLISH_TIME, TOPIC, *POSITION_COLUMNS, TOMBSTONE, BINARY_KEY)
-"""The columns that tell which message is kept."""
+"""The columns that decide which message is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactSettings:
-    """What is compacted, and where to: one of the two."""
+    """The topics, and the table or the topic that is written: one of the two."""
 
     source: TopicRange
     lake: LakeSettings | None = None
@@ -61,17 +62,18 @@ class CompactSettings:
 
 
 def compact(session: SparkSession, settings: CompactSettings, watch: Watch | None = None) -> None:
-    """Write a snapshot of what is there now.
+    """Write the newest message of each key among the messages that exist now.
 
     Raises:
-        ConfigurationError: There is no target, or there are two.
-        TableConflictError: Another compaction has written the table meanwhile.
+        ConfigurationError: There is no target or there are two, or the session can't be used.
+        TableConflictError: Another compaction has replaced the table meanwhile.
+        StoppedError: The watch requested a stop.
     """
     watch = watch or Watch()
     if (settings.lake is None) == (settings.topic is None):
-        raise ConfigurationError("compact: a table or a topic is needed, one of them")
+        raise ConfigurationError("compact: give either a table or a topic to write to")
     writer = None if settings.lake is None else LakeWriter(settings.lake, watch)
-    # Before anything is read: who reads later has all that this one has.
+    # Taken before anything is read: a compaction with a later transaction has no older messages.
     transaction = None if writer is None else writer.next_transaction(APPLICATION)
     sent = COPIED if writer is None else ()
     source = with_columns(settings.source, *DECIDING, *sent)
@@ -80,8 +82,8 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
     if writer is not None and transaction is not None:
         run_job(session, lambda: writer.replace(rows, transaction), watch)
         return
-    assert settings.topic is not None, "checked above"
-    # After a shuffle rows come in any order; each key comes once, so it is one.
+    assert settings.topic is not None, "one of the two is set, checked above"
+    # After a shuffle rows come in any order; a key comes once, so it identifies its row.
     target = like(settings.source, replace(settings.topic, sequence_order=f"columns:{KEY}"))
     if target.idempotency_key is not None:
         extent = topic_extents(settings.source.connector_options(is_streaming=False))
@@ -97,13 +99,13 @@ def _not_asked_for(source: TopicRange) -> Collection[str]:
 
 
 def newest_of_each_key(rows: DataFrame, dropped: Collection[str] = DECIDING) -> DataFrame:
-    """One row a key: its newest message, unless that is a tombstone.
+    """A row for each key with its newest message, unless that is a tombstone.
 
     Args:
-        rows: With the columns `DECIDING`.
-        dropped: Columns that the result lacks.
+        rows: Messages with the columns `DECIDING`.
+        dropped: Columns to leave out of the result.
     """
-    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+    from pyspark.sql import functions  # noqa: PLC0415 - loads pyspark
 
     kept = [each for each in rows.columns if each not in dropped]
     columns = _struct(*kept, *{TOMBSTONE}.difference(kept))

@@ -1,18 +1,18 @@
-"""`copy`: a topic into another one, also of another cluster.
+"""The `copy` pipeline: copies topics into another topic, also of another cluster.
 
-With a checkpoint it is a stream that goes on where it stopped, up to what is there now or for ever;
-without one a batch of the range. Exactly once needs deduplication on the target; a batch of the
-same topics, range and selection is the same one again under the same name. A stream may change
-what it selects, but not between two attempts at one micro-batch.
+With a checkpoint it is a streaming query that resumes where it stopped, and reads the messages that
+exist now or goes on for ever. Without one it is a batch of the range. Exactly once needs
+deduplication on the target. A batch of the same topics, range and selection repeats the earlier one
+of the same name. A stream may change its selection, but not between attempts at one micro-batch.
 
-So that this holds while topics grow, a batch with a name that is sent exactly once copies each
-topic partition by a task and a name of its own: a row is known by its number among those of its
-partition, and what comes later stands behind them.
+A named batch that is sent exactly once can be repeated while its topics grow, because one task with
+producers of its own copies each topic partition: a row's number is its place in the partition, and
+new messages come behind.
 
-A copy has all that a producer may say of a message: key, be it text or bytes, ordering key,
-properties, event time, and that there is no value. Values are decoded by the topic's schema and
-encoded again, so that conditions and expressions can use fields; raw ones are copied as they are,
-as bytes without a schema. A target without a schema gets the source's, unless columns are selected.
+A copy keeps all that a producer can set on a message: key (text or bytes), ordering key,
+properties, event time, and a missing value. Values are decoded by the topic's schema and encoded
+again, so that conditions and expressions can use their fields; raw values are copied as bytes
+without a schema. A target without a schema gets the source's, unless columns are selected.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.names import TopicName
-from pulsar_py.pipeline.checkpoints import Setting, check_query
-from pulsar_py.pipeline.runner import in_threads, run_job, run_query
-from pulsar_py.pipeline.secrets import is_secret_name
-from pulsar_py.pipeline.settings import Guarantee, TopicRange, TopicTarget
+from pulsar_py.pipeline.resuming.checkpoints import Setting, check_query
+from pulsar_py.pipeline.running.runner import in_threads, run_job, run_query
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.secrets import is_secret_name
+from pulsar_py.pipeline.settings.topics import Guarantee, TopicRange, TopicTarget
 from pulsar_py.pipeline.topics import (
     COPIED,
     Streaming,
@@ -37,7 +38,6 @@ from pulsar_py.pipeline.topics import (
     with_columns,
     write_batch,
 )
-from pulsar_py.pipeline.watch import Watch
 from pulsar_py.spark.extents import topic_partitions
 
 if TYPE_CHECKING:
@@ -52,27 +52,35 @@ _FREE: Final = frozenset(
         "pulsar.reader.subscriptionroleprefix",
     }
 )
-"""Options of the connector that change no row of a micro-batch that was begun; in lower case."""
+"""Options of the connector, in lower case, that may change within a micro-batch.
+
+They change neither its rows nor their numbers."""
 _FREE_PREFIXES: Final = ("pulsar.client.", "pulsar.admin.", "pulsar.producer.")
 _SPREADING: Final = "pulsar.producer.hashingscheme"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySettings:
-    """What is copied where."""
+    """The topics, the target, and the messages that are copied."""
 
     source: TopicRange
     target: TopicTarget
-    # None: a batch.
+    # None for a batch.
     streaming: Streaming | None = None
     where: str | None = None
-    """An SQL condition."""
+    """An SQL condition for rows; None for all."""
     select: str | None = None
-    """SQL expressions, separated by commas; the columns of the new messages."""
+    """SQL expressions for the columns of the new messages, separated by commas; None for all."""
 
 
 def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = None) -> None:
-    """Copy until the end of the range, or until stopped."""
+    """Copy until the end of the range, or until stopped.
+
+    Raises:
+        ConfigurationError: The session or range does not fit, or the checkpoint began with other
+            settings.
+        StoppedError: The watch requested a stop.
+    """
     watch = watch or Watch()
     rows = read_stream if settings.streaming is not None else read_batch
     source, target = with_columns(settings.source, *COPIED), settings.target
@@ -91,7 +99,7 @@ def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = No
 
 
 def numbering_settings(settings: CopySettings) -> dict[str, Setting]:
-    """What rows of a micro-batch are numbered and spread by, where they are known by numbers."""
+    """The settings on which the numbers of a micro-batch's rows depend; none at least once."""
     if settings.target.guarantee is not Guarantee.EXACTLY_ONCE:
         return {}
     own: dict[str, Setting] = {
@@ -111,12 +119,12 @@ def numbering_settings(settings: CopySettings) -> dict[str, Setting]:
 
 
 def _is_free(option: str) -> bool:
-    """Whether it may change so that a micro-batch can end: times, sizes, limits, connections."""
+    """Whether an option may change within a micro-batch: a limit, a time-out, a connection's."""
     return option in _FREE or (option.startswith(_FREE_PREFIXES) and option != _SPREADING)
 
 
 def _copy_partitions(session: SparkSession, settings: CopySettings) -> None:
-    """Copy each topic partition by a job of one task, as many at once as there are cores."""
+    """Copy each topic partition by a job of one task, as many at a time as Spark has cores."""
     partitions = topic_partitions(settings.source.connector_options(is_streaming=False))
     cores = max(1, session.sparkContext.defaultParallelism)
     parts = [partial(_copy_partition, session, settings, each) for each in partitions]
@@ -127,5 +135,5 @@ def _copy_partition(session: SparkSession, settings: CopySettings, partition: st
     source = settings.source.of_partition(partition)
     rows = select(read_batch(session, source), where=settings.where, select=settings.select)
     key = source.key(settings.target.idempotency_key, settings.where, settings.select)
-    # Without a shuffle: the pieces of the partition, one after the other.
+    # `coalesce` without a shuffle reads the pieces of the partition one after another, in order.
     write_batch(rows.coalesce(1), replace(settings.target, idempotency_key=key))

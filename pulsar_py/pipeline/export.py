@@ -1,11 +1,11 @@
-"""`export`: topics into a table of a lake, once or for ever.
+"""The `export` pipeline: writes topics into a table, once or continuously.
 
-A stream with a checkpoint; each micro-batch is one commit that carries (query id, batch id), so
-that a batch which is repeated after a failure is left out. Its tasks only read and write files;
-nothing goes through the driver. The checkpoint stands in the table's directory unless another place
-is given: with it the exports of two topics into one table stay apart.
+It is a streaming query with a checkpoint. Each micro-batch is one commit with the query's id and
+the batch's number, so a batch that is repeated after a failure is not added again. The tasks read
+messages and write files; no row goes through the driver. The checkpoint lies in the table's
+directory unless another place is given; exports of two topics into one table need two.
 
-When the topic's schema has new fields, the next start adds their columns to the table.
+If the topic's schema has got new fields, the next start adds their columns to the table.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, start_table_stream
-from pulsar_py.pipeline.runner import run_query
-from pulsar_py.pipeline.settings import TopicRange
-from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.running.runner import run_query
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.topics import TopicRange
+from pulsar_py.pipeline.tables.places import Target
 from pulsar_py.pipeline.topics import Streaming, read_stream, select
-from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,24 +28,30 @@ CHECKPOINT: Final = "_checkpoint"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings:
-    """What is exported where."""
+    """The topics, the table, and the rows and columns that are exported."""
 
     source: TopicRange
     lake: LakeSettings
     streaming: Streaming
     where: str | None = None
-    """An SQL condition."""
+    """An SQL condition for rows; None for all."""
     select: str | None = None
-    """SQL expressions, separated by commas; the columns of the table."""
+    """SQL expressions for the table's columns, separated by commas; None for the source's."""
 
 
 def default_checkpoint(target: Target) -> str:
-    """Where an export remembers how far it is, in the table's own directory."""
+    """The checkpoint of an export that names none, in the table's own directory."""
     return str(target.path / CHECKPOINT)
 
 
 def export(session: SparkSession, settings: ExportSettings, watch: Watch | None = None) -> int:
-    """Export up to what is there now, or until stopped; returns the rows taken in."""
+    """Export the messages that exist now, or go on until stopped; returns the rows that were read.
+
+    Raises:
+        ConfigurationError: The session, the range, the checkpoint or a column does not fit.
+        TableSchemaError: The rows don't fit the table's columns.
+        StoppedError: The watch requested a stop.
+    """
     watch = watch or Watch()
     found = select(
         read_stream(session, settings.source), where=settings.where, select=settings.select

@@ -1,44 +1,43 @@
-"""`lag`: who is how far behind, from the statistics of brokers; needs no Spark (edge).
+"""The `lag` pipeline: measures the lags of subscriptions and queries, without Spark (edge).
 
-Asks each topic partition of a topic, a namespace, or the whole cluster. With a checkpoint of one of
-our streams its offsets are compared with the ends of the topics. Topics that vanish meanwhile are
-left out. Ages that statistics don't tell are found by `ages`, where it is known how to read.
+It asks the brokers for the statistics of each topic partition of a topic, a namespace or the whole
+cluster. For a query it compares the offsets of its checkpoint with the ends of its topics. Topics
+that are deleted meanwhile are left out. `measuring.ages` finds the ages that statistics don't have.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pulsar_py.admin_client import AdminClient, AdminSettings
 from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
-from pulsar_py.pipeline.lags import Lag, age_of, checkpoint_lag, subscription_lags
-from pulsar_py.pipeline.settings import Cluster
-from pulsar_py.spark.offsets import StreamOffset
+from pulsar_py.common.errors import TopicNotFoundError
+from pulsar_py.pipeline.measuring.lags import Lag, age_of, checkpoint_lag, subscription_lags
+from pulsar_py.pipeline.resuming.offsets import checkpoint_offsets
+from pulsar_py.pipeline.settings.topics import Cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LagSettings:
-    """Whose lag is asked for; nothing means the whole cluster."""
+    """The topics, namespaces or checkpoint to measure; the whole cluster if none is given."""
 
     admin: AdminSettings
     topics: Sequence[str] = ()
     namespaces: Sequence[str] = ()
     checkpoint: Path | None = None
-    """Of a stream that reads topics."""
+    """The checkpoint of a query that reads topics."""
     cluster: Cluster | None = None
-    """Where messages are read for their age; None: only ages that brokers tell."""
+    """The cluster to read messages from for their ages; None for ages in statistics alone."""
 
 
 def measure_lag(settings: LagSettings) -> list[Lag]:
-    """All lags, the largest backlog first.
+    """The lags, the largest backlog first.
 
     Raises:
-        ConfigurationError: The checkpoint is none.
-        ServiceError, ClientError: The administration does not answer, or says no.
+        ConfigurationError: The checkpoint has no committed batch, or its query reads no topics.
+        ServiceError, ClientError: The admin API does not answer, or refuses.
     """
     with AdminClient(settings.admin) as admin:
         lags = list(
@@ -65,8 +64,10 @@ def _subscription_lags(admin: AdminClient, settings: LagSettings) -> Iterator[La
 def _with_ages(
     admin: AdminClient, cluster: Cluster, lags: Sequence[Lag], now_millis: int
 ) -> list[Lag]:
-    """The lags of one topic partition, with ages where there were none."""
-    from pulsar_py.pipeline.ages import oldest_publish_millis  # noqa: PLC0415 - loads the client
+    """The lags of one topic partition, with missing ages read from its messages."""
+    from pulsar_py.pipeline.measuring.ages import (  # noqa: PLC0415 - loads the client
+        oldest_publish_millis,
+    )
 
     acknowledged = admin.internal_stats(lags[0].topic).mark_delete_positions
     places = {
@@ -98,39 +99,3 @@ def _checkpoint_lags(admin: AdminClient, checkpoint: Path) -> Iterator[Lag]:
         for topic, position in sorted(offset.positions.items()):
             stats = admin.internal_stats(topic)
             yield checkpoint_lag(topic, checkpoint.name, position, stats)
-
-
-def checkpoint_offsets(checkpoint: Path) -> list[StreamOffset]:
-    """Up to where the newest committed batch of a query has read; one for each topic source.
-
-    Raises:
-        ConfigurationError: There is no such batch, or none of its sources reads topics.
-    """
-    committed = [int(each.name) for each in (checkpoint / "commits").glob("*") if _is_batch(each)]
-    if not committed:
-        raise ConfigurationError(f"{checkpoint}: no checkpoint with a committed batch")
-    text = (checkpoint / "offsets" / str(max(committed))).read_text()
-    found = offsets_in(text)
-    if not found:
-        raise ConfigurationError(f"{checkpoint}: its query reads no topics")
-    return found
-
-
-def _is_batch(path: Path) -> bool:
-    return path.name.isdigit()
-
-
-def offsets_in(text: str) -> list[StreamOffset]:
-    """The offsets of topics in a file of Spark's offset log: a version, metadata, then sources.
-
-    Source: OffsetSeqLog in Spark.
-    """
-    found = []
-    for line in text.splitlines()[2:]:
-        try:
-            parsed = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(parsed, dict) and "~v" in parsed:
-            found.append(StreamOffset.from_json(parsed))
-    return found

@@ -1,8 +1,8 @@
-"""Data frames into tables of a lake and back, whatever their format (edge).
+"""Writes data frames into tables, and reads tables into data frames, whatever their format (edge).
 
-`append` is what each pipeline that writes a lake does with a batch: leave it out if it is in the
-log, write its files, commit them, and merge small files now and then. `replace` makes a batch the
-whole table; of two that overlap one fails, as its rows may be older than the other's.
+`LakeWriter.append` adds a batch: it leaves the batch out if the log has it, writes its files,
+commits them, and merges small files now and then. `LakeWriter.replace` makes a batch the whole
+table. If two of these overlap one fails, because its rows may be older than the other's.
 """
 
 from __future__ import annotations
@@ -19,24 +19,21 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.parquet as pq
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.attempts import attempt, clean
-from pulsar_py.pipeline.checkpoints import check_table
-from pulsar_py.pipeline.manifest import ManifestTable
-from pulsar_py.pipeline.settings import PartitionColumn
-from pulsar_py.pipeline.staging import spark_path, with_partition_columns, write_files
-from pulsar_py.pipeline.tables import (
+from pulsar_py.pipeline.resuming.checkpoints import check_table
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.columns import PartitionColumn
+from pulsar_py.pipeline.tables.attempts import attempt, clean
+from pulsar_py.pipeline.tables.manifest import ManifestTable
+from pulsar_py.pipeline.tables.places import TableFormat, Target
+from pulsar_py.pipeline.tables.schemas import Schema, merged_schema, with_metadata
+from pulsar_py.pipeline.tables.staging import spark_path, with_partition_columns, write_files
+from pulsar_py.pipeline.tables.table import (
     Commit,
     LakeTable,
-    Schema,
     TableConflictError,
     TableFile,
-    TableFormat,
-    Target,
     Transaction,
-    merged_schema,
-    with_metadata,
 )
-from pulsar_py.pipeline.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,40 +45,47 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_FILE_BYTES: Final = 128 << 20
 COMPACT_EVERY: Final = 20
-"""Batches of a stream between two compactions."""
+"""The number of a stream's batches between two merges of small files."""
 READING: Final = {"datetimeRebaseMode": "CORRECTED", "ignoreMissingFiles": "false"}
-"""Options of a read of files that a log names, whatever the session has: days and times are those
-that were written, and rows of a file that was merged meanwhile are not left out without a word."""
+"""Options for reading the files of a log, whatever the session's settings are. Dates and times are
+read as they were written, and a file that was merged meanwhile is an error: with a session's
+`ignoreMissingFiles` its rows would be missing without one."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeSettings:
-    """Which table is written, and how its files lie."""
+    """The table that is written, its partition columns and the sizes of its files."""
 
     target: Target
     partition_by: Sequence[PartitionColumn] = ()
     file_bytes: int = DEFAULT_FILE_BYTES
-    """What files should have: larger ones are split, small ones merged."""
+    """The target size of files, in bytes: larger ones are split, small ones merged."""
     is_compacted: bool = True
+    """Whether small files are merged."""
 
 
 def open_table(target: Target) -> LakeTable:
-    """The table, there or not.
+    """The table of a target; its directory may be missing yet.
 
     Raises:
-        ConfigurationError: The package for its format is missing.
+        ConfigurationError: The `deltalake` package is missing, or can't open the path.
     """
     if target.format is TableFormat.PARQUET:
         return ManifestTable(target.path)
-    from pulsar_py.pipeline.delta import DeltaLakeTable  # noqa: PLC0415 - an extra of its own
+    from pulsar_py.pipeline.tables.delta import (  # noqa: PLC0415 - an extra of its own
+        DeltaLakeTable,
+    )
 
     return DeltaLakeTable(target.path)
 
 
 def rows_of_a_file(files: Sequence[TableFile], file_bytes: int) -> int:
-    """Most rows for a file of that size, from the average of what is there; 0 if nothing is."""
+    """The most rows for a file of a size, by the average size of the given files' rows.
+
+    0, which means no limit, if there are no rows.
+    """
     rows = sum(each.rows_count for each in files)
     size = sum(each.size_bytes for each in files)
     return max(1, math.floor(file_bytes * rows / size)) if rows and size else 0
@@ -94,18 +98,22 @@ class LakeWriter:
     settings: LakeSettings
     watch: Watch
     batches: int = 0
-    """Written by this writer."""
+    """The number of batches that this writer has committed."""
 
     def next_transaction(self, application: str) -> Transaction:
-        """What `replace` is told; asked for before its rows are read, so that they are newer."""
+        """The transaction for a `replace`. Take it before the rows are read.
+
+        Then no replacement that was committed before can have newer rows.
+        """
         last = open_table(self.settings.target).last_batch(application)
         return Transaction(application, 0 if last is None else last + 1)
 
     def append(self, rows: DataFrame, transaction: Transaction) -> int:
-        """Add a batch once, however often it is repeated; returns the rows that were added.
+        """Add a batch, unless the table has it; returns the number of rows that were added.
 
         Raises:
-            TableSchemaError: The rows do not fit.
+            TableSchemaError: The rows don't fit the table's columns.
+            TableConflictError: Other writers kept changing the table meanwhile.
         """
         table = open_table(self.settings.target)
         clean(table)
@@ -120,26 +128,26 @@ class LakeWriter:
         return written
 
     def replace(self, rows: DataFrame, transaction: Transaction) -> int:
-        """Make a batch the whole table; returns its rows.
+        """Make a batch the whole table; returns the number of its rows.
 
         Args:
-            rows: Read after `transaction` was made.
-            transaction: From `next_transaction`.
+            rows: Rows that are read after `transaction` was made.
+            transaction: A value of `next_transaction`.
 
         Raises:
-            TableConflictError: Another one has replaced the table since then.
+            TableConflictError: Another run has replaced the table since the transaction was made.
         """
         clean(open_table(self.settings.target))
         written = self._write(rows, transaction, overwrite=True)
         if written is None:
             raise TableConflictError(
                 f"{self.settings.target}: another {transaction.application} replaced the table"
-                " while this one ran; its rows are there, and none of this one's. Run it again"
+                " while this one ran; the table has its rows, and none of this one's. Run it again"
             )
         return written
 
     def _write(self, rows: DataFrame, transaction: Transaction, *, overwrite: bool) -> int | None:
-        """Rows that were written; None if the log had the batch before they were."""
+        """Write and commit a batch; returns its rows, None if the log had the batch already."""
         table = open_table(self.settings.target)
         columns = [each.name for each in self.settings.partition_by]
         rows = with_partition_columns(rows, self.settings.partition_by)
@@ -168,7 +176,7 @@ class LakeWriter:
         return written
 
     def compact(self) -> None:
-        """Merge small files; where there is no room for it they stay, and rows can still come."""
+        """Merge small files; on a full disk they stay, with a warning, and the pipeline goes on."""
         try:
             result = open_table(self.settings.target).compact(self.settings.file_bytes)
         except OSError as error:
@@ -182,15 +190,19 @@ class LakeWriter:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether a disk or a quota is; the package of Delta tables tells it in the text alone."""
+    """Whether an error says that a disk or quota is full.
+
+    The `deltalake` package has the error's number in the text alone.
+    """
     return error.errno in _FULL or any(f"(os error {each})" in str(error) for each in _FULL)
 
 
 def start_table_stream(rows: DataFrame, writer: LakeWriter, streaming: Streaming) -> StreamingQuery:
-    """Write rows into a table as they come; each micro-batch is one commit.
+    """Start a query that writes rows into a table, each micro-batch by one commit.
 
     Raises:
-        ConfigurationError: The checkpoint is of another table, or a column is not there.
+        ConfigurationError: The checkpoint belongs to another table, or a partition column is
+            missing.
     """
     from pulsar_py.pipeline.topics import triggered  # noqa: PLC0415 - only with streams
 
@@ -198,57 +210,62 @@ def start_table_stream(rows: DataFrame, writer: LakeWriter, streaming: Streaming
         writer.append(batch, Transaction(query_id_of(batch), batch_id))
 
     check_table(streaming.checkpoint, open_table(writer.settings.target))
-    # Refused here, an error is one sentence; in a batch it ends a traceback of Java's.
+    # An error that is raised here is one sentence; from a batch it comes within a traceback of
+    # Java's.
     with_partition_columns(rows, writer.settings.partition_by)
     return triggered(rows.writeStream.foreachBatch(write), streaming).start()
 
 
 def query_id_of(batch: DataFrame) -> str:
-    """The id of the query that a micro-batch is of; it stays when the query is restarted."""
+    """The id of a micro-batch's query, which stays the same when the query is restarted."""
     found = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     if not found:
-        raise ConfigurationError("Spark does not tell which query this micro-batch is of")
+        raise ConfigurationError(
+            "Spark gives no id of this micro-batch's query, without which a repeated batch can't be"
+            " recognized; rows have to come from a streaming query of this session"
+        )
     return str(found)
 
 
 def read_table(session: SparkSession, target: Target) -> DataFrame:
-    """The rows of a table: those that its log counts, or of all files where there is no log.
+    """The rows of a table: of the files in its log, or of all files of a directory without a log.
 
     Raises:
-        ConfigurationError: There is nothing.
+        ConfigurationError: The table is missing or empty.
     """
     return read_snapshot(session, snapshot_of(target))
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The files of a table that counted at one moment."""
+    """The files of a table at one moment, and the schema of its log."""
 
     target: Target
     files: Sequence[TableFile]
-    """By path: logs list them in any order, and Spark deals equal ones out as they are listed."""
+    """Sorted by path: a log lists them in any order, and Spark distributes files of one size to
+    tasks in the order in which they are listed."""
     schema: Schema | None = None
-    """None without a log."""
+    """None for a directory without a log."""
 
 
 def snapshot_of(target: Target) -> Snapshot:
     """The table as it is now.
 
     Raises:
-        ConfigurationError: There is nothing.
+        ConfigurationError: The table is missing or empty.
     """
     table = open_table(target)
     files = table.files()
-    schema = table.schema() if files else None  # the later of the two: it has all their columns
+    schema = table.schema() if files else None  # read after the files, so it has all their columns
     if not files and target.format is TableFormat.PARQUET:
         files = files_without_log(target.path)
     if not files:
-        raise ConfigurationError(f"{target}: there is no table, or it is empty")
+        raise ConfigurationError(f"{target}: there is no table, or it has no rows")
     return Snapshot(target, sorted(files, key=lambda each: each.path), schema)
 
 
 def files_without_log(path: Path) -> list[TableFile]:
-    """What readers take for the files of a directory; rows are not counted."""
+    """The Parquet files of a directory without a log, but for hidden ones; rows are not counted."""
     found = []
     for each in path.glob("**/*.parquet"):
         parts = each.relative_to(path).parts
@@ -259,14 +276,14 @@ def files_without_log(path: Path) -> list[TableFile]:
 
 
 def read_snapshot(session: SparkSession, snapshot: Snapshot) -> DataFrame:
-    """The rows of these files, in the columns that the log tells.
+    """The rows of a snapshot's files, with the columns of the log.
 
-    Without a log Spark finds them out, and takes directories `code=007` for numbers.
+    Without a log Spark infers the columns, and takes a directory `code=007` for a number.
     """
-    from pyspark.sql.types import StructType  # noqa: PLC0415 - late on purpose
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - loads pyspark
 
     table = snapshot.target.path
-    # Paths are no patterns, whatever signs they have.
+    # Spark would take signs such as `*` and `[` in a path for a pattern.
     reader = session.read.option("basePath", spark_path(table)).option("__globPaths__", "false")
     if snapshot.schema is None:
         reader = reader.option("mergeSchema", "true")
@@ -277,7 +294,7 @@ def read_snapshot(session: SparkSession, snapshot: Snapshot) -> DataFrame:
 
 
 def _written_schema(snapshot: Snapshot) -> Schema | None:
-    """The columns as Spark wrote them into one of the files; merged files do not tell."""
+    """The schema that Spark wrote into one of the files; files of a merge don't have it."""
     for each in snapshot.files:
         try:
             metadata = pq.read_schema(snapshot.target.path / each.path).metadata

@@ -1,8 +1,8 @@
-"""`replay`: what was published to a topic in a range of time, into another topic.
+"""The `replay` pipeline: writes the messages of a time range into another topic again.
 
-The start is inside the range, the end is not. A replay has a name: of the same topics and range it
-is the same one again under it, and the target drops what it has already. A topic may be replayed
-into itself once the range is over; before, what is replayed would be in the range, too.
+The range has its start and not its end. A replay of the same topics and range repeats the earlier
+one of its name, and the target drops the messages that it has. A topic may be replayed into itself
+once the range is over; before that, replayed messages would be in the range themselves.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.copy import CopySettings, copy
-from pulsar_py.pipeline.settings import TopicRange, TopicTarget
-from pulsar_py.pipeline.watch import Watch
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.topics import TopicRange, TopicTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,34 +22,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings:
-    """What is replayed where."""
+    """The topics with the range of publish times, and the target."""
 
     source: TopicRange
     target: TopicTarget
     name: str
     where: str | None = None
-    """An SQL condition."""
+    """An SQL condition for rows; None for all."""
 
     def as_copy(self) -> CopySettings:
-        """The batch that it is.
+        """The batch of `copy` that does the replay.
 
         Raises:
-            ConfigurationError: The range of time is missing or empty.
+            ConfigurationError: The time range is missing or empty.
         """
         start, end = self.source.starting_millis, self.source.ending_millis
         if start is None or end is None or start >= end:
-            raise ConfigurationError(f"replay: {start} to {end} is no range of publish times")
-        # `endingTime` of the connector includes its millisecond.
+            raise ConfigurationError(
+                f"replay: {start} to {end} is not a range of publish times: the start has to be"
+                " before the end"
+            )
+        # The connector's `endingTime` is inclusive.
         source = replace(self.source, ending_millis=end - 1)
         target = replace(self.target, idempotency_key=self.name)
         return CopySettings(source=source, target=target, where=self.where)
 
 
 def check(settings: ReplaySettings) -> None:
-    """Refuse a replay that would feed itself.
+    """Refuse a replay that would read the messages that it writes.
 
     Raises:
-        ConfigurationError: It is into its own topic, and its range has not ended.
+        ConfigurationError: The target is among the topics, and the range has not ended.
     """
     source, target = settings.source, settings.target
     is_same_cluster = source.cluster.service_url == target.cluster.service_url
@@ -57,16 +60,17 @@ def check(settings: ReplaySettings) -> None:
         return
     if (source.ending_millis or 0) > SystemClock().wall_time_millis():
         raise ConfigurationError(
-            f"replay: {target.topic} is replayed into itself, so the range has to be over: what is"
-            " replayed would be in it, too"
+            f"replay: {target.topic} is replayed into itself, so the range has to end before now:"
+            " replayed messages would be in it, too"
         )
 
 
 def replay(session: SparkSession, settings: ReplaySettings, watch: Watch | None = None) -> None:
-    """Write the range again; returns when all is stored.
+    """Write the range's messages; returns when the broker has stored all.
 
     Raises:
-        ConfigurationError: The range is none, or would get what is replayed.
+        ConfigurationError: The range is empty, or would get the replayed messages.
+        StoppedError: The watch requested a stop.
     """
     check(settings)
     copy(session, settings.as_copy(), watch)

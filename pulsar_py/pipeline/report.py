@@ -1,8 +1,8 @@
-"""`report`: one HTML page about a topic's traffic, counted by Spark from the topic itself (edge).
+"""The `report` pipeline: an HTML page about a topic's traffic, which Spark counts (edge).
 
-The topic is read once, metadata alone, and kept by Spark while it is counted. Backlogs come from
-the positions up to which subscriptions have acknowledged, which only the administration tells;
-without an admin URL that part is left out.
+Spark reads the metadata of the messages once, and keeps them while it counts. Backlogs are counted
+from the mark-delete positions of the subscriptions, which only the admin API has. Without an admin
+URL the page has no backlogs.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, ServiceError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.pipeline.runner import run_job
-from pulsar_py.pipeline.sessions import use_session
-from pulsar_py.pipeline.settings import TopicRange
-from pulsar_py.pipeline.traffic import (
+from pulsar_py.pipeline.measuring.traffic import (
     LATENESS_EDGES,
     Backlog,
     Bucket,
@@ -29,7 +26,10 @@ from pulsar_py.pipeline.traffic import (
     bucket_seconds,
     page,
 )
-from pulsar_py.pipeline.watch import Watch
+from pulsar_py.pipeline.running.runner import run_job
+from pulsar_py.pipeline.running.sessions import use_session
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.settings.topics import TopicRange
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,30 +46,32 @@ _COLUMNS: Final = "__key,__topic,__publishTime,__eventTime,__ledgerId,__entryId,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSettings:
-    """What is reported, and into which file."""
+    """The range that is reported, and the file of the page."""
 
     source: TopicRange
     page: Path
     admin: AdminSettings | None = None
-    """None: no backlogs."""
+    """The admin API; None for a page without backlogs."""
 
 
 def check(settings: ReportSettings) -> None:
     """Refuse a page that can't be written, before its topic is read.
 
     Raises:
-        ConfigurationError: It names the directory.
+        ConfigurationError: The page's directory is missing, or can't be written to.
     """
     directory = settings.page.absolute().parent
     if not directory.is_dir() or not os.access(directory, os.W_OK):
-        raise ConfigurationError(f"{settings.page}: {directory} is no directory to write to")
+        raise ConfigurationError(
+            f"--to: {settings.page}: {directory} is not a directory that can be written to"
+        )
 
 
 def report(session: SparkSession, settings: ReportSettings, watch: Watch | None = None) -> Traffic:
-    """Write the page; returns what is on it.
+    """Write the page; returns its numbers.
 
     Raises:
-        ConfigurationError: The session can't be used.
+        ConfigurationError: The session was stopped, or belongs to Spark Connect.
         OSError: The page can't be written; the error has its path.
     """
     use_session(session)
@@ -78,7 +80,7 @@ def report(session: SparkSession, settings: ReportSettings, watch: Watch | None 
     try:
         temporary.write_text(page(traffic), encoding="utf-8")
         temporary.replace(settings.page)
-    except OSError as error:  # a full disk has no name
+    except OSError as error:  # an error for a full disk has no path
         raise OSError(error.errno, error.strerror, str(settings.page)) from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -86,7 +88,7 @@ def report(session: SparkSession, settings: ReportSettings, watch: Watch | None 
 
 
 def measure_traffic(session: SparkSession, settings: ReportSettings) -> Traffic:
-    """Count what there is in the range."""
+    """Count the messages of the range by time, size, key, lateness and partition."""
     options = settings.source.connector_options(is_streaming=False) | {"columns": _COLUMNS}
     rows = session.read.format("pulsar").schema(_SCHEMA).options(**options).load()
     rows = rows.selectExpr("*", "unix_millis(`__publishTime`) as millis").persist()
@@ -108,7 +110,7 @@ def _count(rows: DataFrame, settings: ReportSettings) -> Traffic:
     )
     seconds = bucket_seconds(total["first"], total["last"])
     buckets = _grouped(
-        rows.where("millis is not null"),  # of a clock beyond the year 9999
+        rows.where("millis is not null"),  # null if the producer's clock is beyond the year 9999
         f"floor(millis / 1000 / {seconds}) * {seconds} as start",
         "count(1) as messages",
         "sum(`__size`) as size",
@@ -155,7 +157,7 @@ def _first(rows: DataFrame, *expressions: str) -> Row:
 
 
 def _grouped(rows: DataFrame, key: str, *expressions: str) -> list[Row]:
-    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+    from pyspark.sql import functions  # noqa: PLC0415 - loads pyspark
 
     sql, _, name = key.rpartition(" as ")
     grouped = rows.groupBy(functions.expr(sql).alias(name))
@@ -166,14 +168,17 @@ def _grouped(rows: DataFrame, key: str, *expressions: str) -> list[Row]:
 
 
 def lateness_sql() -> str:
-    """The class of a row's lateness: an edge in seconds, -1 for an event time in the future."""
+    """SQL for the class of a row's lateness: its lower bound in seconds, or -1.
+
+    -1 means that the event time is after the publish time.
+    """
     late = "(unix_millis(`__publishTime`) - unix_millis(`__eventTime`))"
     cases = " ".join(f"when {late} >= {edge * 1000} then {edge}" for edge in LATENESS_EDGES[::-1])
     return f"case {cases} else -1 end"
 
 
 def _backlogs(rows: DataFrame, parts: list[Row], settings: AdminSettings) -> list[Backlog]:
-    """By subscription: what lies behind its mark-delete position, over all partitions."""
+    """The backlogs of durable subscriptions, over all partitions: what is behind mark-delete."""
     positions: dict[str, dict[str, Position]] = {}
     entries: dict[str, int] = {}
     with AdminClient(settings) as admin:
@@ -183,7 +188,7 @@ def _backlogs(rows: DataFrame, parts: list[Row], settings: AdminSettings) -> lis
                 marks = admin.internal_stats(topic).mark_delete_positions
                 subscriptions = admin.stats(topic).subscriptions
             except ServiceError:
-                continue  # gone, or not ours to see: the rest of the page stands
+                continue  # deleted, or forbidden: the rest of the page is right without it
             for name, stats in subscriptions.items():
                 if name in marks and stats.is_durable:
                     positions.setdefault(name, {})[topic] = marks[name]
@@ -198,7 +203,7 @@ def _backlogs(rows: DataFrame, parts: list[Row], settings: AdminSettings) -> lis
 
 
 def behind_sql(marks: Mapping[str, Position]) -> str:
-    """Rows that lie behind the mark-delete position of their topic."""
+    """SQL for rows that are behind the mark-delete position of their topic partition."""
     conditions = []
     for topic, mark in marks.items():
         name = topic.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,7 +1,7 @@
-"""Topics as data frames: the connector's read and write, batch and streaming (edge).
+"""Reads topics into data frames and writes these to topics, as batches or streams (edge).
 
-Needs a session in which `format("pulsar")` is known: one of `sessions.open_session`, or any where
-Spark discovers it.
+The session has to know `format("pulsar")`: one of `running.sessions.open_session` does, and so does
+any for whose Python path Spark has found the connector.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.sessions import use_session
-from pulsar_py.pipeline.settings import TopicRange, TopicTarget, quoted, topic_option
-from pulsar_py.pipeline.tables import spark_place
+from pulsar_py.pipeline.running.sessions import use_session
+from pulsar_py.pipeline.settings.columns import quoted
+from pulsar_py.pipeline.settings.topics import TopicRange, TopicTarget, topic_option
+from pulsar_py.pipeline.tables.places import spark_place
 from pulsar_py.spark.options import METADATA_COLUMNS
 from pulsar_py.spark.pair_columns import KEY as PAIR
 from pulsar_py.spark.pair_columns import says_separate_keys
@@ -27,29 +28,29 @@ if TYPE_CHECKING:
 FORMAT: Final = "pulsar"
 KEY: Final = "__key"
 TOMBSTONE: Final = "__isTombstone"
-"""Tells a message without a value from one whose fields are all null."""
+"""The column that tells a message without a value from one whose fields are all null."""
 BINARY_KEY: Final = "__hasBinaryKey"
-"""Tells keys that are bytes from those that are texts."""
+"""The column that tells keys of bytes from keys of text."""
 COPIED: Final = (TOMBSTONE, "__orderingKey", BINARY_KEY)
-"""What a producer may say of a message, beside the columns that come anyway."""
+"""Columns that a copy needs, beside the connector's default ones, to keep all of a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streaming:
-    """How a stream runs."""
+    """The checkpoint and the pace of a streaming query."""
 
     checkpoint: str
     is_continuous: bool = False
-    """Go on for ever; otherwise up to what is there now."""
+    """Go on for ever; otherwise stop after the messages that exist at the start."""
     interval_seconds: float = 60.0
-    """Between the starts of two micro-batches of a continuous one."""
+    """Between the starts of two micro-batches of a continuous query."""
 
 
 def read_batch(session: SparkSession, source: TopicRange) -> DataFrame:
-    """The rows of a range of topics.
+    """A data frame of the messages in a range of topics.
 
     Raises:
-        ConfigurationError: The session can't be used.
+        ConfigurationError: The session was stopped, or belongs to Spark Connect.
     """
     use_session(session)
     options = source.connector_options(is_streaming=False)
@@ -57,28 +58,33 @@ def read_batch(session: SparkSession, source: TopicRange) -> DataFrame:
 
 
 def read_stream(session: SparkSession, source: TopicRange) -> DataFrame:
-    """The rows of topics as they come.
+    """A streaming data frame of the messages of topics.
 
     Raises:
-        ConfigurationError: The range has an end, or the session can't be used.
+        ConfigurationError: The range has an end, or the session was stopped or belongs to Spark
+            Connect.
     """
     use_session(session)
     if source.ending_millis is not None or source.ending_offsets is not None:
-        raise ConfigurationError("a stream has no end; leave the checkpoint out for a batch")
+        raise ConfigurationError(
+            "a stream reads without an end, and this range has one; leave the checkpoint out to"
+            " read it as a batch"
+        )
     options = source.connector_options(is_streaming=True)
     return session.readStream.format(FORMAT).options(**options).load()
 
 
 def write_batch(rows: DataFrame, target: TopicTarget) -> None:
-    """Send rows to a topic; returns when all are stored."""
+    """Send rows to a topic; returns when the broker has stored all."""
     rows = with_keys(rows, target)
     rows.write.format(FORMAT).mode("append").options(**target.connector_options()).save()
 
 
 def like(source: TopicRange, target: TopicTarget) -> TopicTarget:
-    """The target with the source's schema, which it gets if it has none.
+    """The target with the source's schema as `value_schema`, for a topic that has none.
 
-    The schema is that of the first topic; a pattern or raw values have none here.
+    The schema is that of the source's first topic. For a pattern and for raw values the target is
+    returned unchanged.
     """
     kind, topics = topic_option(source.topic)
     if source.is_raw or kind == "topicsPattern":
@@ -89,18 +95,19 @@ def like(source: TopicRange, target: TopicTarget) -> TopicTarget:
 
 
 def start_stream(rows: DataFrame, target: TopicTarget, streaming: Streaming) -> StreamingQuery:
-    """Send rows to a topic as they come."""
+    """Start a query that sends rows to a topic."""
     rows = with_keys(rows, target)
     writer = rows.writeStream.format(FORMAT).options(**target.connector_options())
     return triggered(writer.outputMode("append"), streaming).start()
 
 
 def with_keys(rows: DataFrame, target: TopicTarget) -> DataFrame:
-    """Rows whose keys are texts, unless they shall be bytes, or each row says what its key is.
+    """Rows with keys of the type in which they are to be sent.
 
-    What is read has bytes for keys, and a message with a key of bytes is another one: clients see
-    base64, and its partition is another. A key that is no text fails the job. Pairs whose keys are
-    the messages' bring them along, as the bytes that they are.
+    The connector reads every key as bytes. A key that is sent as bytes is another one than the same
+    key as text: clients see it in base64, and it goes to another partition. So keys become texts,
+    unless the target wants bytes or a column says it for each row. A key that is not UTF-8 fails
+    the job. Key-value pairs whose key is the message's key keep it in the pair, as bytes.
     """
     if has_separate_keys(rows) or option_has_separate_keys(target.value_schema):
         return rows
@@ -108,20 +115,20 @@ def with_keys(rows: DataFrame, target: TopicTarget) -> DataFrame:
         return rows.drop(BINARY_KEY)
     if BINARY_KEY in rows.columns or dict(rows.dtypes).get(KEY) != "binary":
         return rows
-    from pyspark.sql import functions  # noqa: PLC0415 - late on purpose
+    from pyspark.sql import functions  # noqa: PLC0415 - loads pyspark
 
     text = functions.expr(f"validate_utf8(cast({quoted(KEY)} as string))")
     return rows.withColumn(KEY, text)
 
 
 def has_separate_keys(rows: DataFrame) -> bool:
-    """Whether rows are KEY_VALUE pairs that were read from messages with their keys."""
+    """Whether rows are KEY_VALUE pairs of messages that have the pair's key as their key."""
     comment = next((each.metadata.get("comment") for each in rows.schema if each.name == PAIR), "")
     return says_separate_keys(comment or "")
 
 
 def triggered(writer: DataStreamWriter, streaming: Streaming) -> DataStreamWriter:
-    """With its checkpoint, and when micro-batches start."""
+    """The writer with its checkpoint and trigger set."""
     writer = writer.option("checkpointLocation", spark_place(streaming.checkpoint))
     if not streaming.is_continuous:
         return writer.trigger(availableNow=True)
@@ -129,7 +136,7 @@ def triggered(writer: DataStreamWriter, streaming: Streaming) -> DataStreamWrite
 
 
 def with_columns(source: TopicRange, *names: str) -> TopicRange:
-    """The same range with further metadata columns, after the usual six."""
+    """The range with further metadata columns, after the connector's default ones."""
     columns = tuple(source.columns) or METADATA_COLUMNS
     if columns == ("all",):
         return source
@@ -137,17 +144,17 @@ def with_columns(source: TopicRange, *names: str) -> TopicRange:
 
 
 def select(rows: DataFrame, *, where: str | None, select: str | None) -> DataFrame:
-    """Rows that a condition holds for, and the columns that a list of SQL expressions makes."""
+    """The rows for which an SQL condition holds, with the columns of a list of SQL expressions."""
     if where is not None:
         rows = rows.where(where)
     return rows if select is None else rows.selectExpr(*split_expressions(select))
 
 
 def split_expressions(text: str) -> list[str]:
-    """SQL expressions separated by commas outside parentheses and quotes.
+    """The SQL expressions of a text, separated by commas outside of parentheses and quotes.
 
     Raises:
-        ConfigurationError: There is none, or a parenthesis or quote is not closed.
+        ConfigurationError: An expression is empty, or a parenthesis or quote is not closed.
     """
     parts = [""]
     depth = 0
@@ -166,5 +173,8 @@ def split_expressions(text: str) -> list[str]:
         else:
             parts[-1] += each
     if depth or quote or not all(part.strip() for part in parts):
-        raise ConfigurationError(f"{text!r} is no list of SQL expressions")
+        raise ConfigurationError(
+            f"{text!r} is not a list of SQL expressions: one is empty, or a parenthesis or quote is"
+            " not closed"
+        )
     return [part.strip() for part in parts]

@@ -1,9 +1,9 @@
-"""AnswerWatch: fails what the disk does not answer in time (edge).
+"""AnswerWatch: fails the appends that the disk does not confirm in time (edge).
 
-Nothing is counted for an entry or a group. At each look, four in the time that an answer may take,
-the watch notes how far the ledgers that wait for the journal have been appended to; what was noted
-three looks ago and is still not confirmed is late. So everything is answered within that time, and
-nothing is failed before three quarters of it.
+It keeps no timer for an entry or a group. Four times within the time-out it notes the last entry id
+of each ledger that waits for the journal; an entry that was noted three looks ago and is still not
+confirmed is late. So every append is answered within the time-out, and none fails before three
+quarters of it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pulsar_py.storage.journal import Group, Journal
 from pulsar_py.storage.ledgers import Ledger
 
 LOOKS: Final = 4
-"""Looks in the time that an answer may take."""
+"""Looks within one time-out."""
 
 
 class AnswerWatch:
-    """Looks after one journal. Owned by the Bookie."""
+    """Watches one journal. Owned by the Bookie."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class AnswerWatch:
         timeout_seconds: float,
         on_late: Callable[[Ledger], None],
     ) -> None:
-        """`on_late` fails a ledger's writer, unless that is known already."""
+        """`on_late` fails a ledger's writer, unless it has failed already."""
         self._journal = journal
         self._clock = clock
         self._interval_seconds = timeout_seconds / LOOKS
@@ -42,11 +42,11 @@ class AnswerWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Look from now on, until `stop`."""
+        """Begin to look; until `stop`."""
         self._timer = self._clock.call_later(self._interval_seconds, self._look)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""Bookie: the embedded LedgerStore. Puts journal, write cache and ledger storage together.
+"""Bookie: the embedded LedgerStore, made of journal, write cache and ledger storage (edge).
 
     append -> pending lists -> journal (one write and sync a group) -> write cache -> listeners
                                                           |  at a size or an age
@@ -201,7 +201,7 @@ class Bookie(LedgerStore):
         ledger_id = await self._ledger_ids.next()
         async with self.in_time(ledger_id):
             if await self._find(ledger_id) is not None:
-                raise StorageError(f"ledger {ledger_id} exists already")
+                raise StorageError(f"ledger {ledger_id} exists already: its id was given twice")
             record = LedgerRecord.created(options)
             ledger = self._ledgers.adopt(ledger_id, record)
             ledger.listener = listener
@@ -235,7 +235,7 @@ class Bookie(LedgerStore):
             await self.journal.submit(ledger, TOMBSTONE)
 
     async def close_ledger(self, ledger: Ledger) -> None:
-        """The writer ends its ledger; what it has not handed to the journal yet fails."""
+        """End the writer's ledger; entries that the journal has not taken yet fail."""
         closed = LedgerClosedError(f"ledger {ledger.ledger_id} is closed")
         dropped = self._give_up(ledger, closed)
         try:
@@ -284,7 +284,7 @@ class Bookie(LedgerStore):
         return (await self._require(ledger_id)).record.custom_metadata
 
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """What its record says of one ledger."""
+        """State, end and labels of one ledger."""
         ledger = await self._require(ledger_id)
         return ledger.record.at(ledger.last_add_confirmed, ledger.length_bytes).info(ledger_id)
 
@@ -393,7 +393,7 @@ class Bookie(LedgerStore):
         """Raise where the disk takes longer than an answer may.
 
         Raises:
-            StoreUnavailableError: What was begun may still come to its end.
+            StoreUnavailableError: The time is over; the call may still take effect.
         """
         seconds = self.limits.answer_timeout_seconds
         try:
@@ -413,24 +413,26 @@ class Bookie(LedgerStore):
         self._fail(ledger, StoreUnavailableError(text))
 
     def _give_up(self, ledger: Ledger, error: StorageError) -> int:
-        """Take no more appends and forget what waits; returns how many entries that were."""
-        # That the store can't do it now is no reason to try again with this ledger.
+        """Refuse further appends and drop the pending ones; returns how many those were."""
+        # "Unavailable" would invite the owner to append here again; a ledger fails for good.
         is_unavailable = isinstance(error, StoreUnavailableError)
-        refusal = StorageError(f"ledger failed: {error}") if is_unavailable else error
+        refusal = (
+            StorageError(f"ledger {ledger.ledger_id} failed: {error}") if is_unavailable else error
+        )
         lent_count = ledger.lent_pending_count
         dropped = ledger.give_up(refusal)
         self.gate.give_back_entries(dropped, lent_count=lent_count)
         return len(dropped)
 
     def _fail(self, ledger: Ledger, error: StorageError) -> None:
-        """Take no more appends, forget what waits, and tell the writer's owner, once."""
+        """Refuse further appends, drop the pending ones, and tell the writer's owner, once."""
         self._give_up(ledger, error)
         self._report(ledger, error)
 
     def _report(self, ledger: Ledger, error: StorageError) -> None:
         group = self.journal.group
         if ledger.lent_taken_count and group is not None and not group.is_late:
-            # Its memory is being written, and nobody may change it before that has ended.
+            # Lent memory is being written: its owner may change it only after that has ended.
             ledger.settled_callbacks.append(partial(self._tell_failed, ledger, error))
         else:
             self._tell_failed(ledger, error)
@@ -451,6 +453,7 @@ class Bookie(LedgerStore):
             self._apply_section(ledger, section)
         for change in group.changes:
             self._apply_record(change.ledger, change.record)
+        assert self._settings.is_volatile or group.end > self.cache.current.mark
         self.cache.current.mark = group.end
         for ledger, section in zip(group.ledgers, group.sections, strict=True):
             if ledger.listener is not None:
@@ -484,7 +487,7 @@ class Bookie(LedgerStore):
         ledger.confirm(section.last_entry_id, section.size_bytes)
 
     def _take_over(self, ledger: Ledger, section: Section) -> int:
-        """Own what was lent; returns the bytes that it keeps alive beside its own."""
+        """Replace lent entries by owned ones; returns the bytes kept alive beyond the entries."""
         all_kept_bytes = 0
         for place in section.lent:
             lent = section.entries[place]
@@ -495,7 +498,7 @@ class Bookie(LedgerStore):
         return all_kept_bytes
 
     def _apply_record(self, ledger: Ledger, record: LedgerRecord) -> None:
-        """Take in a record; nothing follows deletion, and only deletion follows the end."""
+        """Apply a record; nothing follows deletion, and only deletion follows the end."""
         if ledger.record.is_deleted or (ledger.record.is_closed and not record.is_deleted):
             return
         ledger.record = record
@@ -525,7 +528,10 @@ class Bookie(LedgerStore):
 
     async def _make_directories(self) -> None:
         if await self.storage.has_files():
-            raise CorruptDataError("MANIFEST and journal are missing, and there is data")
+            raise CorruptDataError(
+                "MANIFEST and journal are missing, but there are entry logs or index tables; "
+                "`pulsar-py storage recover` can rebuild the manifest"
+            )
         for directory in (JOURNAL_DIRECTORY, LOG_DIRECTORY, TABLE_DIRECTORY):
             await self._disk.make_directory(directory)
         await self._disk.sync_directory("")
@@ -561,7 +567,9 @@ class Bookie(LedgerStore):
         for section in block.sections:
             ledger = await self._find(section.ledger_id)
             if ledger is None:
-                raise CorruptDataError(f"{place}: entries of ledger {section.ledger_id}, unknown")
+                raise CorruptDataError(
+                    f"{place}: entries of ledger {section.ledger_id}, of which there is no record"
+                )
             if section.last_entry_id <= ledger.last_add_confirmed or ledger.record.is_deleted:
                 continue
             if section.first_entry_id != ledger.last_add_confirmed + 1:

@@ -1,4 +1,4 @@
-"""Which entry logs to rewrite and which index tables to merge. Pure.
+"""Chooses the entry logs to rewrite and the index tables to merge (pure).
 
 An entry log is rewritten when the share of its bytes that belongs to living ledgers is below a
 threshold: the emptiest first, since they free the most for what they cost.

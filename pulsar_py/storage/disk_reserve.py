@@ -1,10 +1,11 @@
-"""DiskReserve: space kept back for a disk on which there is none left (edge).
+"""DiskReserve: a file that holds back disk space for the time when the disk is full (edge).
 
-Below a minimum of free space the engine takes no entries; what others on the same disk leave may be
-nothing at all. Then a broker could not even start again: to end a ledger whose writer died takes a
-record in the journal, to serve a namespace a key in the metadata. So a file without content holds
-some space while there is plenty. Where nearly none is left it goes, which lets records through that
-reading, acknowledging and deleting need; it is made again when there is room.
+Below a minimum of free space the engine takes no entries. Other programs may use up even the rest
+of the disk, and then a broker could not start again: closing a ledger whose writer died takes a
+record in the journal, serving a namespace takes a key in the metadata. So a file without content
+reserves some space while there is plenty. The engine deletes it when nearly nothing is free, which
+makes room for the records that reading, acknowledging and deleting need, and creates it again
+when there is space.
 
 `RESERVE` in the root of the disk: nobody reads it, and it may be deleted at any time.
 """
@@ -31,10 +32,12 @@ class DiskReserve:
         self._is_there: bool | None = None
 
     async def adapt(self, free_bytes: int, *, enough_bytes: int) -> int:
-        """Give the space up if hardly any is free, take it if there is enough; returns what is.
+        """Delete the file if hardly any space is free, create it if there is enough.
+
+        Returns the bytes that are free then.
 
         Raises:
-            StorageError: It can't be done now.
+            StorageError: The disk can't do it now.
         """
         if not self.size_bytes:
             return free_bytes

@@ -15,6 +15,7 @@ from pulsar_py.common.disk import AppendFile, Disk, ReadFile, read_fully, read_f
 from pulsar_py.common.reused_memory import ReusedMemory
 from pulsar_py.storage.entry_log_format import (
     LOG_HEADER_BYTES,
+    RUN_HEADER_BYTES,
     check_log_version,
     encode_log_header,
 )
@@ -68,6 +69,7 @@ class EntryLogWriter:
     def add(self, run: list[Buffer], count: int) -> Location:
         """Give a run its place; it is held until `write`."""
         length = sum(map(len, run))
+        assert 0 < count <= (length - RUN_HEADER_BYTES) // 4, (count, length)
         location = Location(self.log_id, self.end, length, count)
         self._held += run
         self.held_bytes += length
@@ -75,13 +77,15 @@ class EntryLogWriter:
         return location
 
     async def write(self) -> None:
-        """Write what is held."""
+        """Write the runs that are held."""
         held, self._held = self._held, []
         self.held_bytes = 0
         await self._file.append(held)
+        # Runs were given their places before they were written: they have to be there now.
+        assert self._file.size_bytes == self.end - self.held_bytes, f"entry log {self.log_id}"
 
     async def sync(self) -> None:
-        """Write what is held, and make all of it durable."""
+        """Write the runs that are held, and make the log durable."""
         if self._held:
             await self.write()
         await self._file.sync()

@@ -58,7 +58,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
-    """What stands before a run's entries; a claim until the run is decoded."""
+    """The header before a run's entries; a claim until the run is decoded."""
 
     ledger_id: int
     first_entry_id: int
@@ -99,7 +99,7 @@ def check_log_version(data: bytes, path: str) -> None:
 
 
 def cut_runs(entries: Sequence[EntryBytes], run_bytes: int) -> Iterator[tuple[int, int]]:
-    """Where runs of at most `run_bytes` begin and end: at least one entry each."""
+    """Begin and end of runs of at most `run_bytes`, of at least one entry each."""
     sizes = list(accumulate(map(len, entries), initial=0))
     start = 0
     while start < len(entries):

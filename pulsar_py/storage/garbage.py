@@ -1,4 +1,4 @@
-"""Rewrites entry logs that are mostly garbage (edge); `compaction` says which.
+"""Rewrites entry logs that are mostly garbage (edge); `compaction` chooses them.
 
 All living runs of a log are read, verified and copied while reads and writes go on; then the index
 gets their new places, and only after that is durable the old log goes. All logs of a collection are

@@ -1,8 +1,8 @@
-"""What a ledger's users hold: a reader, or the writer, which reads too.
+"""BookieLedger: the reader or the writer that a ledger's user holds.
 
-Both only look at the shared `Ledger` and the caches; waiting work is the storage's. The writer's
-`append` is the hottest call of the engine: it compares, counts and adds to a list. What is lent to
-it takes a longer way.
+A handle works on the shared `Ledger` and the caches; everything that awaits is done by the Bookie
+and its LedgerStorage. The writer's `append` is the hottest call of the engine: it compares, counts
+and adds to a list. Large entries that stay in the caller's memory (`lent`) take a longer way.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from pulsar_py.storage.lent import taken
 from pulsar_py.storage.write_cache import AppendGate, WriteCache, cut
 
 ENOUGH_ENTRIES = 32
-"""So many of one run are returned as they lie there; fewer are put together with what follows."""
+"""From this many entries on, a part of one run is returned as it lies in the cache; a smaller part
+is put together with the entries that follow."""
 
 
 class HandleOwner(Protocol):
-    """What a handle needs of the Bookie."""
+    """The part of the Bookie that a handle needs."""
 
     journal: Journal
     cache: WriteCache
@@ -103,7 +104,7 @@ class BookieLedger(LedgerWriter):
         return entry_id
 
     def _refusal(self, cost: int) -> StorageError:
-        """Why an entry of that cost is not taken."""
+        """The error for an entry of that cost."""
         refusal = self._ledger.refusal
         if refusal is not None:
             return type(refusal)(*refusal.args)
@@ -139,7 +140,7 @@ class BookieLedger(LedgerWriter):
     def read_cached(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
     ) -> Sequence[EntryBytes] | None:
-        """What `read` would return, if it is in memory now; else None."""
+        """The entries that `read` would return, if they are in memory now; else None."""
         ledger_id = self.ledger_id
         cache, read_cache = self._owner.cache, self._owner.storage.read_cache
         last = min(last_entry_id, self._ledger.last_add_confirmed)

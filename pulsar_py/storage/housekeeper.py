@@ -1,10 +1,10 @@
-"""Keeps the engine in shape: flushes, checkpoints, merges, collects garbage, watches room (edge).
+"""Housekeeper: flushes, checkpoints, merges, collects garbage and watches the free space (edge).
 
-The Bookie calls `on_group` after each group; everything else comes from one timer. What fails is
-logged and tried again at the next tick; meanwhile the journal still has all of it.
+The Bookie calls `on_group` after each group; a timer starts everything else. A step that fails is
+logged and tried again at the next tick; meanwhile the journal still has all entries.
 
-Free space is looked at once a tick. Between two looks the gate counts what is appended against what
-the last one found, so that all of it can still be written and flushed; when half of that is used up
+Each tick looks at the free space. Between two looks the gate counts appended bytes against what the
+last look found, so that all of them can still be written and flushed; when half of that is used up
 the next look comes early. So a disk with little room is looked at often, one with plenty is not.
 """
 
@@ -74,7 +74,7 @@ class Housekeeper:
         self.oldest_journal_id = storage.manifest.mark[0]
 
     def start(self) -> None:
-        """Begin to look after things."""
+        """Start the timer."""
         self._schedule()
 
     def on_group(self) -> None:
@@ -96,7 +96,11 @@ class Housekeeper:
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be confirmed: no if both generations are full and one is on its way."""
+        """Whether another group may be confirmed: False while both generations are full.
+
+        Where flushes fail, or the gate is shut, the gate bounds memory: groups that are held back
+        would wait for a flush that may never come.
+        """
         return (
             self._cache.sealed is None
             or self._cache.current.cost_bytes < self._settings.write_cache_bytes
@@ -144,14 +148,14 @@ class Housekeeper:
             return len(chosen)
 
     def stop(self) -> None:
-        """Begin nothing more. The caller shuts the gate, so that groups held back may go on."""
+        """Start nothing more. The caller shuts the gate, so that groups held back may go on."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
         self._on_room()
 
     async def close(self) -> None:
-        """Return when what is at work has come to its end."""
+        """Stop, and wait until running work has ended."""
         self.stop()
         await self._tasks.drain()
 
@@ -270,7 +274,10 @@ class Housekeeper:
             self._look_below_bytes = room_bytes // 2
         if free_bytes < settings.minimum_free_bytes:
             self.on_disk_full(
-                DiskFullError(f"{free_bytes} bytes are free, below {settings.minimum_free_bytes}")
+                DiskFullError(
+                    f"{free_bytes} bytes are free on the disk, the minimum is "
+                    f"{settings.minimum_free_bytes}: writes go on when there is more"
+                )
             )
         elif self._gate.is_shut and not self._is_closed:
             logger.info("disk has room again", extra={"free_bytes": free_bytes})
@@ -313,7 +320,7 @@ class Housekeeper:
 def disk_room_bytes(
     free_bytes: int, *, kept_bytes: int, waiting_bytes: int, journaled_bytes: int
 ) -> int:
-    """What may still be appended, so that all of it can be written and `kept_bytes` are left.
+    """Bytes that may still be appended, so that all can be written and `kept_bytes` are left.
 
     Each byte goes to the journal and again to an entry log. Of those that wait, the ones that are
     in the journal already take room but once more.
@@ -322,7 +329,7 @@ def disk_room_bytes(
 
 
 async def _release(generation: Generation) -> None:
-    """Let a flushed generation go piece by piece: tens of thousands of ledgers take a while."""
+    """Free a flushed generation piece by piece: tens of thousands of ledgers take a while."""
     while generation.ledgers:
         for _ in range(min(RELEASE_LEDGERS_COUNT, len(generation.ledgers))):
             generation.ledgers.popitem()

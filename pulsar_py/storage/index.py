@@ -1,10 +1,10 @@
-"""The index: where runs of entries are and what ledgers there are, in sorted tables (edge).
+"""Index: finds runs of entries and records of ledgers in sorted tables (edge).
 
-Each flush adds a table on top; a merge makes one of several neighbours. What a newer table says
-wins. In memory are the sparse indexes (24 bytes a page of about a hundred keys), the sets of
+Each flush adds a table on top; a merge makes one of several neighbours. A newer table wins over
+older ones. In memory are the sparse indexes (24 bytes a page of about a hundred keys), the sets of
 ledgers (at most two bytes a ledger and table, far less where ids are dense), and a bounded cache of
-pages. A ledger that is in no set is known to be new without a look at any page. Which tables there
-are is the manifest's to know: `tables` is changed only by `LedgerStorage` after it was written.
+pages. A ledger that is in no set is known to be new without a look at any page. The manifest lists
+the tables: only `LedgerStorage` changes `tables`, after it has written the manifest.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ async def write_table(disk: Disk, table_id: int, items: Sequence[Item]) -> None:
 async def merge_tables(
     disk: Disk, table_id: int, tables: Sequence[IndexTable], *, is_complete: bool
 ) -> None:
-    """Write one table with what `tables`, newest first, say together.
+    """Write one table with the content of `tables`, newest first.
 
     Runs of deleted ledgers are left out, and with `is_complete` (no older table remains) so are
     the records that say so.
@@ -164,7 +164,7 @@ async def merge_tables(
 
 
 class _Merge:
-    """Drops what deleted ledgers leave behind."""
+    """Drops the runs of deleted ledgers."""
 
     def __init__(self, *, is_complete: bool) -> None:
         self._is_complete = is_complete

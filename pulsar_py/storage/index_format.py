@@ -71,7 +71,7 @@ Item = tuple[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a run of entries is."""
+    """The place of a run of entries."""
 
     log_id: int
     offset: int
@@ -215,7 +215,7 @@ def encode_page(items: Sequence[Item], offset: int) -> bytes:
 
 
 def sparse_entry(first_key: bytes, offset: int) -> bytes:
-    """What the sparse index has of one page."""
+    """One page's part of the sparse index."""
     return first_key + _OFFSET.pack(offset)
 
 
@@ -250,7 +250,7 @@ class Footer:
 
     @property
     def ledger_set_offset(self) -> int:
-        """Where the set of ledgers begins, if there is one."""
+        """Offset of the set of ledgers, if there is one."""
         return self.sparse_offset + SPARSE_BYTES * self.pages_count
 
     def encode(self) -> bytes:

@@ -133,7 +133,9 @@ class IndexTable:
         if number < 0:
             return None
         page = await self._page(number)
-        return page, page.floor(key)
+        index = page.floor(key)
+        assert index >= 0, f"{self._file.path}: page {number} begins behind its sparse index"
+        return page, index
 
     async def scan(self, first_key: bytes) -> AsyncGenerator[list[Item], None]:
         """All items from `first_key` on, in portions of many pages."""
@@ -206,6 +208,8 @@ class IndexTableWriter:
         self._keys_count = 0
         self._ledger_ids = BitMap64()
         self._held: list[Item] = []
+        # Last key of the pages that are written: those that follow are above it.
+        self._last_key = b""
 
     @classmethod
     async def create(cls, disk: Disk, table_id: int) -> IndexTableWriter:
@@ -248,8 +252,11 @@ class IndexTableWriter:
         offset = self._file.size_bytes
         pages = []
         for items in portions:
+            first_key, last_key = items[0][0], items[-1][0]
+            assert self._last_key < first_key <= last_key, f"{self._file.path}: keys descend"
+            self._last_key = last_key
             page = encode_page(items, offset)
-            self._sparse.append(sparse_entry(items[0][0], offset))
+            self._sparse.append(sparse_entry(first_key, offset))
             self._keys_count += len(items)
             offset += len(page)
             pages.append(page)

@@ -1,4 +1,4 @@
-"""The journal: everything that waits goes to disk in one write and one sync (edge).
+"""Journal: writes everything that waits in one write and one sync (edge).
 
 While a group is being written the next one collects itself in the ledgers' `pending` lists; a group
 takes all of them, up to `group_bytes`. If nothing is being written, the first append of a loop
@@ -6,10 +6,10 @@ tick schedules the take, so that all appends of that tick share it. Nothing here
 entry: the writer's `append` only adds to the list and, when the list was empty, calls `enqueue`.
 
 When the engine has no room for what a group would confirm, the take is held back: receipts are
-late, and whoever publishes is slowed down by its own limit of unanswered entries.
+late, and publishers are slowed down by their own limits of unanswered entries.
 
-When a group ends, the next is started first and then `on_group` hears of the one that ended. A
-group that fails leaves its bytes in doubt: the file is given up, and the next file's header says
+When a group ends, the next one is started first, then `on_group` is called with the one that ended.
+A group that fails leaves its bytes in doubt: the file is given up, and the next file's header says
 that nothing after its last confirmed block counts. Files are created one ahead, and reserved where
 that leaves room enough.
 
@@ -58,7 +58,7 @@ def journal_path(file_id: int) -> str:
 
 
 class RecordChange:
-    """A ledger's new record on its way to the journal, and who waits for it."""
+    """A ledger's new record on its way to the journal, and the future of its writer."""
 
     __slots__ = ("done", "ledger", "record")
 
@@ -69,7 +69,7 @@ class RecordChange:
 
 
 class Group:
-    """What one write carries."""
+    """The entries and records of one write."""
 
     __slots__ = ("changes", "end", "is_late", "ledgers", "sections")
 
@@ -82,12 +82,12 @@ class Group:
         self.changes = changes
         # Where in the journal it ends; set when it is written.
         self.end: Mark = (0, 0)
-        # Whoever waited was told that it failed: however it ends, it has failed.
+        # Its appends have failed by the time-out, so it counts as failed however it ends.
         self.is_late = False
 
 
 OnGroup = Callable[[Group, StorageError | None], None]
-"""Told of each group's end, in order: durable, or failed with an error."""
+"""Called with each group that has ended, in order; the error is None if it is durable."""
 
 
 class Journal:
@@ -108,9 +108,9 @@ class Journal:
             disk: Where the files are.
             settings: Sizes.
             end: Where recovery found the journal's end.
-            on_group: Told how each group ended.
-            may_take: While it says no, groups wait, and with them their receipts; `resume` tells
-                that it may say yes again.
+            on_group: Called when a group has ended.
+            may_take: While it returns False, groups wait, and with them their receipts; whoever
+                makes it True again calls `resume`.
         """
         self._disk = disk
         self._settings = settings
@@ -137,7 +137,7 @@ class Journal:
         self.written_bytes = 0
 
     def enqueue(self, ledger: Ledger) -> None:
-        """A ledger has got its first pending entry."""
+        """Note a ledger that has got its first pending entry."""
         self._dirty.append(ledger)
         if not self._is_busy:
             self._is_busy = True
@@ -153,19 +153,19 @@ class Journal:
         return change.done
 
     def resume(self) -> None:
-        """Groups may be taken again, if they may."""
+        """Take the group that `may_take` has held back, if it allows that now."""
         if self._is_held_back:
             self._is_held_back = False
             self._loop.call_soon(self._take)
 
     def start_after(self, end: Mark) -> None:
-        """Begin the next file behind `end`, which recovery has found; before any write."""
+        """Begin the next file behind `end`, which recovery has found; call it before any write."""
         self._end = end
         self._next_file_id = next_file_id(end)
 
     @property
     def group(self) -> Group | None:
-        """What is being written."""
+        """The group that is being written."""
         return self._group
 
     def waiting(self) -> list[Ledger]:
@@ -173,9 +173,10 @@ class Journal:
         return [*(self._group.ledgers if self._group is not None else ()), *self._dirty]
 
     def give_up_group(self) -> None:
-        """Nobody waits for the group at work any more: it will have failed, however it ends.
+        """Count the group that is being written as failed, however it ends.
 
-        So what it has written, in memory that its owners may have changed, will never be read.
+        Owners of lent entries may change their memory from now on, so what the write has stored
+        must never be read.
         """
         if self._group is not None:
             self._group.is_late = True
@@ -187,7 +188,7 @@ class Journal:
 
     @property
     def end(self) -> Mark:
-        """Where the last confirmed block ends."""
+        """The end of the last confirmed block."""
         return self._end
 
     async def close(self) -> None:
@@ -224,7 +225,7 @@ class Journal:
             self._write(self._file, group)
 
     def _collect(self) -> Group | None:
-        """All that waits, up to a group's bytes; None if nothing does.
+        """Everything that waits, up to a group's bytes; None if nothing does.
 
         # Hot path: benchmarks/micro_storage.py, append
         """
@@ -257,6 +258,8 @@ class Journal:
         file_id = self._next_file_id - 1
         buffers: list[Buffer] = []
         offset = file.size_bytes
+        # Replay walks from block to block: each begins where the one before it ended.
+        assert not offset or (file_id, offset) == self._end, (file_id, offset, self._end)
         if not offset:
             offset = FILE_HEADER_BYTES
             buffers.append(FileHeader(file_id, *self._end).encode())
@@ -278,12 +281,14 @@ class Journal:
         self._group = None
         failure = _as_storage_error(error)
         if failure is None and group.is_late:
-            failure = StorageError("journal: the write came to its end too late")
+            failure = StorageError("journal: the disk answered after the time-out")
         if failure is None:
             self.groups_count += 1
             if not self._settings.is_volatile:
+                assert group.end > self._end, (group.end, self._end)
                 self._end = group.end
         else:
+            # What the file holds behind its last confirmed block is in doubt.
             self._give_up_file()
             # Before the next group is taken: it must not carry entries after a hole.
             self._on_group(group, failure)
@@ -331,7 +336,7 @@ class Journal:
         return file
 
     async def _create_reserved(self, path: str) -> AppendFile | None:
-        """None if it can't be that long, or if that took room from what was or may be appended.
+        """A file of the full size; None if reserving it would take space that appends may need.
 
         On a full disk deletions still have to get through.
         """
@@ -361,6 +366,7 @@ def take_section(ledger: Ledger, room_bytes: int) -> Section:
     # Hot path: benchmarks/micro_storage.py, append
     """
     pending = ledger.pending
+    assert pending, f"ledger {ledger.ledger_id}: nothing waits"
     lengths = array("I")
     size_bytes = 0
     while len(lengths) < len(pending):
@@ -383,6 +389,8 @@ def take_section(ledger: Ledger, room_bytes: int) -> Section:
         del pending[: len(lengths)]
     first_entry_id = ledger.last_add_taken + 1
     ledger.last_add_taken += len(entries)
+    assert size_bytes <= room_bytes or len(entries) == 1
+    assert ledger.last_add_taken <= ledger.last_add_pushed
     lent: list[int] = []
     if ledger.lent_pending_count:
         lent = [place for place, entry in enumerate(entries) if isinstance(entry, Lent)]

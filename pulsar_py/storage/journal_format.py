@@ -138,6 +138,7 @@ def encode_block(
     body_bytes = 0
     for section in sections:
         entries = section.entries
+        assert len(entries) == len(section.lengths) > 0, f"ledger {section.ledger_id}"
         described.append(
             _SECTION.pack(
                 section.ledger_id,

@@ -1,4 +1,4 @@
-"""Reads journal files back, a large piece at a time (edge); what it means `recovery` decides."""
+"""Reads journal files back in large pieces (edge); `recovery` decides what they mean."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIECE_BYTES = 4 * 1024 * 1024
 
 
 async def find_files(disk: Disk, mark: Mark) -> list[FoundFile]:
-    """The journal files there are; those before the mark are not looked into."""
+    """All journal files; those before the mark are listed without being read."""
     found = []
     for name in await disk.list_directory(DIRECTORY):
         if not name.isdigit():
@@ -41,7 +41,7 @@ async def find_files(disk: Disk, mark: Mark) -> list[FoundFile]:
 
 
 async def read_blocks(file: ReadFile, replay: ReplayFile) -> AsyncIterator[tuple[Block, int]]:
-    """Whole blocks in order, each with the offset behind it; stops at the first other thing."""
+    """Whole blocks in order, each with the offset behind it; ends at the first damaged one."""
     size = file.size_bytes if replay.end is None else replay.end
     offset, data, at = replay.start, b"", 0
     while offset < size:

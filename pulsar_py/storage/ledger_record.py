@@ -1,7 +1,7 @@
-"""LedgerRecord: what is stored about a ledger beside its entries, and its bytes.
+"""LedgerRecord: the stored state of one ledger (open or closed, its end, its labels); a value.
 
 The same bytes stand in the journal (a change) and in the index (the state at a checkpoint). Of an
-open ledger, entries in the journal after the record extend what it says.
+open ledger, entries that follow the record in the journal come after its end.
 
 Layout, big-endian, no padding (its length is stored by whoever holds it):
 
@@ -31,6 +31,7 @@ _U16 = struct.Struct(">H")
 _U32 = struct.Struct(">I")
 
 CLOSED, FENCED, DELETED = 1, 2, 4
+DIGEST_SIZES = (0, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,9 @@ class LedgerRecord:
 
     def encode(self) -> bytes:
         """The stored form."""
+        assert self.last_entry_id >= -1
+        assert self.length_bytes >= 0
+        assert self.is_closed or not (self.is_fenced or self.is_deleted)
         flags = CLOSED * self.is_closed | FENCED * self.is_fenced | DELETED * self.is_deleted
         parts = [
             _FIXED.pack(
@@ -133,8 +137,11 @@ class LedgerRecord:
             at += _U32.size
             custom_metadata[key] = data[at : at + size]
             at += size
-        if at != len(data):
-            raise CorruptDataError(f"ledger record of {len(data)} bytes ends at {at}")
+        if at != len(data) or digest_size not in DIGEST_SIZES or last_entry_id < -1:
+            raise CorruptDataError(
+                f"ledger record of {len(data)} bytes ends at {at}, "
+                f"with a digest of {digest_size} bytes and last entry {last_entry_id}"
+            )
         return cls(
             is_closed=bool(flags & CLOSED),
             is_fenced=bool(flags & FENCED),
@@ -153,5 +160,5 @@ TOMBSTONE = LedgerRecord(is_closed=True, is_deleted=True)
 
 
 def digest(password: bytes) -> bytes:
-    """What is stored of a password; nothing of an empty one."""
+    """The stored form of a password; empty for an empty one."""
     return hashlib.sha256(password).digest() if password else b""

@@ -1,4 +1,4 @@
-"""LedgerStorage: entries and ledgers once they have left the journal (edge).
+"""LedgerStorage: keeps flushed entries and ledgers in entry logs and index tables (edge).
 
 Entry logs hold the entries, the index says where, the manifest names the files that count. Each
 change goes the same way: new runs are written and synced, then the new index table, then the
@@ -42,10 +42,10 @@ logger = logging.getLogger(__name__)
 
 SLICE_BYTES = 1 * 1024 * 1024
 SLICE_RUNS_COUNT = 200
-"""Bytes and runs prepared between two breaths of the loop: about 1 ms each."""
+"""Bytes and runs prepared in one turn of the loop: about 1 ms each."""
 
 SLICE_LEDGERS_COUNT = 50
-"""Ledgers looked up between two breaths of the loop: about 2 ms if no page has to be read."""
+"""Ledgers looked up in one turn of the loop: about 2 ms if no page has to be read."""
 
 
 class RunWriter:
@@ -91,7 +91,7 @@ class RunWriter:
             self._has_new_name = False
 
     def published(self) -> None:
-        """What was added is named by the manifest now."""
+        """Forget what was added: the manifest names it now."""
         self.added_bytes.clear()
 
     async def close(self) -> None:
@@ -126,7 +126,7 @@ class RunWriter:
 
 @dataclass(slots=True)
 class Change:
-    """What one publication does to the manifest."""
+    """The changes that one publication makes to the manifest."""
 
     items: Sequence[Item] = ()
     mark: tuple[int, int] | None = None
@@ -198,7 +198,7 @@ class LedgerStorage:
                     await self.disk.remove(f"{directory}/{name}")
 
     async def has_files(self) -> bool:
-        """Whether there are logs or tables, named or not."""
+        """Whether there are logs or tables, whether or not the manifest names them."""
         return any(
             [await self.disk.list_directory(name) for name in (LOG_DIRECTORY, TABLE_DIRECTORY)]
         )
@@ -212,7 +212,7 @@ class LedgerStorage:
         """Make a sealed generation part of the logs; after an error it can be tried again.
 
         Raises:
-            DiskFullError, StorageError: It is not; nothing has changed.
+            DiskFullError, StorageError: The disk can't do it now; nothing has changed.
         """
         items: list[Item] = []
         deleted = []
@@ -288,7 +288,6 @@ class LedgerStorage:
             for location in (await self.index.ledger_runs(ledger_id)).values():
                 log = logs[location.log_id]
                 logs[location.log_id] = replace(log, live_bytes=log.live_bytes - location.length)
-        assert all(log.live_bytes >= 0 for log in logs.values())
         busy = {writer.log_id for writer in (self._writer, self._copier) if writer is not None}
         logs = {
             log_id: log
@@ -304,6 +303,8 @@ class LedgerStorage:
             next_log_id=self._next_log_id,
             next_table_id=self._next_table_id,
         )
+        # Files before the mark are removed: a mark that moves back would want them again.
+        assert manifest.mark >= self.manifest.mark, (manifest.mark, self.manifest.mark)
         await self.disk.replace(MANIFEST_PATH, manifest.encode())
         self.manifest = manifest
         self.index.tables = tables
@@ -315,7 +316,7 @@ class LedgerStorage:
     async def load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
     ) -> tuple[Sequence[EntryBytes], int]:
-        """Entries of which one is `entry_id`, and its place; read-ahead goes to the read cache.
+        """The run with `entry_id`, and the entry's place in it; read-ahead goes to the read cache.
 
         Raises:
             CorruptDataError: The run is damaged or missing.
@@ -328,7 +329,7 @@ class LedgerStorage:
         return None if record is None or record.is_deleted else record
 
     async def merge(self) -> bool:
-        """Merge tables of the index if that is due; whether it was."""
+        """Merge tables of the index if that is due; returns whether it was."""
         tables = list(self.index.tables)
         chosen = compaction.choose_merge([table.keys_count for table in tables])
         if chosen is None:
@@ -355,7 +356,7 @@ class LedgerStorage:
         return self._copier
 
     def end_collection(self) -> None:
-        """It is over, one way or the other."""
+        """The collection has ended, whether or not it succeeded."""
         self._copier = None
 
     def begin_copying(self) -> None:
@@ -364,7 +365,7 @@ class LedgerStorage:
         self._deleted_meanwhile = set()
 
     def end_copying(self) -> None:
-        """The log is done, one way or the other."""
+        """The copying has ended, whether or not it succeeded."""
         self._deleted_meanwhile = None
 
     async def publish_copies(self, log_id: int, copies: Mapping[int, list[Copy]]) -> None:

@@ -5,7 +5,7 @@ ledger is a record in the index. `Ledgers` finds the living one, so that there i
 Nothing here waits or writes.
 
 Invariant: `last_add_confirmed` <= `last_add_taken` <= `last_add_pushed`; `pending` are the entries
-after `last_add_taken`; what is taken and not confirmed is in the journal's hands.
+after `last_add_taken`; the journal is writing those that are taken and not confirmed.
 """
 
 from __future__ import annotations
@@ -48,31 +48,32 @@ class Ledger:
         self.last_add_taken = record.last_entry_id
         # Entries waiting for the journal.
         self.pending: list[bytes | Lent] = []
-        # Lent ones among them, and among those in the journal's hands.
+        # Lent ones among them, and among those that the journal has taken.
         self.lent_pending_count = 0
         self.lent_taken_count = 0
-        # The writer's owner; None without a writer, and once it was told of a failure.
+        # The writer's owner; None without a writer, and after its `on_failed` was called.
         self.listener: LedgerListener | None = None
         # Why nothing can be appended; None while it can.
         self.refusal: StorageError | None = None
-        # Who waits until nothing is pending or in the journal's hands.
+        # Called when nothing is pending any more, nor taken by the journal.
         self.settled_callbacks: list[Callable[[], None]] = []
 
     @property
     def is_settled(self) -> bool:
-        """All that was appended is confirmed or was given up."""
+        """Whether every appended entry is confirmed or was given up."""
         return not self.pending and self.last_add_taken == self.last_add_confirmed
 
     def confirm(self, last_entry_id: int, size_bytes: int) -> None:
-        """Entries up to `last_entry_id`, `size_bytes` more than before, are durable."""
-        assert last_entry_id <= self.last_add_taken
+        """Note that entries up to `last_entry_id` are durable, `size_bytes` more than before."""
+        assert self.last_add_confirmed < last_entry_id <= self.last_add_taken
+        assert size_bytes >= 0
         self.last_add_confirmed = last_entry_id
         self.length_bytes += size_bytes
 
     def give_up(self, refusal: StorageError) -> Sequence[bytes | Lent]:
-        """Take no more and forget what waits; returns that.
+        """Refuse further entries and drop the pending ones; returns those.
 
-        What is in the journal's hands is left to it.
+        Entries that the journal has taken stay with it.
         """
         if self.refusal is None:
             self.refusal = refusal
@@ -82,11 +83,12 @@ class Ledger:
         return pending
 
     def take_back(self) -> None:
-        """The journal failed to write what it had taken."""
+        """The journal failed to write what it had taken; `give_up` came before."""
+        assert not self.pending, f"ledger {self.ledger_id}: entries would follow a hole"
         self.last_add_taken = self.last_add_pushed = self.last_add_confirmed
 
     def notify_settled(self) -> None:
-        """Tell those who wait, if it is so."""
+        """Call those who wait for `is_settled`, if it holds now."""
         if self.settled_callbacks and self.is_settled:
             callbacks, self.settled_callbacks = self.settled_callbacks, []
             for callback in callbacks:
@@ -99,7 +101,7 @@ class Ledger:
 
 
 ENTRY_OVERHEAD_BYTES = 64
-"""What an entry in memory costs beside its bytes: the object's header, its place in a list, and
+"""Cost of an entry in memory beside its bytes: the object's header, its place in a list, and
 what the allocator adds. Counted, so that a hundred thousand tiny entries can't exceed a limit."""
 
 

@@ -1,9 +1,10 @@
-"""Lent entries: large ones that lie in their owner's memory until they are confirmed.
+"""Lent entries: large entries that stay in the appender's memory until they are confirmed.
 
-Whoever appends a view, or several pieces, keeps the memory and promises not to change it until the
-entry is answered. Entries below `LENT_BYTES` are copied at once, which is cheaper than keeping
-accounts. Of a larger one the journal writes the pieces as they are; when it is confirmed the write
-cache takes one copy; or the view itself, where that is nearly all of its buffer and read-only.
+A caller that appends a view, or several pieces, keeps the memory and promises not to change it
+until the entry is answered. Entries below `LENT_BYTES` are copied at once, which is cheaper than
+counting what they pin. The journal writes the pieces of a larger one as they are; when it is
+confirmed the write cache copies it once, or keeps the view itself if that is read-only and nearly
+all of its buffer.
 
 `Pins` counts what lent entries keep alive: a view of a kilobyte keeps its whole buffer. Each buffer
 counts once, with its whole size, however many entries lie in it. Pure.
@@ -35,7 +36,7 @@ class Lent:
         return self.size_bytes
 
     def owned(self) -> tuple[EntryBytes, int]:
-        """The entry in memory that nobody changes, and what that has beside the entry's bytes."""
+        """The entry in memory that nobody changes, and that memory's bytes beyond the entry."""
         if len(self.pieces) == 1:
             (piece,) = self.pieces
             if isinstance(piece, bytes):
@@ -47,7 +48,7 @@ class Lent:
 
 
 def taken(data: LentEntry) -> bytes | Lent:
-    """An entry as it waits: a copy of a small one, else what was lent."""
+    """An entry as it waits for the journal: a copy of a small one, else `Lent`."""
     pieces = data if isinstance(data, tuple) else (data,)
     size_bytes = sum(map(len, pieces))
     if size_bytes < LENT_BYTES:
@@ -56,7 +57,7 @@ def taken(data: LentEntry) -> bytes | Lent:
 
 
 class _Pinned:
-    """A buffer that entries lie in."""
+    """A buffer that holds lent entries."""
 
     __slots__ = ("buffer", "buffer_bytes", "entries_bytes", "pieces_count")
 
@@ -68,21 +69,21 @@ class _Pinned:
 
     @property
     def rest_bytes(self) -> int:
-        """What it keeps beside the entries in it."""
+        """Bytes that it keeps alive beyond its entries."""
         return max(self.buffer_bytes - self.entries_bytes, 0) if self.pieces_count else 0
 
 
 class Pins:
     """The buffers that lent entries keep alive.
 
-    Entries pay for their own bytes; here is the rest, so that both together are what is kept.
+    The gate counts each entry's own bytes; `rest_bytes` is what the buffers have beyond them.
     """
 
     def __init__(self) -> None:
         self._pinned: dict[int, _Pinned] = {}
 
     def add(self, lent: Lent) -> int:
-        """An entry is lent; returns by how much the rest grows (less than 0 if it shrinks)."""
+        """Count a lent entry; returns by how many bytes the rest grows, negative if it shrinks."""
         change = 0
         for piece in lent.pieces:
             buffer, buffer_bytes = _buffer(piece)
@@ -96,7 +97,7 @@ class Pins:
         return change
 
     def remove(self, lent: Lent) -> int:
-        """It is not any more; returns by how much the rest shrinks (less than 0 if it grows)."""
+        """Count it no more; returns by how many bytes the rest shrinks, negative if it grows."""
         change = 0
         for piece in lent.pieces:
             buffer, _ = _buffer(piece)
@@ -111,12 +112,12 @@ class Pins:
 
     @property
     def rest_bytes(self) -> int:
-        """What all buffers keep beside the entries in them."""
+        """Bytes that all buffers keep alive beyond their entries."""
         return sum(pinned.rest_bytes for pinned in self._pinned.values())
 
 
 def _buffer(piece: EntryBytes) -> tuple[object, int]:
-    """What keeps a piece's memory, and how much that is in all."""
+    """The object that owns a piece's memory, and its size in bytes."""
     if isinstance(piece, bytes):
         return piece, len(piece)
     with memoryview(piece.obj) as whole:

@@ -1,4 +1,4 @@
-"""The manifest: which files make up the storage, and up to where the journal is in them; a value.
+"""Manifest: names the files of the storage, and the mark up to which they replace the journal.
 
 The file `MANIFEST` is replaced as a whole at each checkpoint and after each merge and compaction.
 It has a line of 33 characters, then JSON (small: it grows with files, not with ledgers):
@@ -40,7 +40,11 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything that is part of the storage."""
+    """Everything that is part of the storage.
+
+    Invariant: ids are below the next ones, so that no file is ever written twice; of a log's bytes
+    none are alive that it does not have; a table is named once.
+    """
 
     mark: tuple[int, int] = (1, 0)
     logs: Mapping[int, LogState] = field(default_factory=dict)
@@ -48,8 +52,16 @@ class Manifest:
     next_log_id: int = 1
     next_table_id: int = 1
 
+    def check(self) -> None:
+        """Assert the class's invariant."""
+        assert max(self.logs, default=0) < self.next_log_id
+        assert max(self.tables, default=0) < self.next_table_id
+        assert len(set(self.tables)) == len(self.tables)
+        assert all(0 <= log.live_bytes <= log.size_bytes for log in self.logs.values())
+
     def encode(self) -> bytes:
         """The stored form."""
+        self.check()
         body = json.dumps(
             {
                 "journal": self.mark,
@@ -82,10 +94,12 @@ class Manifest:
             raise CorruptDataError(f"{PATH}: offset 0: the checksum does not match")
         content = json.loads(body)
         file_id, offset = content["journal"]
-        return cls(
+        manifest = cls(
             mark=(file_id, offset),
             logs={int(log_id): LogState(*state) for log_id, state in content["logs"].items()},
             tables=tuple(content["tables"]),
             next_log_id=content["next_log"],
             next_table_id=content["next_table"],
         )
+        manifest.check()  # The checksum fits, so these are our own words.
+        return manifest

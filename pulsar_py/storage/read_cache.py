@@ -1,11 +1,11 @@
-"""The read cache: stretches of entry logs, bounded in bytes; pure.
+"""ReadCache: decoded stretches of entry logs, bounded in bytes (pure).
 
-A stretch is what one read of a log brought: runs of one ledger, of which each is found by any entry
-in it. They share memory, so the least recently used stretch goes as a whole; a cursor that reads on
-finds the runs that were read ahead for it. Counts what they hold in memory, not their payload.
+A stretch is what one read of a log brought: runs of one ledger, each found by any entry in it. They
+share memory, so the least recently used stretch is dropped as a whole; a cursor that reads on finds
+the runs that were read ahead for it. The bound counts the memory that they hold, not their payload.
 
-A run may carry a mark: the first one who finds it is reported, with the entry at which what is here
-ends, so that what follows can be fetched before it is asked for.
+A run may carry a mark: the first read that finds it is reported, together with the id of the entry
+behind the cached ones, so that those can be fetched before they are asked for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENTRY_OVERHEAD_BYTES = 4
 """For the place at which an entry ends."""
 
 OnMark = Callable[[int, int], None]
-"""Called with a ledger's id and the entry behind what was read ahead."""
+"""Called with a ledger's id, and the id of the entry behind those that were read ahead."""
 
 
 RunKey: TypeAlias = tuple[int, int]
@@ -32,7 +32,7 @@ RunKey: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """Runs that came together."""
+    """Runs that one read brought."""
 
     cost_bytes: int
     keys: list[RunKey]
@@ -62,7 +62,7 @@ class ReadCache:
     ) -> None:
         """Keep the runs of a stretch, by first entry ids: those that are not here.
 
-        `size_bytes` is what their entries hold; what is bigger than the whole cache is not kept.
+        `size_bytes` is what their entries hold; a stretch larger than the whole cache is not kept.
         """
         new = [(first, run) for first, run in runs if (ledger_id, first) not in self._runs]
         cost = size_bytes + sum(
@@ -95,13 +95,13 @@ class ReadCache:
             self._set_unread(key, size_bytes)
 
     def end_of(self, ledger_id: int, entry_id: int) -> int:
-        """The next entry, from `entry_id` on, that is not here; does not count as a use."""
+        """Id of the first entry from `entry_id` on that is not cached; does not count as a use."""
         while (key := self._key_of(ledger_id, entry_id)) is not None:
             entry_id = key[1] + len(self._runs[key][0])
         return entry_id
 
     def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[EntryBytes], int] | None:
-        """Entries of which one is `entry_id`, and its place among them."""
+        """The run with `entry_id`, and the entry's place in it."""
         key = self._key_of(ledger_id, entry_id)
         if key is None:
             return None
@@ -121,7 +121,7 @@ class ReadCache:
             self._unread[key] = size_bytes
 
     def _key_of(self, ledger_id: int, entry_id: int) -> tuple[int, int] | None:
-        """Of the run that holds an entry."""
+        """The key of the run that holds an entry."""
         firsts = self._firsts.get(ledger_id)
         if firsts is None:
             return None

@@ -1,10 +1,10 @@
-"""What to do with the journal files a start finds: replay, cut off, or refuse. Pure.
+"""Decides about the journal files that a start finds: replay, cut off, or refuse (pure).
 
 A file without a header was reserved and never confirmed anything. Each header names the file before
 it and where that one ends; so the files that count are a chain from the newest header back to the
 checkpoint's mark, and only the newest file has an end to be found out. There the first block that
 isn't whole is a torn write and is cut off, unless a whole block stands behind it: then it was
-confirmed once and is damaged now, and so is a file that stops short of what its successor says.
+confirmed once and is damaged now, and so is a file that ends before the place its successor names.
 Nothing confirmed is ever skipped: the start is refused with the file and offset.
 """
 
@@ -19,7 +19,7 @@ from pulsar_py.storage.journal_format import FILE_HEADER_BYTES, FileHeader
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A journal file as a start finds it."""
+    """One journal file, and what a start found in it."""
 
     file_id: int
     path: str
@@ -40,14 +40,14 @@ class ReplayFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
-    """What to replay, in order, and which files to remove."""
+    """The files to replay, in order, and the paths of those to remove."""
 
     files: tuple[ReplayFile, ...]
     leftovers: tuple[str, ...]
 
 
 def plan_replay(found: Sequence[FoundFile], mark: tuple[int, int]) -> ReplayPlan:
-    """What a start has to do with the files of the journal, given the checkpoint's mark.
+    """Plan a start's work on the files of the journal, given the checkpoint's mark.
 
     Raises:
         CorruptDataError: A file is missing or has lost its header.

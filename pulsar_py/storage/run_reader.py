@@ -1,11 +1,11 @@
 """RunReader: brings runs of entries from the entry logs into the read cache (edge).
 
 A miss loads a *stretch*: the run that holds the entry and the neighbours that follow it in the log.
-Whoever comes to the last run of such a stretch reads in order, and gets what follows fetched while
-it is busy with what it has: a *window* of pieces, each a stretch, of as much as the settings say.
-Whenever the reader begins with a piece, the window moves on by one; so there is always as much on
-its way as a busy loop and the disk's threads need to hand things over. Of many who read at a time
-each gets half of the room there is.
+A reader that comes to the last run of a stretch reads in order, so the entries that follow are
+fetched while it is busy: a *window* of pieces, each a stretch, as large as the settings allow. Each
+time the reader begins with a piece, the window moves on by one; so there is always enough under way
+to cover the turns that a busy loop and the disk's threads take. Of several readers each gets half
+of the room that is left.
 
 What always holds: each run is checked before it is cached, and what was fetched ahead and not yet
 wanted fills at most a third of the cache, or a run more.
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 READ_ATTEMPTS_COUNT = 3
 
 PIECE_BYTES = 2 * MIB
-"""What a piece has at most, nor more than a quarter of a window, save where one run is larger."""
+"""The most bytes of a piece; at most a quarter of a window, save where one run is larger."""
 
 READS_COUNT = 3
 """Pieces read ahead at a time, of all ledgers: a thread is left for everybody else."""
@@ -53,7 +53,7 @@ LEDGERS_COUNT = 256
 """Ledgers of which it is known where their last miss ended, and their window."""
 
 SMALLEST_PART = 4
-"""Less than such a part of a piece is not worth its turns of the loop."""
+"""A read of less than this part of a piece costs more turns of the loop than it saves."""
 
 
 class _Piece:
@@ -67,11 +67,11 @@ class _Piece:
         self.end = _end(runs)
         self.size_bytes = _size_bytes(runs)
         self.has_begun = False
-        self.done = done  # what of it could be cached is
+        self.done = done  # set when all of it that can be cached is
 
 
 class _Window:
-    """What was asked for ahead of one ledger's reader, in order; it has not begun with any."""
+    """The pieces fetched ahead of one ledger's reader, in order; it has begun none of them."""
 
     __slots__ = ("coming_count", "end", "is_finding", "pieces", "size_bytes")
 
@@ -84,17 +84,17 @@ class _Window:
 
     @property
     def first(self) -> int:
-        """Id of its first entry; where nothing is asked for, of the one that will be."""
+        """Id of its first entry; of an empty window, of the next entry to fetch."""
         return self.pieces[0].first if self.pieces else self.end
 
     def add(self, piece: _Piece) -> None:
-        """Ask for what follows, too."""
+        """Append the piece that follows."""
         self.pieces.append(piece)
         self.size_bytes += piece.size_bytes
         self.end = piece.end
 
     def slide(self, entry_id: int) -> bool:
-        """The reader has what is before `entry_id`; False if that is not of this window."""
+        """Drop the pieces before `entry_id`; False if that entry is not of this window."""
         if not self.first <= entry_id <= self.end:
             return False
         while self.pieces and self.pieces[0].end <= entry_id:
@@ -102,7 +102,7 @@ class _Window:
         return True
 
     def piece_with(self, entry_id: int) -> _Piece | None:
-        """The one that brings an entry."""
+        """The piece that brings an entry; None if none does."""
         for piece in self.pieces:
             if piece.first <= entry_id < piece.end:
                 return piece
@@ -142,7 +142,7 @@ class RunReader:
     async def load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
     ) -> tuple[Sequence[EntryBytes], int]:
-        """Entries of which one is `entry_id`, and its place; the rest of the stretch is cached.
+        """The run with `entry_id`, and the entry's place in it; the rest of the stretch is cached.
 
         # Hot path: benchmarks/micro_storage.py, catch-up
 
@@ -164,7 +164,9 @@ class RunReader:
         elif self._ends.get(ledger_id) == entry_id:
             self._fetch_ahead(ledger_id, _end(runs))
         remember(self._ends, ledger_id, _end(runs), LEDGERS_COUNT)
-        return entries, entry_id - runs[0][0]
+        place = entry_id - runs[0][0]
+        assert 0 <= place < len(entries), f"ledger {ledger_id}: entry {entry_id}"
+        return entries, place
 
     async def _load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
@@ -213,7 +215,7 @@ class RunReader:
         return checked
 
     def _fetch_ahead(self, ledger_id: int, entry_id: int) -> None:
-        """Somebody reads in order and will soon want `entry_id`: move the window there."""
+        """A reader in order will soon want `entry_id`: move its window there."""
         window = self._windows.get(ledger_id)
         if window is None or not window.slide(entry_id):
             cached_end = self._cache.end_of(ledger_id, entry_id)
@@ -224,7 +226,7 @@ class RunReader:
         self._extend(ledger_id, window)
 
     def _extend(self, ledger_id: int, window: _Window) -> None:
-        """Ask for one piece more, if there is room."""
+        """Fetch one more piece, if there is room."""
         room_bytes = self._cache_bytes // 3 - self._cache.unread_bytes - self._coming_bytes
         size_bytes = min(self._piece_bytes, self._ahead_bytes - window.size_bytes, room_bytes // 2)
         if (
@@ -243,7 +245,7 @@ class RunReader:
             self._tasks.spawn(self._fetch(ledger_id, window, size_bytes), "fetch ahead")
 
     async def _fetch(self, ledger_id: int, window: _Window, size_bytes: int) -> None:
-        """Bring about `size_bytes` of what follows a window, if anything does."""
+        """Fetch about `size_bytes` of the entries behind a window, if there are any."""
         try:
             piece = await self._ask(ledger_id, window, size_bytes)
             if piece is not None:
@@ -252,7 +254,7 @@ class RunReader:
                 self._extend(ledger_id, window)
                 await self._bring(ledger_id, piece)
         except (StorageError, FileNotFoundError):
-            # Whoever needs the entries reads them again, and is told.
+            # A reader that needs the entries reads them itself, and gets the error.
             logger.debug("fetching ahead failed", exc_info=True)
         finally:
             self._coming_bytes -= size_bytes
@@ -289,7 +291,7 @@ class RunReader:
             piece.done.set_result(None)
 
     async def close(self) -> None:
-        """Return when nothing is being fetched any more."""
+        """Wait until nothing is being fetched any more."""
         self._is_closed = True
         await self._tasks.drain()
 
@@ -306,6 +308,11 @@ def _checked_run(key: RunKey, location: Location, data: EntryBytes, start: int) 
         raise CorruptDataError(
             f"{path}: offset {offset}: a run of ledger {run.ledger_id} "
             f"where the index has ledger {key[0]}"
+        )
+    if len(run.entries) != location.count:
+        raise CorruptDataError(
+            f"{path}: offset {offset}: a run of {len(run.entries)} entries "
+            f"where the index has {location.count}"
         )
     return run
 

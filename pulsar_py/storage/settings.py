@@ -16,14 +16,14 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True)
 class BookieSettings:
-    """How one Bookie uses memory and disk."""
+    """Limits of memory, disk and time for one Bookie."""
 
     is_volatile: bool = False
     """Keep all entries in memory and write nothing: no journal, no entry logs, nothing survives
     `close`. For in-memory brokers, on a `MemoryDisk`; deleting a ledger frees its bytes at once."""
 
     volatile_limit_bytes: int = 4096 * MIB
-    """What a volatile engine holds at most; beyond it appends get `DiskFullError`."""
+    """The most that a volatile engine holds; beyond it appends get `DiskFullError`."""
 
     write_cache_bytes: int = 24 * MIB
     """One of the two write cache generations; when it is full it is flushed to an entry log."""
@@ -55,10 +55,10 @@ class BookieSettings:
     """Neighbouring entries of one ledger under one checksum and one index record."""
 
     read_ahead_bytes: int = MIB
-    """What a sequential reader's miss loads at once."""
+    """Bytes that a sequential reader's miss loads at once."""
 
     fetch_ahead_bytes: int = 8 * MIB
-    """How much is fetched ahead of a sequential reader while it is busy with what it has."""
+    """Bytes that are fetched ahead of a sequential reader while it is busy."""
 
     read_cache_bytes: int = 16 * MIB
     """Runs read from entry logs, kept decoded."""
@@ -78,23 +78,23 @@ class BookieSettings:
     on a disk that others have filled, it lets records through that recovery and reading need."""
 
     disk_check_interval_seconds: float = 1.0
-    """How often free space is looked at, and a failed flush tried again."""
+    """Interval of looks at the free space, and of further attempts at a failed flush."""
 
     garbage_interval_seconds: float = 900.0
-    """How often entry logs without live bytes are looked for, the one in use included. (Each flush
+    """Interval of searches for entry logs without live bytes, the one in use included. (Each flush
     removes others, too; without this an idle engine would keep its last one.)"""
 
     minor_compaction_threshold: float = 0.2
     """Entry logs with a smaller share of live bytes are rewritten, once in the minor interval."""
 
     minor_compaction_interval_seconds: float = 3600.0
-    """How often entry logs below the minor threshold are rewritten."""
+    """Interval at which entry logs below the minor threshold are rewritten."""
 
     major_compaction_threshold: float = 0.5
     """The same, once in the major interval."""
 
     major_compaction_interval_seconds: float = 86400.0
-    """How often entry logs below the major threshold are rewritten."""
+    """Interval at which entry logs below the major threshold are rewritten."""
 
     @property
     def kept_bytes(self) -> int:

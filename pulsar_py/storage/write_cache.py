@@ -1,11 +1,12 @@
-"""The write cache: what is confirmed and not yet in an entry log, and the gate for appends.
+"""WriteCache: confirmed entries that are in no entry log yet; AppendGate: bounds what is appended.
 
 Two generations: the current one grows by whole groups; at a size or an age it is sealed and flushed
 while the next one grows. Pure: the flush itself belongs to `ledger_storage`. Reads look into both.
 
-Memory is bounded by the `AppendGate`: each append pays its cost there before it is queued, and the
-cost comes back when a generation was flushed, entries failed, or their ledger was deleted. It pays
-for the disk, too: that room comes back only when somebody has looked how much there is.
+The `AppendGate` bounds memory: each append takes its cost from it before it is queued, and the cost
+is given back when a generation was flushed, entries failed, or their ledger was deleted. The gate
+counts appends against the free space of the disk, too; that room grows only when the Housekeeper
+has looked at the disk again.
 
 Invariant: in a generation, a ledger's entries have ids from `first_entry_id` without gaps, and the
 current generation's follow the sealed one's.
@@ -25,7 +26,7 @@ from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger, entries_cost
 from pulsar_py.storage.lent import Lent, Pins
 
 LEDGER_OVERHEAD_BYTES = 1024
-"""What a ledger costs in a generation beside its entries."""
+"""Cost of a ledger in a generation beside its entries."""
 
 CUT_ENTRIES_COUNT = 256
 """Entries looked at together when a read is cut to size."""
@@ -59,17 +60,17 @@ class AppendGate:
 
     @property
     def waiting_bytes(self) -> int:
-        """Cost of what was appended and has not come back."""
+        """Cost of the entries that were appended and not given back."""
         return self.limit_bytes - self._memory_room_bytes
 
     @property
     def disk_room_bytes(self) -> int:
-        """What the disk takes, as far as is known; negative if not even all that waits."""
+        """Bytes that the disk has room for beside those that wait; negative if these don't fit."""
         return self._memory_room_bytes - self._excess_bytes
 
     @property
     def is_disk_bound(self) -> bool:
-        """Memory would take more than the disk."""
+        """Whether the disk has less room than memory."""
         return self._excess_bytes > 0
 
     @property
@@ -78,12 +79,13 @@ class AppendGate:
         return room_bytes if self._reason is None else room_bytes + _SHUT_BYTES
 
     def give_back(self, cost_bytes: int) -> None:
-        """Memory has that much more room; about the disk nothing is known by that."""
+        """Return memory to the gate; the room on the disk stays as it is known."""
         self._set_excess(self._excess_bytes + cost_bytes)
         self.room_bytes += cost_bytes
+        assert self.waiting_bytes >= 0, "more came back than was appended"
 
     def give_back_entries(self, entries: Sequence[bytes | Lent], *, lent_count: int) -> None:
-        """These were not written and are forgotten."""
+        """Return the cost of entries that were dropped unwritten."""
         self.give_back(entries_cost(entries))
         if lent_count:
             for entry in entries:
@@ -91,7 +93,7 @@ class AppendGate:
                     self.give_back(self.pins.remove(entry))
 
     def set_disk_room(self, room_bytes: int) -> None:
-        """Somebody has looked: beside what waits, the disk takes that much."""
+        """Note that the disk has `room_bytes` beside the entries that wait."""
         self._set_excess(self._memory_room_bytes - room_bytes)
 
     def _set_excess(self, excess_bytes: int) -> None:
@@ -100,7 +102,7 @@ class AppendGate:
 
     @property
     def is_shut(self) -> bool:
-        """Nothing is let through, however small."""
+        """Whether every append is refused, however small."""
         return self._reason is not None
 
     def shut(self, reason: StorageError) -> None:
@@ -147,19 +149,19 @@ class CachedLedger:
         self.length_bytes = length_bytes
 
     def final_record(self) -> LedgerRecord:
-        """What the index has to say about the ledger once this generation is flushed."""
+        """The ledger's record in the index once this generation is flushed."""
         if self.record.is_deleted:
             return self.record
         return self.record.at(self.first_entry_id + len(self.entries) - 1, self.length_bytes)
 
     @property
     def living_entries(self) -> list[EntryBytes]:
-        """What has to be kept: nothing once the ledger's deletion is in the journal."""
+        """The entries to flush: none once the ledger's deletion is in the journal."""
         return [] if self.ledger.record.is_deleted else self.entries
 
 
 class Generation:
-    """Everything confirmed between two swaps."""
+    """The entries and records confirmed between two seals."""
 
     __slots__ = ("born_seconds", "entries_cost_bytes", "ledgers", "mark")
 
@@ -200,6 +202,8 @@ class Generation:
         `kept_bytes` are what they keep alive beside their own bytes.
         """
         cached = self.touch(ledger)
+        assert not cached.record.is_deleted, f"ledger {ledger.ledger_id}: entries after its end"
+        assert cached.first_entry_id + len(cached.entries) == ledger.last_add_confirmed + 1
         cached.entries += entries
         cached.length_bytes += size_bytes
         cached.kept_bytes += kept_bytes
@@ -232,7 +236,7 @@ class WriteCache:
 
     @property
     def entries_cost_bytes(self) -> int:
-        """What flushing both would give back to the gate."""
+        """The cost that flushing both would give back to the gate."""
         sealed_bytes = 0 if self.sealed is None else self.sealed.entries_cost_bytes
         return self.current.entries_cost_bytes + sealed_bytes
 
@@ -244,14 +248,14 @@ class WriteCache:
         return self.sealed
 
     def drop_sealed(self) -> Generation:
-        """The sealed generation is in the entry logs, durably: forget it."""
+        """Forget the sealed generation: it is in the entry logs, durably."""
         sealed = self.sealed
         assert sealed is not None
         self.sealed = None
         return sealed
 
     def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[EntryBytes], int] | None:
-        """Entries of which one is `entry_id`, and its place among them."""
+        """Cached entries with `entry_id` among them, and its place there."""
         for generation in (self.current, self.sealed):
             if generation is not None and (cached := generation.ledgers.get(ledger_id)):
                 place = entry_id - cached.first_entry_id

@@ -1,4 +1,4 @@
-"""A broker in a thread with a loop of its own, for tests that block theirs or have none.
+"""BrokerThread: a broker in a thread with a loop of its own, for tests that block or have no loop.
 
 with BrokerThread() as broker:
     client = pulsar.Client(broker.service_url)
@@ -28,7 +28,7 @@ class BrokerThread:
         self.web_service_url = ""
 
     def start(self) -> None:
-        """Return when the broker answers; raises whatever kept it from starting."""
+        """Return when the broker answers; raises the error that kept it from starting."""
         self._thread.start()
         self.service_url, self.web_service_url = self._started.result()
 

@@ -30,7 +30,7 @@ from pulsar_py.common.disk import AppendFile, Disk, OnSynced, ReadFile
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
 
 SECTOR_BYTES = 512
-"""What a disk writes as a whole or not at all."""
+"""Bytes that a disk writes as a whole or not at all."""
 
 
 class SimulatedDisk(Disk):
@@ -243,18 +243,18 @@ class SimulatedDisk(Disk):
             raise error
 
     def slowness_seconds(self, path: str) -> float:
-        """How long a sync of that file takes."""
+        """Seconds that a sync of that file takes."""
         return self.sync_seconds + (0.0 if self.slow is None else self.slow(path))
 
     def part(self, buffers: Sequence[Buffer]) -> bytes:
-        """What a write that failed leaves: any beginning of it that has room."""
+        """The part that a failed write leaves: any beginning of it that has room."""
         data = b"".join(buffers)
         if self.capacity_bytes is not None:
             data = data[: max(self.capacity_bytes - self._used(), 0)]
         return data[: self._chance.randint(0, len(data))]
 
     def lose_unsynced(self, inode: _Inode) -> None:
-        """What a sync that failed leaves durable; no later one will save the rest."""
+        """Keep the part that a failed sync makes durable; no later sync saves the rest."""
         inode.durable[:] = inode.after_crash(self._chance).data
         inode.unsynced.clear()
 
@@ -456,7 +456,7 @@ def _prefix(
 
 
 def _surviving(chance: random.Random, offset: int, length: int) -> list[tuple[int, int]]:
-    """Which parts of an unsynced write are on disk: whole sectors, in any choice."""
+    """The parts of an unsynced write that are on disk: whole sectors, in any choice."""
     fate = chance.choice(("nothing", "all", "beginning", "sectors"))
     if fate == "nothing":
         return []

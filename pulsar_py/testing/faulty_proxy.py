@@ -1,4 +1,4 @@
-"""A proxy that behaves as badly as a network may: it delays, cuts into pieces, stops, and cuts off.
+"""FaultyProxy: a proxy that delays, splits, stalls and cuts connections, from a seed.
 
     proxy = FaultyProxy("broker", 6650, random.Random(7), faults=Faults(cut_every_seconds=60))
     await proxy.start("proxy", 6650)
@@ -30,12 +30,12 @@ from typing import cast
 from pulsar_py.common.tasks import TaskOwner
 
 PIECES_BEFORE_PAUSE_COUNT = 256
-"""What a direction keeps for its reader before it stops reading from its writer."""
+"""Bytes that a direction keeps for its reader before it stops reading from its writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How bad the network is; a mean of 0 is never."""
+    """The rates of the network's faults; a mean of 0 is never."""
 
     delay_seconds: tuple[float, float] = (0.0, 0.0)
     """Least and most that a piece is late; pieces of one direction never overtake another."""

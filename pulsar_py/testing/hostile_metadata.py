@@ -1,4 +1,4 @@
-"""HostileMetadata: a simulated metadata service that does all that a network may do to its clients.
+"""HostileMetadata: a simulated metadata service with all faults that the contract allows.
 
     service = HostileMetadata(random.Random(7), clock, HostileSettings(unknown_share=0.01))
     store = service.connect("broker-1", clock)
@@ -126,7 +126,7 @@ class HostileSession(Session):
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """What was sent, and who waits for the answer."""
+    """A request, and the future of its caller."""
 
     work: Callable[[], Any]  # Any: the future's type
     future: asyncio.Future[Any]

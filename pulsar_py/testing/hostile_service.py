@@ -31,7 +31,7 @@ LIMITS: Final = MetadataLimits(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostileSettings:
-    """How unpleasant a service is; a share or mean of 0 is never. Ranges are least and most."""
+    """The rates of a service's faults; a share or mean of 0 is never. Ranges are least and most."""
 
     session_timeout_seconds: float = 10.0
     limits: MetadataLimits = LIMITS
@@ -63,7 +63,7 @@ class HostileSettings:
 
 
 class View:
-    """What one client sees of the keys."""
+    """The keys as one client sees them."""
 
     def __init__(self, tree: MemoryTree, on_change: Callable[[Notification], None]) -> None:
         self.tree = tree
@@ -137,7 +137,7 @@ class HostileService:
     # Views
 
     def add_view(self, on_change: Callable[[Notification], None]) -> View:
-        """What a new client sees: everything that is there."""
+        """The view of a new client: all keys that there are."""
         tree = copy.deepcopy(self._tree) if self.settings.lag_seconds else self._tree
         view = View(tree, on_change)
         view.seen_count = self.changes_count

@@ -1,7 +1,7 @@
-"""SimulatedLedgerStore: ledgers in memory that fail, hold back and fence when told to.
+"""SimulatedLedgerStore: ledgers in memory with switches that make them fail, wait or get fenced.
 
-For tests of what stands above a LedgerStore. Confirmations come on the loop's next turn, a group at
-a time, or when the test says so (`is_holding`, `release`). What is in it survives "restarts": a
+It serves tests of managed ledgers and topics. Confirmations come on the loop's next turn, a group
+at a time, or when the test says so (`is_holding`, `release`). Its entries survive "restarts": a
 test opens new managed ledgers on the same store, which recover, and thereby fence, the old writers.
 """
 
@@ -37,7 +37,7 @@ LIMITS = StoreLimits(
     max_pinned_bytes=1024 * 1024 * 1024,
     answer_timeout_seconds=60.0,
 )
-"""What a store takes that is not told otherwise."""
+"""The default limits of a store."""
 
 
 @dataclass(slots=True)
@@ -288,7 +288,7 @@ class SimulatedLedgerStore(LedgerStore):
         return self._existing(ledger_id).options.custom_metadata
 
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """What is known of one ledger."""
+        """One ledger's state."""
         ledger = self._existing(ledger_id)
         reader = _Reader(self, ledger)
         return LedgerInfo(

@@ -16,7 +16,7 @@ it told to pause; `close` sends what is buffered, then the end; `abort` loses wh
 the peer gets `ConnectionResetError`. Unlike TCP: no TLS, no addresses beyond host and port (all
 names of this machine are one host), no limit on the queue of connections not yet accepted.
 
-What goes wrong between both ends is left to `testing.faulty_proxy`.
+`testing.faulty_proxy` adds faults between both ends.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Address = tuple[str, int]
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 WINDOW_BYTES: Final = 256 * 1024
-"""What is under way or not yet read, in one direction, before the writer has to keep it."""
+"""Bytes under way or not yet read in one direction; more stay with the writer."""
 HIGH_WATER_BYTES: Final = 64 * 1024
 FIRST_FREE_PORT: Final = 50_000
 _THIS_MACHINE: Final = frozenset({"", "localhost", "127.0.0.1", "0.0.0.0", "::", "::1"})  # noqa: S104
@@ -50,7 +50,7 @@ _EOF: Final = b""
 
 
 class Network:
-    """Who listens where; owned by its loop."""
+    """The listeners by address, and the connections; owned by its loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, latency_seconds: float = 0.0) -> None:
         """`latency_seconds` is how long each byte takes from one end to the other."""
@@ -129,7 +129,7 @@ def _canonical(host: str | None, port: int) -> Address:
 
 
 class MemoryServer(asyncio.AbstractServer):
-    """What `create_server` returns: has its address at once, and accepts while it serves."""
+    """The result of `create_server`: has its address at once, and accepts while it serves."""
 
     def __init__(self, network: Network, address: Address, factory: ProtocolFactory) -> None:
         self.address = address
@@ -324,7 +324,7 @@ class MemoryTransport(asyncio.Transport):
         self._read_soon()
 
     def on_arrival(self) -> None:
-        """What is next in `under_way` is here."""
+        """The next item of `under_way` has arrived."""
         item = self.under_way.popleft()
         if self._is_lost:
             if isinstance(item, bytes) and item:

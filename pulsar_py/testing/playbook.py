@@ -1,4 +1,4 @@
-"""Playbooks: tests as text, in which commands drive a decider and its answers are written down.
+"""Playbooks: tests as text files of commands to a decider and of its expected answers.
 
     # A comment, kept as it is.
     ack 1:0 1:2
@@ -7,7 +7,7 @@
 
 A block is lines of commands, a line of four dashes, and what they answered, up to an empty line or
 the end. `check_playbook` runs all blocks of a file through one `execute` function, in order, and
-either compares or, when told to rewrite, replaces the answers in the file: the diff of the file is
+either compares or, with `--rewrite`, replaces the answers in the file: the diff of the file is
 then what gets reviewed.
 """
 
@@ -69,7 +69,7 @@ def parse_playbook(text: str) -> list[Block]:
 
 
 def answer(execute: Execute, commands: Iterable[str]) -> list[str]:
-    """What the commands of one block answer, as lines."""
+    """The answers to the commands of one block, as lines."""
     answers = [execute(command) for command in commands]
     return [line for text in answers for line in text.splitlines() if line]
 

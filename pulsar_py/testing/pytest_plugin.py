@@ -1,4 +1,4 @@
-"""Fixtures for tests that want a broker: installed with the package, nothing to configure.
+"""Pytest fixtures of a broker; installed with the package, they need no configuration.
 
     def test_with_any_client(pulsar_broker):
         client = pulsar.Client(pulsar_broker.service_url)

@@ -116,7 +116,7 @@ def unsealed() -> Iterator[None]:
 
 @contextmanager
 def steady_collector() -> Iterator[None]:
-    """Only who asks for it collects cyclic garbage, and not what was there before the block."""
+    """Collect cyclic garbage on request alone, and none that was there before the block."""
     was_enabled = gc.isenabled()
     gc.freeze()
     gc.disable()

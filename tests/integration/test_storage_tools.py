@@ -165,7 +165,7 @@ def test_damage_is_named_and_repaired(tmp_path: Path, filled: Path, name: str) -
     recovered = storage("recover", data)
     assert recovered.exit_code == 0, recovered.output
     assert (data / "recovered-1" / "lost.txt").read_text() in recovered.output
-    names_ledgers = f"with {BEFORE + BEHIND} entries: no key" in recovered.output
+    names_ledgers = f"with {BEFORE + BEHIND} entries: no readable key" in recovered.output
     assert names_ledgers == (not damage.keeps_topics), recovered.output
     if path in before:
         kept = data / "recovered-1" / path.relative_to(data)

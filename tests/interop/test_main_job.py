@@ -1,4 +1,4 @@
-"""The README's first example: a real file goes through the broker, which is killed in between."""
+"""The README's example of a killed broker: a real file goes through it."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ from pulsar_py.pipeline.compact import CompactSettings, compact, newest_of_each_
 from pulsar_py.pipeline.copy import CopySettings, copy
 from pulsar_py.pipeline.lake import LakeSettings, read_table
 from pulsar_py.pipeline.replay import ReplaySettings, replay
+from pulsar_py.pipeline.running.watch import Watch
 from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
 from pulsar_py.pipeline.tables import Target
 from pulsar_py.pipeline.topics import Streaming
-from pulsar_py.pipeline.watch import Watch
-from tests.unit.pipeline.test_watch import Steps
+from tests.unit.pipeline.running.test_watch import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

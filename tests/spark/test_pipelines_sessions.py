@@ -20,11 +20,12 @@ from pulsar_py.pipeline.aggregate import AggregateSettings, aggregate
 from pulsar_py.pipeline.copy import CopySettings, copy
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, open_table, read_table
 from pulsar_py.pipeline.report import ReportSettings, report
+from pulsar_py.pipeline.running.watch import Watch
 from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
-from pulsar_py.pipeline.staging import WRITING
-from pulsar_py.pipeline.tables import Target, Transaction
+from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.tables.staging import WRITING
+from pulsar_py.pipeline.tables.table import Transaction
 from pulsar_py.pipeline.topics import Streaming
-from pulsar_py.pipeline.watch import Watch
 from pulsar_py.spark.source import PulsarDataSource
 from tests.spark.test_pipelines import numbers, publish, stored
 

@@ -12,8 +12,10 @@ pytest.importorskip("pyarrow")
 
 from pulsar_py.pipeline import lake
 from pulsar_py.pipeline.lake import LakeSettings, LakeWriter, read_table
-from pulsar_py.pipeline.tables import TableConflictError, TableSchemaError, Target, Transaction
-from pulsar_py.pipeline.watch import Watch
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.tables.schemas import TableSchemaError
+from pulsar_py.pipeline.tables.table import TableConflictError, Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,1 +1,1 @@
-"""Looking at a storage that nobody serves: what is broken, what is in it, and what can be saved."""
+"""Inspection of a storage that no broker serves: finds damage, prints records, rebuilds files."""

@@ -1,4 +1,4 @@
-"""Which entries of a ledger are there and which are missing; pure."""
+"""Computes which entries of a ledger are missing from the runs that were found (pure)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EntryRange = tuple[int, int]
 
 
 def missing_ranges(present: Iterable[EntryRange], first: int, last: int) -> list[EntryRange]:
-    """What of `first` to `last` no range has, ascending."""
+    """The parts of `first` to `last` that no range covers, ascending."""
     missing = []
     for begin, end in sorted(present):
         if begin > last:
@@ -25,7 +25,7 @@ def missing_ranges(present: Iterable[EntryRange], first: int, last: int) -> list
 
 
 def useful_runs(runs: Mapping[int, Location]) -> dict[int, Location]:
-    """Without the runs that lie within those before them: they would hide these from a search."""
+    """The runs without those that lie within an earlier one, which a search would find instead."""
     useful = {}
     end = -1
     for first in sorted(runs):

@@ -1,8 +1,8 @@
-"""Prints what stands in the files of a storage: one record after the other (edge).
+"""Prints the files of a storage, one record after the other (edge).
 
 A record is a mapping of plain values, ready for JSON: `file`, `offset`, `kind`, and what the kind
-has. What can't be read is a record of the kind `damaged`. Entries are shown by their lengths; their
-first bytes, in hexadecimal, if asked for.
+has. A place that can't be read is a record of the kind `damaged`. Entries are shown by their
+lengths and, if asked for, by their first bytes in hexadecimal.
 """
 
 from __future__ import annotations

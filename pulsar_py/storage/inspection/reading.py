@@ -1,4 +1,4 @@
-"""SurveyedStore: a LedgerStore that reads what a survey found, and changes nothing (edge)."""
+"""SurveyedStore: a read-only LedgerStore over the entries that a survey found (edge)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SurveyedStore(LedgerStore):
         return self._ledger(ledger_id).record.custom_metadata
 
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """What its record says of one ledger."""
+        """The state, end and labels of one ledger."""
         ledger = self._ledger(ledger_id)
         end = ledger.record.at(ledger.last_entry_id, ledger.record.length_bytes)
         return end.info(ledger_id)
@@ -77,7 +77,7 @@ class SurveyedStore(LedgerStore):
         """Nothing to do."""
 
     def _refuse(self) -> NoReturn:
-        raise StorageError("this storage is only looked at")
+        raise StorageError("a surveyed storage is read-only")
 
     def _ledger(self, ledger_id: int) -> SurveyedLedger:
         ledger = self._survey.ledgers.get(ledger_id)

@@ -1,4 +1,4 @@
-"""Makes a damaged storage whole again with what a survey found (edge).
+"""Rebuilds a damaged storage from what a survey found (edge).
 
 Damaged entry logs are copied run by run into new ones, the journal's entries follow, and what is
 lost is filled with entries that say so, up to where each ledger has to go: no position changes its
@@ -54,7 +54,7 @@ KeepAside = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What became of the storage."""
+    """The result of a rebuild."""
 
     lost: dict[int, list[EntryRange]] = field(default_factory=dict)
     """Entries of each ledger that were filled."""

@@ -1,4 +1,4 @@
-"""Survey: what a storage holds and what of it is broken; changes nothing (edge).
+"""Survey: finds out what a storage holds and what of it is damaged; changes nothing (edge).
 
 Reads the manifest, the index tables it names, the journal behind its mark and the entry logs, in
 the order a start does, and goes on where a start would end. Each place that can't be read is a
@@ -46,7 +46,7 @@ class SurveyedLedger:
 
     record: LedgerRecord
     runs: dict[int, Location] = field(default_factory=dict)
-    """Where the index says its entries are, by first entry."""
+    """The places of its runs by the index, by first entry."""
     unreadable: set[int] = field(default_factory=set)
     """Keys of `runs` at whose places is something else."""
     journal: list[EntryRange] = field(default_factory=list)
@@ -55,7 +55,7 @@ class SurveyedLedger:
 
     @property
     def last_entry_id(self) -> int:
-        """How far it goes, or should."""
+        """The last entry id that it has, or should have."""
         ends = (last for _, last in (*self.journal, *ranges_of(self.runs)))
         return max(self.record.last_entry_id, max(ends, default=-1))
 
@@ -81,7 +81,7 @@ class SurveyedLog:
 
 @dataclass(slots=True)
 class Survey:
-    """What was found."""
+    """The findings and contents of one storage."""
 
     manifest: Manifest = field(default_factory=Manifest)
     is_manifest_whole: bool = True
@@ -368,7 +368,7 @@ class _Surveyor:
             self._survey.report(path, gap.offset, text, Severity.NOTE)
 
     def _check_runs(self) -> None:
-        """Whether what the index says about entry logs is so."""
+        """Check that the entry logs hold the runs that the index names."""
         survey = self._survey
         for ledger_id, ledger in survey.ledgers.items():
             wrong: defaultdict[int, list[int]] = defaultdict(list)

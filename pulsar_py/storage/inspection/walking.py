@@ -1,4 +1,4 @@
-"""Walks the files of a storage and goes on behind what is damaged (edge).
+"""Walks the files of a storage and continues behind damaged places (edge).
 
 The engine itself stops at the first place that it can't read. Here such a place is a `Gap`, and the
 walk goes on at the next piece that is whole by its own checksum.
@@ -44,7 +44,7 @@ from pulsar_py.storage.journal_format import (
 PIECE_BYTES = 4 * 1024 * 1024
 _PAGE_HEADER_BYTES = 16
 _COUNT_AT = 24
-"""Where a run's header has the count of entries."""
+"""Offset of the count of entries in a run's header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Window:
         return self._data[at : at + length]
 
     async def find(self, magic: bytes, offset: int, end: int) -> int:
-        """Where `magic` stands next, -1 if nowhere before `end`."""
+        """Offset of the next `magic`, -1 if there is none before `end`."""
         while offset < end:
             data = await self.read(offset, min(PIECE_BYTES, end - offset))
             at = data.find(magic)
@@ -111,7 +111,7 @@ class Window:
 
 
 async def walk_runs(file: ReadFile) -> AsyncIterator[FoundRun | Gap]:
-    """All runs of an entry log, and what is none."""
+    """All runs of an entry log, and the gaps between them."""
     window = Window(file)
 
     async def at(offset: int) -> FoundRun | None:
@@ -124,7 +124,7 @@ async def walk_runs(file: ReadFile) -> AsyncIterator[FoundRun | Gap]:
 async def walk_blocks(
     file: ReadFile, file_id: int, start: int, end: int | None
 ) -> AsyncIterator[FoundBlock | Gap]:
-    """All blocks of a journal file between two offsets, and what is none."""
+    """All blocks of a journal file between two offsets, and the gaps between them."""
     window = Window(file)
 
     async def at(offset: int) -> FoundBlock | None:

@@ -1,4 +1,4 @@
-"""Whether an answer is the recorded one, by the rules of `admin_recordings.md` (pure)."""
+"""Whether an answer is the recorded one, by the types and placeholders below (pure)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 RECORDING = Path(__file__).parents[2] / "recordings" / "transcripts.json"
 
-Step = Mapping[str, Any]  # Any: steps are JSON, their keys are explained in transcripts.md.
+Step = Mapping[str, Any]  # Any: steps are JSON, their keys are those that `player` plays.
 
 
 @dataclass(frozen=True, slots=True)

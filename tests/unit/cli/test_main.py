@@ -37,7 +37,7 @@ def test_wrong_options_are_refused(arguments: list[str]) -> None:
 def test_data_in_a_directory_and_in_memory_alone_exclude_one_another() -> None:
     done = CliRunner().invoke(main, ["standalone", "--in-memory", "--data-dir", "d"])
     assert done.exit_code == 2
-    assert "--in-memory and --data-dir exclude one another" in done.output
+    assert "--in-memory and --data-dir exclude each other" in done.output
 
 
 def test_it_says_its_version() -> None:

@@ -79,10 +79,13 @@ def words_of(output: str) -> str:
     ("name", "text"),
     [
         ("export", "[default: _checkpoint in the table's directory]"),
-        ("aggregate", "Without one it is a batch, of all that is there each time."),
+        (
+            "aggregate",
+            "Without it the command is a batch, which reads all messages that exist each time.",
+        ),
         ("copy", "for ever, which needs --checkpoint"),
-        ("copy", "no longer read: --since 2026-01-30 --until 2026-01-31 is one day."),
-        ("replay", "no longer read: --from 2026-01-30 --to 2026-01-31 is one day."),
+        ("copy", "exclusive: --since 2026-01-30 --until 2026-01-31 is one day."),
+        ("replay", "exclusive: --from 2026-01-30 --to 2026-01-31 is one day."),
         ("lag", "Backlogs and rates count entries"),
     ],
 )

@@ -31,11 +31,11 @@ def test_settings_are_made_without_spark(name: str) -> None:
         ("export", ["--conf", "x"], "--conf: 'x'"),
         ("export", ["--file-size", "0"], "--file-size: 0"),
         ("copy", ["--continuous"], "--continuous needs --checkpoint"),
-        ("replay", ["--from", "now", "--to", "-2h"], "no range"),
-        ("aggregate", ["--key", "k"], "name them"),
-        ("aggregate", ["--window", "0"], "--window: 0 s is no length of windows"),
-        ("aggregate", ["--slide", "0"], "--slide: 0 s: windows of 60 s begin at least one"),
-        ("aggregate", ["--slide", "61s"], "--slide: 61 s: windows of 60 s begin"),
+        ("replay", ["--from", "now", "--to", "-2h"], "not a range"),
+        ("aggregate", ["--key", "k"], "rename one"),
+        ("aggregate", ["--window", "0"], "--window: 0 s is too short"),
+        ("aggregate", ["--slide", "0"], "--slide: 0 s is not between 1 ms and"),
+        ("aggregate", ["--slide", "61s"], "--slide: 61 s is not between 1 ms and"),
     ],
 )
 def test_what_is_refused_before_spark_is_started(
@@ -68,14 +68,16 @@ def test_a_backfill_asks_for_its_table_and_for_a_place_of_its_note(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["copy", "replay", "backfill", "compact"])
 def test_an_empty_name_is_none(name: str) -> None:
-    with pytest.raises(click.BadParameter, match="it is empty"):
+    with pytest.raises(click.BadParameter, match="the name is empty"):
         options(name, "--name", " ")
 
 
 def test_a_page_without_a_directory_is_refused_before_its_topic_is_read(tmp_path: Path) -> None:
     job = JOBS["report"](options("report", "--to", str(tmp_path / "none" / "page.html")))
     assert job.check_more is not None
-    with pytest.raises(ConfigurationError, match=f"{tmp_path}/none is no directory to write to"):
+    with pytest.raises(
+        ConfigurationError, match=f"{tmp_path}/none is not a directory that can be written to"
+    ):
         job.check_more()
 
 

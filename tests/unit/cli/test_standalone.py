@@ -68,7 +68,9 @@ def test_an_unknown_setting_names_the_nearest() -> None:
 def test_configuration_that_is_no_text_names_the_file(tmp_path: Path) -> None:
     file = tmp_path / "broker.conf"
     file.write_bytes(b"webServicePort=\x98")
-    with pytest.raises(ConfigurationError, match=r"broker\.conf: no UTF-8 text.*position 15"):
+    with pytest.raises(
+        ConfigurationError, match=r"broker\.conf: expected text in UTF-8.*position 15"
+    ):
         load_config(StandaloneOptions(config_file=file))
 
 

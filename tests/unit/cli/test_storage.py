@@ -35,7 +35,7 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
 def test_what_is_no_data_directory_is_one_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["storage", "verify", str(tmp_path)])
     assert done.exit_code == 2
-    assert "no data directory" in done.output
+    assert "is not a data directory" in done.output
 
 
 def test_help_loads_nothing_of_the_storage() -> None:

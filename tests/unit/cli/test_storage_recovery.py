@@ -30,10 +30,10 @@ def test_ledgers_that_lost_their_topic_are_named_with_what_they_hold() -> None:
         ledgers={key: SurveyedLedger(LedgerRecord(last_entry_id=end)) for key, end in ends.items()}
     )
     found = Inspection(survey, MetadataContents(), Topics(), expected={2: 9})
-    text = "no key that can be read has it, a broker will delete it"
+    text = "no readable key refers to it, and a broker will delete it"
     assert list(nameless_ledgers(found)) == [
-        f"lost: the name of ledger 4 with 100 entries: {text}",
-        f"lost: the name of ledger 6 with 1 entries: {text}",
+        f"lost: the topic of ledger 4 with 100 entries: {text}",
+        f"lost: the topic of ledger 6 with 1 entries: {text}",
     ]
 
 

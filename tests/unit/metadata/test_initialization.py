@@ -1,4 +1,4 @@
-"""initialize_cluster: what a fresh standalone holds (admin.md 1.5)."""
+"""initialize_cluster: what a fresh standalone holds."""
 
 from __future__ import annotations
 

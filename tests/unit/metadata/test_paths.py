@@ -1,4 +1,4 @@
-"""paths: where each kind of object lives (wire.md section 19)."""
+"""paths: where each kind of object lives."""
 
 from __future__ import annotations
 

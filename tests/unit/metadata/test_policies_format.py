@@ -1,4 +1,4 @@
-"""policies_format: the JSON of policies (admin.md 4.8; answers recorded from Apache Pulsar)."""
+"""policies_format: the JSON of policies (answers recorded from Apache Pulsar)."""
 
 from __future__ import annotations
 

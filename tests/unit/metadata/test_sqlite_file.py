@@ -138,5 +138,5 @@ def test_who_is_slower_takes_the_file_that_is_there(
 def test_an_empty_file_is_none_of_ours(tmp_path: Path) -> None:
     path = tmp_path / "metadata.sqlite"
     path.touch()
-    with pytest.raises(CorruptDataError, match="no metadata of ours"):
+    with pytest.raises(CorruptDataError, match="is not pulsar_py's metadata"):
         SqliteFile(path)

@@ -102,7 +102,7 @@ async def test_a_database_of_something_else_is_refused(path: Path) -> None:
     connection.execute("PRAGMA user_version = 1")
     connection.execute("CREATE TABLE keys (a)")
     connection.close()
-    with pytest.raises(CorruptDataError, match="no metadata of ours"):
+    with pytest.raises(CorruptDataError, match="is not pulsar_py's metadata"):
         await SqliteMetadataStore.open(path, SystemClock())
 
 

@@ -18,7 +18,7 @@ from pulsar_py.pipeline.aggregate import (
     json_message,
     kept_settings,
 )
-from pulsar_py.pipeline.settings import Cluster, TopicRange
+from pulsar_py.pipeline.settings.topics import Cluster, TopicRange
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_target_is_needed() -> None:
         window_seconds=60,
     )
     session: Any = None  # never touched
-    with pytest.raises(ConfigurationError, match="one of them"):
+    with pytest.raises(ConfigurationError, match="either a table or a topic"):
         aggregate(session, settings)
 
 

@@ -1,4 +1,4 @@
-"""What a compaction is told; tests/spark/test_pipelines.py compacts."""
+"""Settings of a compaction; tests/spark/test_pipelines.py compacts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ pytest.importorskip("pyarrow")
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.compact import CompactSettings, compact
-from pulsar_py.pipeline.settings import Cluster, TopicRange
+from pulsar_py.pipeline.settings.topics import Cluster, TopicRange
 
 
 def test_a_target_is_needed() -> None:
     source = TopicRange(cluster=Cluster(service_url="pulsar://a"), topic="t")
     session: Any = None  # never touched
-    with pytest.raises(ConfigurationError, match="one of them"):
+    with pytest.raises(ConfigurationError, match="either a table or a topic"):
         compact(session, CompactSettings(source=source))

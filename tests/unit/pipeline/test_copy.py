@@ -1,4 +1,4 @@
-"""What a copy is told; tests/spark/test_pipelines.py copies."""
+"""Settings of a copy; tests/spark/test_pipelines.py copies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from pulsar_py.pipeline.copy import CopySettings, copy, numbering_settings
-from pulsar_py.pipeline.settings import Cluster, Guarantee, TopicRange, TopicTarget
+from pulsar_py.pipeline.settings.topics import Cluster, Guarantee, TopicRange, TopicTarget
 
 
 def test_a_copy_is_a_batch_that_arrives_once_unless_told_otherwise() -> None:

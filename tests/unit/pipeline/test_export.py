@@ -1,4 +1,4 @@
-"""Where an export remembers how far it is; tests/spark/test_pipelines.py exports."""
+"""The default checkpoint of an export; tests/spark/test_pipelines.py exports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from pulsar_py.pipeline.export import default_checkpoint
-from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.tables.places import Target
 
 
 def test_the_checkpoint_lies_in_the_table_where_readers_do_not_look() -> None:

@@ -1,4 +1,4 @@
-"""What is refused before a session is opened."""
+"""Jobs that are refused before a session is opened."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ pytest.importorskip("pyarrow")
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.jobs import Job
-from pulsar_py.pipeline.settings import Cluster, TopicRange, TopicTarget
-from pulsar_py.pipeline.tables import Target
+from pulsar_py.pipeline.settings.topics import Cluster, TopicRange, TopicTarget
+from pulsar_py.pipeline.tables.places import Target
 from pulsar_py.spark import checks
 
 CLUSTER = Cluster(service_url="pulsar://a")
@@ -23,7 +23,7 @@ CLUSTER = Cluster(service_url="pulsar://a")
 
 def test_delta_tables_need_their_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "deltalake", None)
-    monkeypatch.delitem(sys.modules, "pulsar_py.pipeline.delta", raising=False)
+    monkeypatch.delitem(sys.modules, "pulsar_py.pipeline.tables.delta", raising=False)
     job = Job(work=lambda *_: None, table=Target.parse(f"delta:{tmp_path}"))
     with pytest.raises(ConfigurationError, match=r"pip install '\.\[spark,lake\]'"):
         job.check()
@@ -52,9 +52,17 @@ def test_topics_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("table", "checkpoint", "text"),
     [
-        ("parquet:{file}/x", None, "table parquet:.*/file/x: .*/file/x: Not a directory"),
-        ("parquet:{new}/x", "file:{file}", "checkpoint: .*/file: File exists"),
-        ("delta:/proc/x", None, "table delta:/proc/x: /proc/x: No such file or directory"),
+        (
+            "parquet:{file}/x",
+            None,
+            "table parquet:.*/file/x: .*/file/x can't be written to: Not a directory",
+        ),
+        ("parquet:{new}/x", "file:{file}", "checkpoint: .*/file can't be written to: File exists"),
+        (
+            "delta:/proc/x",
+            None,
+            "table delta:/proc/x: /proc/x can't be written to: No such file or directory",
+        ),
     ],
 )
 def test_what_is_written_has_to_be_writable(
@@ -130,5 +138,7 @@ def test_a_checkpoint_of_other_topics_is_refused(
     (tmp_path / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(read)}")
     job.check()
     other = replace(job, source=TopicRange(cluster=CLUSTER, topic="u"))
-    with pytest.raises(ConfigurationError, match=f"{tmp_path}: it is of .*t-partition-1, .* u;"):
+    with pytest.raises(
+        ConfigurationError, match=f"{tmp_path}: it belongs to .*t-partition-1, .* u;"
+    ):
         other.check()

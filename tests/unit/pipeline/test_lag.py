@@ -10,10 +10,11 @@ import pytest
 
 from pulsar_py.admin_client import AdminSettings
 from pulsar_py.client import Client
-from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
-from pulsar_py.pipeline.lag import LagSettings, checkpoint_offsets, measure_lag, offsets_in
-from pulsar_py.pipeline.settings import Cluster
+from pulsar_py.common.errors import TopicNotFoundError
+from pulsar_py.pipeline.lag import LagSettings, measure_lag
+from pulsar_py.pipeline.settings.topics import Cluster
 from pulsar_py.testing.broker_thread import BrokerThread
+from tests.unit.pipeline.resuming.test_offsets import checkpoint
 
 TOPIC = "persistent://public/default/lagging"
 
@@ -29,17 +30,6 @@ async def publish(service_url: str) -> None:
         for _ in range(3):
             await consumer.acknowledge(await consumer.receive())
         await consumer.close()
-
-
-def checkpoint(directory: Path, offsets: str) -> Path:
-    for name in ("commits", "offsets"):
-        (directory / name).mkdir()
-        for batch in range(2):
-            (directory / name / str(batch)).write_text("v1\n{}")
-    (directory / "commits" / ".1.crc").touch()
-    (directory / "offsets" / "1").write_text(offsets)
-    (directory / "offsets" / "2").write_text("v1\n{}\nnot committed")
-    return directory
 
 
 async def test_subscriptions_with_the_largest_backlog_first(pulsar_broker: BrokerThread) -> None:
@@ -78,14 +68,3 @@ def test_a_topic_that_is_not_there(pulsar_broker: BrokerThread) -> None:
     admin = AdminSettings(url=pulsar_broker.web_service_url)
     with pytest.raises(TopicNotFoundError):
         measure_lag(LagSettings(admin=admin, topics=["no-such"]))
-
-
-def test_what_is_no_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="no checkpoint"):
-        checkpoint_offsets(tmp_path)
-    with pytest.raises(ConfigurationError, match="reads no topics"):
-        checkpoint_offsets(checkpoint(tmp_path, 'v1\n{}\n{"files":1}\n'))
-
-
-def test_sources_that_are_no_topics_are_left_out() -> None:
-    assert offsets_in('v1\n{}\n-\n{"a":"b"}\n5') == []

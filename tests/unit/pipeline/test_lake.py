@@ -1,4 +1,4 @@
-"""Which table, and how large its files; tests/spark/test_pipelines.py writes them."""
+"""Targets, sizes of files and snapshots; tests/spark/test_pipelines.py writes tables."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from pulsar_py.pipeline.lake import (
     rows_of_a_file,
     snapshot_of,
 )
-from pulsar_py.pipeline.manifest import ManifestTable
-from pulsar_py.pipeline.tables import TableConflictError, TableFile, Target
-from pulsar_py.pipeline.watch import Watch
+from pulsar_py.pipeline.running.watch import Watch
+from pulsar_py.pipeline.tables.manifest import ManifestTable
+from pulsar_py.pipeline.tables.places import Target
+from pulsar_py.pipeline.tables.table import TableConflictError, TableFile
 
 
 def test_tables_of_each_format(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.pipeline.settings import Cluster, TopicRange
+from pulsar_py.pipeline.settings.topics import Cluster, TopicRange
 from pulsar_py.pipeline.topics import split_expressions, with_columns
 
 SOURCE = TopicRange(cluster=Cluster(service_url="pulsar://a"), topic="t")
@@ -18,7 +18,7 @@ def test_expressions() -> None:
 
 @pytest.mark.parametrize("text", ["", "a,", "f(a", "'a", ",a"])
 def test_what_are_no_expressions(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="no list of SQL"):
+    with pytest.raises(ConfigurationError, match="is not a list of SQL"):
         split_expressions(text)
 
 

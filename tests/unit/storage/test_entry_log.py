@@ -156,3 +156,13 @@ async def test_what_was_read_into_memory_can_not_be_changed() -> None:
         data = await readers.read_lent(1, offset, length, ReusedMemory(0))
         assert data == await readers.read(1, offset, length)
         assert data.readonly
+
+
+async def test_places_that_were_given_are_where_the_runs_are_written() -> None:
+    disk = MemoryDisk()
+    await disk.make_directory("entries")
+    writer = await EntryLogWriter.create(disk, 4)
+    writer.add(encode_run(1, 0, [b"a" * 10]), 1)
+    writer.end += 1  # as if a run had been dropped
+    with pytest.raises(AssertionError, match="entry log 4"):
+        await writer.write()

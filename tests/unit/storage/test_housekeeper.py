@@ -106,7 +106,7 @@ async def test_too_little_room_shuts_the_gate_and_room_opens_it() -> None:
         while bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0)
 
-    with pytest.raises(DiskFullError, match="bytes are free, below 100000"):
+    with pytest.raises(DiskFullError, match="bytes are free on the disk, the minimum is 100000"):
         writer.append(b"refused")
     assert await writer.read(0, 0, 100) == [entry(0)]
 

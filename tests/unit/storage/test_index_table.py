@@ -155,3 +155,12 @@ async def test_an_abandoned_table_is_removed() -> None:
     await writer.abandon()
 
     assert await disk.list_directory("index") == []
+
+
+async def test_keys_that_descend_are_never_written() -> None:
+    disk = MemoryDisk()
+    await disk.make_directory("index")
+    writer = await IndexTableWriter.create(disk, 3)
+    await writer.add(ITEMS[100:400])
+    with pytest.raises(AssertionError, match="keys descend"):
+        await writer.add(ITEMS[:100])

@@ -56,3 +56,23 @@ def test_info_shows_the_record() -> None:
 def test_the_end_of_an_open_ledger_is_not_said() -> None:
     info = LedgerRecord(last_entry_id=3, length_bytes=9).info(7)
     assert (info.is_closed, info.last_entry_id, info.length_bytes) == (False, None, None)
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [(4, (-2).to_bytes(8, "big", signed=True)), (20, b"\x1f")],
+    ids=["an entry before the first", "a digest of another length"],
+)
+def test_values_that_no_record_has_are_damage(at: int, value: bytes) -> None:
+    data = bytearray(FULL.encode())
+    data[at : at + len(value)] = value
+    if at == 20:
+        del data[21]  # so that it is as long as it says
+    with pytest.raises(CorruptDataError):
+        LedgerRecord.decode(bytes(data))
+
+
+def test_an_open_ledger_can_be_neither_fenced_nor_deleted() -> None:
+    for record in (LedgerRecord(is_fenced=True), LedgerRecord(is_deleted=True)):
+        with pytest.raises(AssertionError):
+            record.encode()

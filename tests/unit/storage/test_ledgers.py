@@ -78,3 +78,21 @@ def test_passwords_and_deletion_are_checked() -> None:
     ledger.record = TOMBSTONE
     with pytest.raises(LedgerNotFoundError):
         check_exists(ledger)
+
+
+def test_what_the_journal_failed_to_write_is_taken_back_after_giving_up() -> None:
+    ledger = busy()
+    with pytest.raises(AssertionError, match="follow a hole"):
+        ledger.take_back()
+
+    ledger.give_up(StorageError("x"))
+    ledger.take_back()
+
+    ledger.check()
+    assert ledger.is_settled
+
+
+def test_nothing_is_confirmed_twice_or_before_the_journal_took_it() -> None:
+    for entry_id in (1, 3):
+        with pytest.raises(AssertionError):
+            busy().confirm(entry_id, 1)

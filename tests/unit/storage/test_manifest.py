@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pulsar_py.common.errors import CorruptDataError
@@ -33,3 +35,18 @@ def test_another_version_is_refused() -> None:
         match="MANIFEST: manifest has format version 2, this pulsar_py reads version 1",
     ):
         Manifest.decode(data)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(MANIFEST, next_log_id=12),
+        replace(MANIFEST, next_table_id=9),
+        replace(MANIFEST, tables=(9, 4, 9)),
+        replace(MANIFEST, logs={1: LogState(100, 101)}),
+    ],
+    ids=["log used twice", "table used twice", "table named twice", "more alive than there is"],
+)
+def test_what_no_storage_can_be_is_never_written(wrong: Manifest) -> None:
+    with pytest.raises(AssertionError):
+        wrong.encode()

@@ -101,15 +101,18 @@ class Logs:
         await logs._fill((1, entry_id, [large(entry_id, size)]) for entry_id in range(count))
         return logs
 
-    async def _fill(self, runs: Iterable[tuple[int, int, list[bytes]]]) -> None:
-        """Write runs, by ledger and first entry id, and their index."""
+    async def _fill(
+        self, runs: Iterable[tuple[int, int, list[bytes]]], *, counts_more: int = 0
+    ) -> None:
+        """Write runs, by ledger and first entry id, and an index that may count too many."""
         for directory in ("entries", "index"):
             await self.disk.make_directory(directory)
         writer = await EntryLogWriter.create(self.disk, 1)
         items = []
         for ledger_id, first, entries in runs:
             location = writer.add(encode_run(ledger_id, first, entries), len(entries))
-            items.append((run_key(ledger_id, first), location.encode()))
+            stored = replace(location, count=location.count + counts_more)
+            items.append((run_key(ledger_id, first), stored.encode()))
         await writer.sync()
         await writer.close()
         await write_table(self.disk, 1, sorted(items))
@@ -450,4 +453,13 @@ async def test_a_damaged_large_entry_is_refused() -> None:
         await logs.reader.load(1, 1, 0)
     entries, place = await logs.reader.load(1, 0, 0)
     assert entries[place] == large(0, LENT_BYTES)
+    await logs.reader.close()
+
+
+async def test_a_run_of_another_count_than_the_index_says_is_damage() -> None:
+    logs = Logs(SETTINGS)
+    await logs._fill([(1, 0, [entry(0), entry(1)])], counts_more=1)
+
+    with pytest.raises(CorruptDataError, match="a run of 2 entries where the index has 3"):
+        await logs.read(0)
     await logs.reader.close()

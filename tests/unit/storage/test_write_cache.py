@@ -118,3 +118,24 @@ def test_cut_gives_at_least_one_then_what_fits() -> None:
     assert len(cut(entries, 0, 1000, 2565)) == 256
     assert len(cut(entries, 0, 1000, 9_999)) == 999
     assert len(cut(entries, 990, 1000, 10**9)) == 10
+
+
+def test_entries_follow_the_last_confirmed_one_and_no_deletion() -> None:
+    cache, ledger = WriteCache(0.0, (1, 0)), Ledger(5, LedgerRecord())
+    add(cache, ledger, [b"0", b"1"])
+    ledger.last_add_confirmed = 2
+    with pytest.raises(AssertionError):
+        cache.current.add(ledger, [b"3"], 1)
+
+    ledger.last_add_confirmed, ledger.record = 1, TOMBSTONE
+    cache.current.set_record(ledger)
+    with pytest.raises(AssertionError, match="entries after its end"):
+        cache.current.add(ledger, [b"2"], 1)
+
+
+def test_no_more_comes_back_to_the_gate_than_was_taken() -> None:
+    gate = AppendGate(1000)
+    gate.room_bytes -= 100
+    gate.give_back(100)
+    with pytest.raises(AssertionError, match="more came back"):
+        gate.give_back(1)

@@ -14,7 +14,7 @@ from pulsar_py.proto.PulsarApi_pb2 import KeySharedMode as WireKeySharedMode
 
 
 def test_a_range_contains_the_keys_whose_hash_lies_within() -> None:
-    # The slot of `a` is 27058, of `hello` 64071 (spec/wire.md section 14).
+    # The slot of `a` is 27058, of `hello` 64071.
     assert KeyHashRange(27058, 27058).contains(b"a")
     assert not KeyHashRange(0, 27057).contains(b"a")
     assert covers([KeyHashRange(0, 1), KeyHashRange(64000, 65535)], b"hello")

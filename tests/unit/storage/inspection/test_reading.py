@@ -52,6 +52,6 @@ async def test_it_changes_nothing() -> None:
     with pytest.raises(LedgerNotFoundError):
         await store.open(9)
     for refused in (store.create(Listener(), LedgerOptions()), store.delete(1)):
-        with pytest.raises(StorageError, match="only looked at"):
+        with pytest.raises(StorageError, match="a surveyed storage is read-only"):
             await refused
     await store.close()

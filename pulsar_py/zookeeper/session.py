@@ -1,0 +1,133 @@
+"""The session of a ZooKeeper client: whether it is known to live, and who hears what becomes of it.
+
+A server ends a session that was silent for its time-out, counted from when it last heard from it.
+So what proves that the session lives is an answer, and it proves that for the time at which its
+request was *sent*. From 5/6 of the time-out after that on, the session is in doubt, by this
+process's own clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from pulsar_py.common.clock import Clock
+from pulsar_py.metadata.store import IN_DOUBT_SHARE, Session, SessionEvent, SessionListener
+
+logger = logging.getLogger(__name__)
+
+
+class ZooKeeperSession(Session):
+    """What `open_session` gives; after the session expired it goes on with another number."""
+
+    def __init__(self, clock: Clock, end: Callable[[ZooKeeperSession], Awaitable[None]]) -> None:
+        """`end` closes it at the server."""
+        self._clock = clock
+        self._end = end
+        self._listeners: list[SessionListener] = []
+        self._doubt_timer: asyncio.TimerHandle | None = None
+        self._is_doubt_told = False
+        self._was_used = False  # it had a number
+        self._last_news_seconds = float("-inf")
+        self.number = 0
+        """What the server calls it; 0 before it gave one."""
+        self.password = bytes(16)
+        self.timeout_seconds = 0.0
+        """As the server granted it."""
+        self.is_open = True
+
+    @property
+    def session_id(self) -> str:  # type: ignore[override]  # read-only for who uses it
+        """The number as ZooKeeper's tools print it."""
+        return f"0x{self.number & 0xFFFFFFFFFFFFFFFF:x}"
+
+    @property
+    def _good_seconds(self) -> float:
+        """For how long from now on it is beyond doubt; negative: it is in doubt."""
+        doubt_at = self._last_news_seconds + IN_DOUBT_SHARE * self.timeout_seconds
+        return doubt_at - self._clock.monotonic_seconds()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether 5/6 of the time-out have not passed since what the server last answered."""
+        return self.is_open and self.number != 0 and self._good_seconds > 0
+
+    def listen(self, listener: SessionListener) -> Callable[[], None]:
+        """Tell `listener` of every event."""
+        self._listeners.append(listener)
+
+        def stop() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return stop
+
+    def tell(self, event: SessionEvent) -> None:
+        """Tell all; what a listener raises is logged."""
+        for listener in tuple(self._listeners):
+            try:
+                listener(event)
+            except Exception:
+                # Its owner's fault; the others have to know.
+                logger.exception("session listener failed", extra={"event": event.value})
+
+    def begin(
+        self, number: int, password: bytes, timeout_seconds: float, sent_seconds: float
+    ) -> SessionEvent | None:
+        """Take what a server granted to the request that was sent then; returns what to tell."""
+        if number == self.number:
+            event: SessionEvent | None = SessionEvent.RECONNECTED
+        else:
+            event = SessionEvent.NEW_SESSION if self._was_used else None
+        self._was_used = True
+        self.number, self.password, self.timeout_seconds = number, password, timeout_seconds
+        self._last_news_seconds = sent_seconds
+        self._is_doubt_told = False
+        self._set_timer()
+        return event
+
+    def forget(self) -> None:
+        """The server has ended it: the next one has another number."""
+        self.number, self.password = 0, bytes(16)
+
+    def on_connection_lost(self) -> None:
+        """The server can't be reached; the session may live on."""
+        self.tell(SessionEvent.CONNECTION_LOST)
+
+    def on_news(self, sent_seconds: float) -> None:
+        """The server answered what was sent then."""
+        if sent_seconds > self._last_news_seconds:
+            self._last_news_seconds = sent_seconds
+            if self._is_doubt_told and self._good_seconds > 0:
+                self._is_doubt_told = False
+                self._set_timer()
+                self.tell(SessionEvent.RECONNECTED)
+
+    def _set_timer(self) -> None:
+        if self._doubt_timer is not None:
+            self._doubt_timer.cancel()
+        self._doubt_timer = self._clock.call_later(max(0.0, self._good_seconds), self._look)
+
+    def _look(self) -> None:
+        """Tell that it is in doubt if it is, else look again when it would be."""
+        self._doubt_timer = None
+        if not self.is_open:
+            return
+        if self._good_seconds > 0:
+            self._set_timer()
+        elif not self._is_doubt_told:
+            self._is_doubt_told = True
+            self.tell(SessionEvent.IN_DOUBT)
+
+    async def close(self) -> None:
+        """Delete its ephemeral keys; the client goes on with another one."""
+        if self.is_open:
+            await self._end(self)
+
+    def retire(self) -> None:
+        """Count as closed from now on."""
+        self.is_open = False
+        if self._doubt_timer is not None:
+            self._doubt_timer.cancel()
+            self._doubt_timer = None

@@ -1,0 +1,132 @@
+"""What a real server seldom answers; everything else is in the contract's suite."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from pulsar_py.common.errors import (
+    MetadataError,
+    MetadataOutcomeUnknownError,
+    MetadataTooLargeError,
+    MetadataUnavailableError,
+)
+from pulsar_py.metadata.store import MUST_NOT_EXIST
+from pulsar_py.testing.clock import VirtualClock
+from pulsar_py.testing.network import run_simulated
+from pulsar_py.zookeeper import jute
+from pulsar_py.zookeeper.address import ZooKeeperAddress
+from pulsar_py.zookeeper.messages import ErrorCode, Operation
+from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
+from tests.unit.zookeeper.scripted_server import ScriptedServer, stat
+
+Test = Callable[[ScriptedServer, ZooKeeperMetadataStore], Awaitable[None]]
+
+
+def with_store(test: Test) -> None:
+    async def work() -> None:
+        server = ScriptedServer()
+        await server.start()
+        address = ZooKeeperAddress.parse("zk:server:2181")
+        store = await ZooKeeperMetadataStore.open(address, VirtualClock(), chance=Random(7))
+        await test(server, store)
+        await store.close()
+        server.stop()
+
+    run_simulated(work())
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (ErrorCode.SESSION_EXPIRED, MetadataUnavailableError),
+        (ErrorCode.SESSION_MOVED, MetadataUnavailableError),
+        (ErrorCode.THROTTLED, MetadataUnavailableError),
+        (ErrorCode.CONNECTION_LOSS, MetadataOutcomeUnknownError),
+        (ErrorCode.NO_AUTH, MetadataError),
+        (ErrorCode.NO_CHILDREN_FOR_EPHEMERALS, MetadataError),
+        (-77, MetadataError),
+    ],
+)
+def test_what_a_server_refuses_says_whether_it_was_done(
+    code: int, error: type[MetadataError]
+) -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        server.handler = lambda _operation, _record: (code, b"")
+        for change in (
+            store.put("/a", b""),
+            store.put("/a", b"", expected_version=MUST_NOT_EXIST),
+            store.delete("/a"),
+            store.create_sequential("/a-", b""),
+        ):
+            with pytest.raises(MetadataError, match="/a") as raised:
+                await change
+            assert raised.type is error
+
+    with_store(test)
+
+
+def test_parents_that_vanish_whenever_they_are_made_end_a_put() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        server.handler = lambda operation, _record: (
+            (0, jute.text("/p") + stat())
+            if operation is Operation.CREATE_CONTAINER
+            else (ErrorCode.NO_NODE, b"")
+        )
+        with pytest.raises(MetadataUnavailableError, match="/p/a: its parents vanish"):
+            await store.put("/p/a", b"", expected_version=MUST_NOT_EXIST)
+
+    with_store(test)
+
+
+def test_containers_and_nodes_for_a_time_belong_to_no_session() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        for owner, told in ((-(1 << 63), None), (-1, None), (0, None), (0x123, "0x123")):
+            record = jute.buffer(b"") + stat(owner=owner)
+            server.handler = lambda _operation, _record, record=record: (0, record)  # type: ignore[misc]
+            found = await store.get("/a")
+            assert found is not None
+            assert found.owner == told
+
+    with_store(test)
+
+
+def test_a_subtree_deleted_in_part_has_an_unknown_outcome() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        def handler(operation: Operation, record: jute.RecordReader) -> tuple[int, bytes]:
+            if operation is Operation.GET_CHILDREN_2:
+                names = ["x", "y"] if record.text() == "/a" else []
+                return 0, jute.vector(map(jute.text, names)) + stat()
+            return (ErrorCode.THROTTLED, b"") if record.text() == "/a/y" else (0, b"")
+
+        server.handler = handler
+        with pytest.raises(MetadataOutcomeUnknownError, match="deleted in part"):
+            await store.delete_recursive("/a")
+
+    with_store(test)
+
+
+def test_a_path_longer_than_a_request_is_refused_before_it_is_sent() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        with pytest.raises(MetadataTooLargeError, match="a server takes 1048575"):
+            await store.get("/" + "a" * 1_048_576)
+
+    with_store(test)
+
+
+def test_a_watch_is_added_once_and_removed_with_its_last_watcher() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        server.operations.clear()
+        first = store.watch("/a", print)
+        second = store.watch("/a", print)
+        first()
+        first()
+        await store.sync("/a")
+        assert server.operations == [Operation.ADD_WATCH, Operation.SYNC]
+        second()
+        await store.sync("/a")
+        assert server.operations[2:] == [Operation.REMOVE_WATCHES, Operation.SYNC]
+
+    with_store(test)
