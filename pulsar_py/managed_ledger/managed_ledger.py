@@ -294,7 +294,7 @@ class ManagedLedger(Generic[C]):
 
         Raises:
             ManagedLedgerFencedError: Another owner has it.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
         if not await self._shared.owns(self.name):
             error = ManagedLedgerFencedError(f"{self.name}: this broker does not own it any more")

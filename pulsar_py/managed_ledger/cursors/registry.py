@@ -52,7 +52,7 @@ class RegistryOwner(CursorOwner, Protocol):
 
         Raises:
             ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
 
 

@@ -74,7 +74,7 @@ class AppenderOwner(Protocol[C]):
 
         Raises:
             ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
 
     def on_ledger_created(self, placeholders: list[int]) -> None:

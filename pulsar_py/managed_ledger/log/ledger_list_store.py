@@ -66,7 +66,7 @@ class LedgerListStore:
 
         Raises:
             ManagedLedgerFencedError: Another list is stored; `on_lost` was called.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
         async with self.lock:
             if self._record.is_in_doubt:
@@ -78,7 +78,7 @@ class LedgerListStore:
 
         Raises:
             ManagedLedgerFencedError: Another owner changed it; `on_lost` was called.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
         try:
             await self._record.confirm()

@@ -123,7 +123,7 @@ class OwnedRecord:
 
         Raises:
             ManagedLedgerFencedError: Another owner changed it.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
         version = self.version
         stored = await self._read()
