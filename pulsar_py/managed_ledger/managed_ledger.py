@@ -180,7 +180,7 @@ class ManagedLedger(Generic[C]):
 
     @property
     def first_position(self) -> Position:
-        """Where the first entry that still exists stands, or the next one will."""
+        """The position of the first existing entry, or of the next one to come."""
         return self._ledgers.first_position
 
     @property
@@ -294,7 +294,7 @@ class ManagedLedger(Generic[C]):
 
         Raises:
             ManagedLedgerFencedError: Another owner has it.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
         if not await self._shared.owns(self.name):
             error = ManagedLedgerFencedError(f"{self.name}: this broker does not own it any more")
@@ -466,11 +466,11 @@ class ManagedLedger(Generic[C]):
         return self._ledgers.contains(position)
 
     def next_valid_position(self, position: Position) -> Position:
-        """Where the first entry after `position` stands, or the next one will."""
+        """The first entry after `position`, or the next one to come."""
         return self._ledgers.next_valid_position(position)
 
     def previous_position(self, position: Position) -> Position:
-        """Where the last entry before `position` stands; `(ledger, -1)` if there is none."""
+        """The last entry before `position`; `(ledger, -1)` if there is none."""
         return self._ledgers.previous_position(position)
 
     def last_entry_up_to(self, position: Position) -> Position:
@@ -478,7 +478,7 @@ class ManagedLedger(Generic[C]):
         return self._ledgers.last_entry_up_to(position)
 
     def count_entries_between(self, lower_exclusive: Position, upper_inclusive: Position) -> int:
-        """How many entries exist after the first and up to the second; 0 if they are reversed."""
+        """Count of entries after the first and up to the second; 0 if they are reversed."""
         return self._ledgers.count_between(lower_exclusive, upper_inclusive)
 
     def backlog_size_bytes(self) -> int:

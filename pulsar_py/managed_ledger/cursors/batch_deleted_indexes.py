@@ -52,7 +52,7 @@ class _Column:
         self.data = bytearray()  # their bit sets, in the same order
 
     def find(self, offset: int) -> int:
-        """Where the entry stands, -1 if it is not here."""
+        """The index of the entry, -1 if it is not here."""
         place = bisect_left(self.ids, offset)
         return place if place < len(self.ids) and self.ids[place] == offset else -1
 

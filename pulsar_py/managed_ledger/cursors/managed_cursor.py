@@ -520,7 +520,7 @@ class ManagedCursor:
 
         Raises:
             MetadataError: It could not be removed; the cursor goes on.
-            ManagedLedgerFencedError: Someone else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
         """
         if self._persister is not None:
             await self._persister.delete()

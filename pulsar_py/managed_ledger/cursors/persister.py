@@ -39,7 +39,7 @@ from pulsar_py.managed_ledger.cursors.paging import fits_one_entry
 from pulsar_py.managed_ledger.cursors.segment_saver import (
     CursorSegmentSaver,
     OnLoaded,
-    nobody_cares,
+    ignore_loaded,
 )
 from pulsar_py.managed_ledger.cursors.segments import (
     SegmentKey,
@@ -86,7 +86,7 @@ class CursorPersister:
         state: CursorState,
         store: CursorStore,
         *,
-        on_loaded: OnLoaded = nobody_cares,
+        on_loaded: OnLoaded = ignore_loaded,
     ) -> None:
         self._name = name
         self._owner = owner
@@ -430,7 +430,7 @@ class CursorPersister:
 
         Raises:
             MetadataError: It could not be removed, or the outcome is unknown; the cursor goes on.
-            ManagedLedgerFencedError: Someone else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
         """
         self._is_closed = True
         try:

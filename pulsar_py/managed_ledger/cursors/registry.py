@@ -31,7 +31,7 @@ from pulsar_py.metadata.store import MetadataStore
 
 
 class InitialPosition(Enum):
-    """Where a new cursor starts."""
+    """The start of a new cursor."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -52,7 +52,7 @@ class RegistryOwner(CursorOwner, Protocol):
 
         Raises:
             ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
 
 

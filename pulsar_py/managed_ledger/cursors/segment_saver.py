@@ -41,8 +41,8 @@ OnLoaded = Callable[[Position, list[Position]], None]
 turned out to be acknowledged as a whole."""
 
 
-def nobody_cares(before: Position, finished: list[Position]) -> None:
-    """For a cursor whose owner looks by itself."""
+def ignore_loaded(before: Position, finished: list[Position]) -> None:
+    """Do nothing: the owner of the cursor does not depend on the callback."""
 
 
 _SLICE = 16  # pages that are encoded without a pause: below a millisecond

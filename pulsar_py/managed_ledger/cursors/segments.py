@@ -66,7 +66,7 @@ class SegmentKey(NamedTuple):
 
     @property
     def last_position(self) -> Position:
-        """Where the page ends."""
+        """The last position of the page."""
         return Position(self.ledger_id, ((self.page + 1) << PAGE_SHIFTS[self.kind]) - 1)
 
 

@@ -13,7 +13,7 @@ If no cursor ledger can be created, the record takes the whole state if it is sm
 it goes on naming the old ledger and adds as much as fits: recovery joins the two.
 
 A fenced cursor ledger counts as failed if the managed ledger is still ours: repair of a lost
-replica fences ledgers, too. The record is never written on top of a version that somebody else
+replica fences ledgers, too. The record is never written on top of a version that another owner
 wrote: finding one ends the ownership.
 
 What always holds: whatever moment the process stops, the record leads to the last state of which a
@@ -96,7 +96,7 @@ class CursorStore:
         *,
         prove_ownership: Callable[[], Awaitable[None]],
     ) -> None:
-        """`prove_ownership` raises where the managed ledger may be somebody else's."""
+        """`prove_ownership` raises if the managed ledger may belong to another owner."""
         self._path = path
         self._metadata = metadata
         self._ledger_store = ledger_store
@@ -127,7 +127,7 @@ class CursorStore:
 
         Raises:
             MetadataError: It could not be stored.
-            ManagedLedgerFencedError: Someone else made it.
+            ManagedLedgerFencedError: Another owner made it.
         """
         await self.write_record(content)
 
@@ -140,7 +140,7 @@ class CursorStore:
         """Replace the record: with the whole state, or with the name of a cursor ledger.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
             MetadataError: It could not be stored.
         """
         addition = self._addition if self.ledger_id == ledger_id != NO_LEDGER else None
@@ -165,7 +165,7 @@ class CursorStore:
         batches are left out.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
             MetadataError: It could not be stored.
             CorruptDataError: The record can't be read.
         """
@@ -356,7 +356,7 @@ class CursorStore:
 
         Raises:
             StorageError, MetadataError: The state may not be durable; the old ledger still counts.
-            ManagedLedgerFencedError: Someone else changed the record.
+            ManagedLedgerFencedError: Another owner changed the record.
         """
         if self._was_fenced:
             await self._prove_ownership()
@@ -419,7 +419,7 @@ class CursorStore:
 
         Raises:
             MetadataError: The record may still be there.
-            ManagedLedgerFencedError: Someone else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
         """
         await self._record.delete()
         await self.drop_ledger(self.ledger_id)

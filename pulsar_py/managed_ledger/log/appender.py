@@ -74,7 +74,7 @@ class AppenderOwner(Protocol[C]):
 
         Raises:
             ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
 
     def on_ledger_created(self, placeholders: list[int]) -> None:
@@ -108,7 +108,7 @@ class Appender(Generic[C]):
         self._next_entry_id = 0  # first one of that ledger that is not confirmed
         self._full_entry_id = _NEVER  # with this entry it is full
         self._has_failed = False  # whether that ledger takes no more
-        self._was_fenced = False  # ... because somebody recovered it
+        self._was_fenced = False  # ... because another process recovered it
         self._contexts: list[C] = []  # all unanswered appends
         self._datas: list[bytes] = []  # their bytes
         self._pushed_count = 0  # those at the front that _ending has
@@ -514,7 +514,7 @@ async def create_ledger(
     """A new ledger within that time.
 
     Raises:
-        StoreUnavailableError: There is none in time; one that nobody names may be left over.
+        StoreUnavailableError: The time is over; an unnamed ledger may be left over.
         StorageError, MetadataError: As `LedgerStore.create`.
     """
     try:

@@ -5,7 +5,7 @@
     properties            texts, such as the topic's epoch; `pulsar_py.deleting` is ours: the
                           managed ledger is being deleted, and what is left of it has to go
 
-The value may be compressed, as Apache Pulsar can be told to: 0x47 0x78, the size of a metadata
+The value may be compressed, a setting of Apache Pulsar: 0x47 0x78, the size of a metadata
 message in four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
 the compressed message. We write plain ones and read plain and ZLIB ones. Fields of offloaded
 ledgers are kept as they were.
@@ -41,12 +41,12 @@ _HEADER_BYTES = 6
 
 
 def ledger_path(name: str) -> str:
-    """Where the metadata store keeps a managed ledger."""
+    """The path of a managed ledger's record."""
     return f"{ROOT}/{name}"
 
 
 def cursor_path(name: str, cursor_name: str) -> str:
-    """Where it keeps one of its cursors. Names are encoded as by Java's URLEncoder."""
+    """The path of a cursor's record; the name is encoded as by Java's URLEncoder."""
     return f"{ROOT}/{name}/{encode_name(cursor_name)}"
 
 

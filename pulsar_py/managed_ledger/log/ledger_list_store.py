@@ -51,7 +51,7 @@ class LedgerListStore:
         """Compare and set the list. Under the lock.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
+            ManagedLedgerFencedError: Another owner changed it; `on_lost` was called.
             MetadataError: It could not be stored, or the outcome is unknown.
         """
         try:
@@ -66,7 +66,7 @@ class LedgerListStore:
 
         Raises:
             ManagedLedgerFencedError: Another list is stored; `on_lost` was called.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
         async with self.lock:
             if self._record.is_in_doubt:
@@ -74,11 +74,11 @@ class LedgerListStore:
             yield
 
     async def confirm(self) -> None:
-        """Return if nobody else has changed the list; needs no lock.
+        """Check that no other owner has changed the list; needs no lock.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
-            MetadataError: The store doesn't answer.
+            ManagedLedgerFencedError: Another owner changed it; `on_lost` was called.
+            MetadataError: That can't be known now.
         """
         try:
             await self._record.confirm()
@@ -90,7 +90,7 @@ class LedgerListStore:
         """Remove the list and all cursors' records. Under the lock.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
+            ManagedLedgerFencedError: Another owner changed it; `on_lost` was called.
             MetadataError: Some of it may still be there; opening it removes the rest.
         """
         # A last compare-and-set proves that it is still ours to delete.

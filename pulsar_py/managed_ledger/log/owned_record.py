@@ -7,7 +7,7 @@ another version, the key is read back, and a value with a kept digest at the ver
 this owner's own write. So the next write, at the latest, finds out whether it was made.
 
 What always holds: the version that a write is made on top of is one that this owner has written, or
-found when it became the owner. It never takes over a version that somebody else wrote.
+found when it became the owner. It never takes over a version of another writer.
 
 Source: asyncUpdateLedgerIds and asyncUpdateCursorInfo of MetaStoreImpl in Pulsar's managed-ledger,
 which rely on every answer.
@@ -61,7 +61,7 @@ class OwnedRecord:
         """Replace the value durably.
 
         Raises:
-            ManagedLedgerFencedError: Somebody else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
             MetadataError: It is not stored, or the outcome is unknown.
         """
         digest = sha256(value).digest()
@@ -119,11 +119,11 @@ class OwnedRecord:
         return await self._metadata.get(self.path)
 
     async def confirm(self) -> None:
-        """Return if what is stored is what this owner wrote; may run beside a write.
+        """Check that the stored value is this owner's; may run beside a write.
 
         Raises:
-            ManagedLedgerFencedError: Somebody else changed it.
-            MetadataError: The store doesn't answer.
+            ManagedLedgerFencedError: Another owner changed it.
+            MetadataError: That can't be known now.
         """
         version = self.version
         stored = await self._read()
@@ -139,7 +139,7 @@ class OwnedRecord:
         """Remove the key; fine if it is gone.
 
         Raises:
-            ManagedLedgerFencedError: Somebody else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
             MetadataError: It may still be there.
         """
         try:

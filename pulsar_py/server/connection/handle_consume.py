@@ -71,6 +71,7 @@ def handle_subscribe(cnx: CommandConnection, command: CommandSubscribe) -> None:
     if size > limit:
         raise ServiceMetadataError(f"consumer metadata of {size} bytes, allowed are {limit}")
     if consumer_id in cnx.consumers:
+        # The client gave up waiting for the first answer, which was under way.
         cnx.send(commands.success(request_id))
         return
     if consumer_id in cnx.pending_consumers:
@@ -101,6 +102,7 @@ async def _subscribe(
             return
         consumer = await topic.subscribe(request)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        # An abandoned one was taken off the list, where the id may stand again for another.
         if not pending.is_abandoned:
             del cnx.pending_consumers[consumer_id]
             cnx.send_error(request_id, error)

@@ -36,6 +36,7 @@ def handle_producer(cnx: CommandConnection, command: CommandProducer) -> None:
     name = TopicName.parse(command.topic)
     producer = cnx.producers.get(producer_id)
     if producer is not None and not producer.is_closed:
+        # The client gave up waiting for the first answer, which was under way.
         _send_success_again(cnx, request_id, producer)
         return
     if producer is not None or producer_id in cnx.pending_producers:
@@ -176,6 +177,7 @@ def handle_close_producer(cnx: CommandConnection, command: CommandCloseProducer)
     """Close a producer after its publishes are answered; unknown ids succeed."""
     pending = cnx.pending_producers.get(command.producer_id)
     if pending is not None and not pending.is_answered:
+        # Clients match answers by request id, but rely on the order of those about one producer.
         work = _close_once_created(cnx, command, pending)
         cnx.spawn(work, f"close producer {command.producer_id}")
         return

@@ -90,7 +90,7 @@ class TopicProducers:
 
     @property
     def topic_epoch(self) -> int | None:
-        """How many exclusive producers there were, None before the first."""
+        """Number of exclusive producers so far, None before the first."""
         return self._access.topic_epoch
 
     @property

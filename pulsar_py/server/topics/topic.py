@@ -111,7 +111,7 @@ class Topic(ABC):
 
     @property
     def topic_epoch(self) -> int | None:
-        """How many exclusive producers there were, None before the first."""
+        """Number of exclusive producers so far, None before the first."""
         return self._producers.topic_epoch
 
     @property
@@ -207,7 +207,7 @@ class Topic(ABC):
             NotAllowedError: A disabled type, too many subscriptions, durable against not.
             NamingError: The subscription's name is empty or reserved.
             TopicFencedError: The topic is closing.
-            ConsumerAssignError: Its hash ranges can't be had.
+            ConsumerAssignError: Its hash ranges are taken, or none is left to split.
         """
         self._check_open()
         self._check_subscribe(request)
