@@ -16,7 +16,7 @@ Source: the Avro 1.11 specification.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -218,26 +218,29 @@ def _reaches_itself(node: AvroNode, above: frozenset[int], done: set[int]) -> bo
 
 def has_uncountable_arrays(node: AvroNode) -> bool:
     """Whether there is an array whose items may take no byte."""
+    return any(each.kind == "array" and _is_sizeless(each.children[0]) for each in _nodes(node))
+
+
+def _is_sizeless(node: AvroNode) -> bool:
+    """Whether values may take no byte at all, so that a payload says nothing of their count.
+
+    A record that contains itself through nothing but records takes none either: it has no values.
+    """
+    return all(
+        each.kind in {"record", "null"} or (each.kind == "fixed" and each.text["size"] == 0)
+        for each in _nodes(node, within="record")
+    )
+
+
+def _nodes(root: AvroNode, *, within: str = "") -> Iterator[AvroNode]:
+    """A type and all that it is made of, each once; `within` types of one kind, if it is given."""
+    # Once: a definition of n types can use each of them twice in the next, on 2**n ways in all.
     seen: set[int] = set()
-    waiting = [node]
+    waiting = [root]
     while waiting:
-        each = waiting.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        if each.kind == "array" and _is_sizeless(each.children[0], frozenset()):
-            return True
-        waiting += each.children
-    return False
-
-
-def _is_sizeless(node: AvroNode, inside: frozenset[int]) -> bool:
-    """Whether values may take no byte at all, so that a payload says nothing of their count."""
-    if node.kind == "fixed":
-        return bool(node.text["size"] == 0)
-    if node.kind != "record":
-        return node.kind == "null"
-    # Nobody reads a record within itself to its end, unless a union or array is between.
-    if id(node) in inside:
-        return True
-    return all(_is_sizeless(each, inside | {id(node)}) for each in node.children)
+        node = waiting.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            if not within or node.kind == within:
+                waiting += node.children

@@ -84,14 +84,14 @@ WAITING: Final = "waitingForNonExistedTopic=true waits for one"
 
 
 class ValueMode(Enum):
-    """What becomes of a message's value."""
+    """The treatment of messages' values: `valueMode`."""
 
     AUTO = "auto"
     RAW = "raw"
 
 
 class UndecodableMode(Enum):
-    """What becomes of a message that can't be decoded."""
+    """The treatment of messages that can't be decoded: `undecodable`."""
 
     FAIL = "fail"
     DROP = "drop"
@@ -99,7 +99,7 @@ class UndecodableMode(Enum):
 
 
 class DeliveryGuarantee(Enum):
-    """How often a row may arrive in the topic."""
+    """How often a row may arrive in the topic: `deliveryGuarantee`."""
 
     AT_LEAST_ONCE = "at-least-once"
     EXACTLY_ONCE = "exactly-once"
@@ -107,7 +107,7 @@ class DeliveryGuarantee(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """How to reach the cluster."""
+    """The addresses of the cluster, and settings of clients."""
 
     service_url: str
     admin_url: str | None
@@ -120,7 +120,7 @@ class ClientOptions:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Which topics are read: names, or a pattern."""
+    """The topics of a read: names, or a pattern."""
 
     names: tuple[str, ...] = ()
     pattern: str | None = None

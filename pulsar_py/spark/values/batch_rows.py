@@ -99,7 +99,7 @@ class BatchRows(Rows):
 
 
 def rows_of(messages: Sequence[Message]) -> Rows:
-    """Rows of messages of any kind."""
+    """The rows of messages, single ones or whole batches."""
     return BatchRows(messages) if isinstance(messages, WholeBatches) else Rows(messages)
 
 
@@ -128,22 +128,22 @@ def _ids_of(batch: ReceivedBatch) -> Array:
 
 @lru_cache(maxsize=_KEPT_SIZES)
 def _odd(count: int) -> Array:
-    """1, 3, 5 and so on."""
+    """The odd numbers: every second slice of a body is a payload, those between are metadata."""
     return pa.array(range(1, count * 2, 2), pa.int32())
 
 
 @lru_cache(maxsize=_KEPT_SIZES)
 def _offsets_of_ids(others_size: int, batch_size: int) -> array[int]:
-    """Where ids begin and end whose other fields take so many bytes."""
+    """The offsets of a batch's serialized ids, whose other fields take `others_size` bytes."""
     sizes = [others_size + len(index) for index in _batch_indexes(batch_size)]
     return array("i", accumulate(sizes, initial=0))
 
 
 def _batch_indexes(batch_size: int) -> list[bytes]:
-    """Of the messages of a batch, as serialized ids have them."""
+    """The field `batch_index` of each message of a batch, serialized."""
     return _first_batch_indexes(1 << (batch_size - 1).bit_length())[:batch_size]
 
 
-@lru_cache(maxsize=32)  # powers of two: all of them are as much as the next one
+@lru_cache(maxsize=32)  # by powers of two, so that few sizes are kept
 def _first_batch_indexes(count: int) -> list[bytes]:
     return [BATCH_INDEX_TAG + varint(index) for index in range(count)]

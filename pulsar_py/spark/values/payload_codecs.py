@@ -422,9 +422,9 @@ def _has_decimals(kind: pa.DataType) -> bool:
 
 
 def _require(shape: Shape, array: Array, nulls_count: int) -> None:
-    """See that only values that may be null are."""
+    """Refuse nulls where the definition has none."""
     if array.null_count > nulls_count and not shape.is_nullable:
-        raise SchemaSerializationError("a value is null or missing, and must not be")
+        raise SchemaSerializationError("a value is null or missing, and the schema requires one")
     if not shape.children:
         return
     if pa.types.is_struct(shape.arrow_type):

@@ -132,3 +132,11 @@ def test_a_record_in_itself_takes_no_bytes_where_nothing_else_does() -> None:
     assert not has_uncountable_arrays(avro_node({"type": "array", "items": record("R", "int")}))
     fixed = {"type": "fixed", "name": "F", "size": 1}
     assert not has_uncountable_arrays(avro_node({"type": "array", "items": fixed}))
+
+
+def test_a_type_that_each_level_uses_twice_is_looked_at_once() -> None:
+    kind: Any = record("null", name="R0")
+    for level in range(1, 60):
+        kind = record(kind, f"R{level - 1}", name=f"R{level}")
+
+    assert has_uncountable_arrays(avro_node({"type": "array", "items": kind}))
