@@ -23,6 +23,7 @@ from pulsar_py.common.errors import (
     PersistenceError,
     StorageError,
     SubscriptionBusyError,
+    SubscriptionFencedError,
     UnknownServiceError,
 )
 from pulsar_py.common.position import EARLIEST, Position
@@ -258,22 +259,37 @@ class PersistentSubscription(Subscription):
 
         Exclusive and Failover close the active consumer only, Shared and Key_Shared all.
         """
-        if self.state is not SubscriptionState.OPEN:
-            raise UnknownServiceError(f"Subscription {self.name} is being reset or deleted")
+        await self._until_reset_may_begin()
         with self._reset_under_way():
-            self.state = SubscriptionState.RESETTING
-            self._disconnect_for_reset()
-            try:
-                await self.cursor.reset(*self._readable_target(position, ack_set))
-            except _STORAGE_ERRORS as error:
-                raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
-            finally:
-                # Closing may have overtaken the reset.
-                if self.state is SubscriptionState.RESETTING:
-                    self.state = SubscriptionState.OPEN
-                    self._await_reader()
-                    if self._dispatcher is not None:
-                        self._dispatcher.on_cursor_reset()
+            await self._reset_cursor(position, ack_set)
+
+    async def _until_reset_may_begin(self) -> None:
+        """Return once no other reset is under way: they come one after the other, in order."""
+        try:
+            await self._until_reset_ends()
+        except SubscriptionFencedError as error:
+            raise UnknownServiceError(str(error)) from None
+        self._check_may_reset()
+
+    def _check_may_reset(self) -> None:
+        if self.state is not SubscriptionState.OPEN:
+            raise UnknownServiceError(f"Subscription {self.name} is being deleted or is closed")
+
+    async def _reset_cursor(self, position: Position, ack_set: Sequence[int] | None) -> None:
+        self._check_may_reset()  # a search by time may have come before
+        self.state = SubscriptionState.RESETTING
+        self._disconnect_for_reset()
+        try:
+            await self.cursor.reset(*self._readable_target(position, ack_set))
+        except _STORAGE_ERRORS as error:
+            raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
+        finally:
+            # Closing may have overtaken the reset.
+            if self.state is SubscriptionState.RESETTING:
+                self.state = SubscriptionState.OPEN
+                self._await_reader()
+                if self._dispatcher is not None:
+                    self._dispatcher.on_cursor_reset()
 
     def _disconnect_for_reset(self) -> None:
         """Nothing is sent from here on; who has to go is told."""
@@ -314,15 +330,14 @@ class PersistentSubscription(Subscription):
         Only entries that may be dispatched are looked at; if all of those are older, the cursor
         waits behind them.
         """
-        if self.state is not SubscriptionState.OPEN:
-            raise UnknownServiceError(f"Subscription {self.name} is being reset or deleted")
+        await self._until_reset_may_begin()
         with self._reset_under_way():
             try:
                 older = await self._newest_older_than(timestamp_millis)
             except _STORAGE_ERRORS as error:
                 raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
             position = EARLIEST if older is None else self.ledger.next_valid_position(older)
-            await self.reset_to_position(position, None)
+            await self._reset_cursor(position, None)
 
     async def _newest_older_than(
         self, timestamp_millis: int, *, after: Position | None = None
@@ -411,7 +426,7 @@ class PersistentSubscription(Subscription):
             raise SubscriptionBusyError(f"Subscription {self.name} is being reset")
         self.state = SubscriptionState.DELETING
         self.disconnect()
-        self._wake_newcomers()
+        self._wake_waiting()
         try:
             await self._delete_cursor()
         except _STORAGE_ERRORS as error:
@@ -438,7 +453,7 @@ class PersistentSubscription(Subscription):
         self.state = SubscriptionState.CLOSED
         self._cancel_grace()
         self.disconnect()
-        self._wake_newcomers()
+        self._wake_waiting()
         await self.tasks.close()
         await self.cursor.close()
 
