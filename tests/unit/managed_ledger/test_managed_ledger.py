@@ -136,6 +136,24 @@ async def test_properties_are_stored():
     assert again.properties == {"epoch": "3"}
 
 
+async def test_properties_that_change_at_once_are_all_stored():
+    world = World()
+    ledger = await world.open()
+    await ledger.set_property("old", "x")
+    changes = (
+        ledger.set_property("a", "1"),
+        ledger.delete_property("old"),
+        ledger.set_property("b", "2"),
+    )
+    async with ledger.change_lock:
+        tasks = [asyncio.create_task(change) for change in changes]
+        await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    assert ledger.properties == {"a": "1", "b": "2"}
+    again = await world.open()
+    assert again.properties == {"a": "1", "b": "2"}
+
+
 async def test_reading_one_entry_says_what_is_missing():
     world = World()
     ledger = await world.open()
