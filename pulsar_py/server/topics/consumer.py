@@ -348,7 +348,7 @@ class Consumer:
             for entry, sticky_hash in zip(entries, hashes, strict=True):
                 count = summary_of(entry).messages_count
                 key = (entry.ledger_id, entry.entry_id)
-                self.permits.owe(self.pending_acks.add(key, count, sticky_hash))
+                self.pending_acks.add(key, count, sticky_hash)  # to be redelivered, and not owed
         logger.warning("consumer does not know batches", extra={"consumer": str(self)})
         self.disconnect()
         return 0
