@@ -351,23 +351,26 @@ class PersistentSubscription(Subscription):
 
     # Skipping and expiring.
 
-    async def skip_messages(self, entries_count: int) -> None:
-        """Acknowledge that many entries of the backlog."""
-        await self.cursor.skip(entries_count)
+    # What may not be dispatched yet is neither skipped nor cleared, and does not expire.
+
+    async def skip_messages(self, entries_count: int, *, counts_acknowledged: bool = False) -> None:
+        """Acknowledge that many entries of the backlog, or entries acknowledged ones counted."""
+        await self.cursor.skip(
+            entries_count,
+            counts_acknowledged=counts_acknowledged,
+            up_to=self.max_read_position(),
+        )
         self._on_cursor_advanced()
 
     async def clear_backlog(self) -> None:
-        """Acknowledge everything."""
-        await self.cursor.clear_backlog()
+        """Acknowledge everything that may be dispatched."""
+        await self.cursor.clear_backlog(up_to=self.max_read_position())
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
             self._dispatcher.delayed.clear()
         self._on_cursor_advanced()
 
     async def expire_up_to(self, position: Position) -> bool:
-        """Acknowledge all up to and with a position; False if that moved nothing.
-
-        Entries that may not be dispatched yet do not expire.
-        """
+        """Acknowledge all up to and with a position; False if that moved nothing."""
         position = min(position, self._last_readable_entry())
         if position <= self.cursor.mark_delete_position:
             return False

@@ -12,6 +12,7 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.common.position import LATEST, Position
+from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.ledger_format import ledger_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from tests.managed_ledger_parts import MANY, NAME, World, append_all, settle, texts
@@ -146,7 +147,7 @@ async def test_properties_that_change_at_once_are_all_stored():
         ledger.set_property("b", "2"),
     )
     async with ledger.change_lock:
-        tasks = [asyncio.create_task(change) for change in changes]
+        tasks = [TaskOwner("test").spawn(change, "change") for change in changes]
         await asyncio.sleep(0)
     await asyncio.gather(*tasks)
     assert ledger.properties == {"a": "1", "b": "2"}

@@ -428,6 +428,32 @@ async def test_clearing_the_backlog_leaves_nothing_owed(topic: Topic) -> None:
     assert received(consumer) == [0, 1, 2, 5]
 
 
+async def test_nothing_held_back_is_skipped_or_cleared(topic: Topic) -> None:
+    positions = await topic.publish_many(5)
+    topic.max_position = positions[2]
+    consumer = await topic.consume(permits=10)
+    await settle()
+    subscription = await topic.subscription()
+    await subscription.skip_messages(2)
+    assert subscription.cursor.mark_delete_position == positions[1]
+    await subscription.skip_messages(2)
+    assert subscription.cursor.mark_delete_position == positions[2]
+    await subscription.skip_messages(1)
+    await subscription.clear_backlog()
+    assert subscription.cursor.mark_delete_position == positions[2]
+    topic.max_position = positions[3]
+    await subscription.clear_backlog()
+    assert subscription.cursor.mark_delete_position == positions[3]
+    topic.max_position = positions[0]
+    await subscription.skip_messages(1)
+    await subscription.clear_backlog()
+    assert subscription.cursor.mark_delete_position == positions[3]
+    topic.max_position = LATEST
+    subscription.on_max_read_position_moved()
+    await settle()
+    assert received(consumer) == [0, 1, 2, 4]
+
+
 async def test_skipping_moves_over_entries(topic: Topic) -> None:
     await topic.publish_many(5)
     subscription = await topic.subscription()
