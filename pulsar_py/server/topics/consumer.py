@@ -49,6 +49,8 @@ _AVERAGE_WEIGHT: Final = 0.9
 
 MAX_ACK_PROPERTIES: Final = 1_000
 """Of a cumulative ACK; they are written with the position each time."""
+MAX_ACK_PROPERTIES_BYTES: Final = 128 * 1024
+"""Of their names."""
 
 
 def check_ack_set(words: Sequence[int]) -> None:
@@ -189,6 +191,12 @@ class Consumer:
         if len(command.properties) > MAX_ACK_PROPERTIES:
             raise NotAllowedError(
                 f"ACK with {len(command.properties)} properties, allowed are {MAX_ACK_PROPERTIES}"
+            )
+        size_bytes = sum(len(pair.key) for pair in command.properties)
+        if size_bytes > MAX_ACK_PROPERTIES_BYTES:
+            raise NotAllowedError(
+                f"ACK with properties' names of {size_bytes} characters, allowed are "
+                f"{MAX_ACK_PROPERTIES_BYTES}"
             )
         self._acked_count += 1
         self.subscription.acknowledge_cumulative(

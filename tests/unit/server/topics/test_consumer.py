@@ -7,7 +7,7 @@ from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata, CommandAck
 from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
-from pulsar_py.server.topics.consumer import MAX_ACK_PROPERTIES
+from pulsar_py.server.topics.consumer import MAX_ACK_PROPERTIES, MAX_ACK_PROPERTIES_BYTES
 from pulsar_py.wire.payload import add_broker_entry_metadata, strip_checksum
 from tests.dispatch_fixtures import topic
 from tests.dispatch_parts import (
@@ -244,3 +244,14 @@ async def test_more_properties_than_a_position_takes_are_refused(topic: Topic) -
     with pytest.raises(NotAllowedError, match="1001 properties, allowed are 1000"):
         ack(consumer, 0, cumulative=True, properties=properties)
     assert consumer.subscription.stats().backlog_entries == 1
+
+
+async def test_names_of_properties_of_an_acknowledgement_have_a_limit(topic: Topic) -> None:
+    await topic.publish_many(1)
+    consumer = await topic.consume(kind=SubscriptionType.EXCLUSIVE, permits=10)
+    await settle()
+    half = "x" * (MAX_ACK_PROPERTIES_BYTES // 2 - 1)
+    properties = [{"key": half + name, "value": 7} for name in "ab"]
+    ack(consumer, 0, cumulative=True, properties=properties)
+    with pytest.raises(NotAllowedError, match="allowed are 131072"):
+        ack(consumer, 0, cumulative=True, properties=[*properties, {"key": "c", "value": 7}])
