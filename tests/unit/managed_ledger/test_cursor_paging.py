@@ -2,8 +2,8 @@
 
 import pytest
 
-from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.ack_set import MAX_WORDS
+from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursor_paging import (
     fits_one_entry,
