@@ -106,7 +106,7 @@ async def test_a_store_that_can_not_answer_now_is_asked_again_soon(
     cold.set(min_read_batch_entries=1)
     consumer = await cold.consume(permits=10)
     await asyncio.sleep(1)
-    waits = [after - before for before, after in pairwise(times)]
+    waits = [after - before for before, after in pairwise(times[:4])]
     assert waits == [UNAVAILABLE_BACKOFF_MILLIS * factor for factor in (1, 2, 4)]
     assert sizes[1:4] == [1, 1, 1]
     assert received(consumer) == [0, 1, 2]
