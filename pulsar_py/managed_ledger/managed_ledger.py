@@ -328,7 +328,7 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError, MetadataError: It is not stored.
         """
-        await self._set_properties({**self._ledgers.properties, name: value})
+        await self._change_properties(lambda before: {**before, name: value})
 
     async def delete_property(self, name: str) -> None:
         """Remove one property durably; fine if it is not there.
@@ -336,12 +336,16 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError, MetadataError: It is still stored.
         """
-        kept = {key: value for key, value in self._ledgers.properties.items() if key != name}
-        await self._set_properties(kept)
+        await self._change_properties(
+            lambda before: {key: value for key, value in before.items() if key != name}
+        )
 
-    async def _set_properties(self, properties: dict[str, str]) -> None:
+    async def _change_properties(
+        self, change: Callable[[Mapping[str, str]], dict[str, str]]
+    ) -> None:
         async with self.change_lock:
             self.raise_if_unusable()
+            properties = change(self._ledgers.properties)
             stored = self._ledgers.stored()
             stored.properties = properties
             await self.ledger_list.write(stored)

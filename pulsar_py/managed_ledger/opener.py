@@ -34,10 +34,10 @@ from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record
 from pulsar_py.managed_ledger.cursors.memory import DEFAULT_LIMIT_BYTES, CursorMemory
+from pulsar_py.managed_ledger.cut_short_deletions import NAMES_AT_ONCE, CutShortDeletions
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.entry_cache import EntryCacheManager
 from pulsar_py.managed_ledger.log.ledger_format import (
-    ROOT,
     LedgerList,
     decode_ledger_list,
     decode_name,
@@ -55,8 +55,6 @@ COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
 RECOVERIES_AT_ONCE = 16
 """Cursor ledgers of one topic that are fenced and read at the same time while it is opened."""
 CHECKS_AT_ONCE = 32
-NAMES_AT_ONCE = 64
-"""Questions to the metadata store that are under way at the same time."""
 
 DEFAULT_CACHE_SIZE_BYTES = 64 * 1024 * 1024
 
@@ -97,6 +95,7 @@ class ManagedLedgerOpener:
         self.clock = clock
         self.chance = chance
         self.owns = owns or _owns_everything
+        self.deletions = CutShortDeletions(metadata)
         self.flusher = CursorFlusher(clock)
         self.cursor_memory = CursorMemory(cursor_memory_bytes)
         self.cache_manager = EntryCacheManager(
@@ -238,37 +237,37 @@ class ManagedLedgerOpener:
         return found is not None and not is_deletion_begun(found.value)
 
     async def list_names(self, prefix: str) -> list[str]:
-        """Full names of those directly below `tenant/namespace/persistent`, sorted."""
-        children = await self.metadata.children(ledger_path(prefix))
-        return [f"{prefix}/{child}" for child in children]
+        """Full names of those directly below `tenant/namespace/persistent`, sorted.
+
+        Those that are being deleted are left out, as far as they are known.
+        """
+        path = ledger_path(prefix)
+        children = await self.metadata.children(path)
+        deleted = await self.deletions.below(path)
+        return [f"{prefix}/{child}" for child in children if child not in deleted]
 
     async def named_ledgers(self) -> set[int]:
         """Ids of all ledgers that metadata names, for a collector to compare with the store's."""
         named: set[int] = set()
-        paths = [ROOT]
-        for _ in range(_LEDGER_DEPTH):  # tenants, namespaces, domains
-            paths = await self._children(paths)
-        for start in range(0, len(paths), _DOMAINS_AT_ONCE):
-            ledgers = await self._children(paths[start : start + _DOMAINS_AT_ONCE])
-            named.update(*await each_result(self._named_by_list, ledgers, at_once=NAMES_AT_ONCE))
-            cursors = await self._children(ledgers)
+        for paths in await self.deletions.domains():
+            ledgers = await self.deletions.children(paths)
+            by_lists = await each_result(self._named_by_list, ledgers, at_once=NAMES_AT_ONCE)
+            named.update(*(ids for ids in by_lists if ids is not None))
+            whole = [path for path, ids in zip(ledgers, by_lists, strict=True) if ids is not None]
+            cursors = await self.deletions.children(whole)
             named.update(*await each_result(self._named_by_cursor, cursors, at_once=NAMES_AT_ONCE))
         return named
 
-    async def _children(self, paths: list[str]) -> list[str]:
-        """The paths of everything directly below these."""
-        names = await each_result(self.metadata.children, paths, at_once=NAMES_AT_ONCE)
-        return [
-            f"{path}/{child}"
-            for path, children in zip(paths, names, strict=True)
-            for child in children
-        ]
-
-    async def _named_by_list(self, path: str) -> list[int]:
+    async def _named_by_list(self, path: str) -> list[int] | None:
+        """None: nothing of it counts, and none of its cursors."""
         found = await self.metadata.get(path)
         if found is None:
             return []
-        return [record.ledger_id for record in decode_ledger_list(found.value).ledgers]
+        stored = decode_ledger_list(found.value)
+        if stored.is_being_deleted:
+            self.deletions.note(path)
+            return None
+        return [record.ledger_id for record in stored.ledgers]
 
     async def _named_by_cursor(self, path: str) -> list[int]:
         found = await self.metadata.get(path)
@@ -314,8 +313,3 @@ async def _check(ledger: Ledger) -> None:
 
 async def _owns_everything(_: str) -> bool:
     return True
-
-
-# Path segments below the root before a managed ledger's own: tenant, namespace, domain.
-_LEDGER_DEPTH = 3
-_DOMAINS_AT_ONCE = 16  # whose names are in memory at the same time

@@ -167,6 +167,7 @@ class BrokerService:
         self.resources.dynamic_configuration.watch(lambda _, value: self._on_dynamic(value))
         self._on_dynamic(await self.resources.dynamic_configuration.get(""))
         await self.namespaces.start(self.topics.close_topics, self.topics.lose_topics)
+        self.managed_ledgers.deletions.begin(self._tasks)
         self._tasks.spawn(self.maintenance.run(), "maintenance")
         self._tasks.spawn(self.ledger_collector.run(), "ledger collector")
         self.connections.start()

@@ -92,8 +92,8 @@ class Index:
                     break
         return runs
 
-    async def ledger_ids(self) -> list[int]:
-        """Ids of all ledgers that are not deleted, ascending."""
+    async def ledger_ids(self) -> BitMap64:
+        """Ids of all ledgers that are not deleted."""
         seen, living = BitMap64(), BitMap64()
         for table in tuple(self.tables):
             async for items in table.scan(b""):
@@ -103,7 +103,7 @@ class Index:
                         seen.add(ledger_id)
                         if not value[0] & DELETED:
                             living.add(ledger_id)
-        return list(living)
+        return living
 
     def _tables_of(self, ledger_id: int) -> list[IndexTable]:
         """Tables that may have something of a ledger, newest first."""

@@ -349,7 +349,7 @@ class Topics:
         return json_response(answer)
 
     async def last_message_id(self, request: Request) -> Response:
-        """Id of the last message."""
+        """Id of the last message that may be dispatched."""
         name = topic_of(request)
         topic = await require_topic(self._broker, name)
         if not isinstance(topic, PersistentTopic):
@@ -357,7 +357,7 @@ class Topics:
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 "GetLastMessageId on a non-persistent topic is not allowed",
             )
-        position = topic.ledger.last_confirmed_entry
+        position = topic.ledger.last_entry_up_to(topic.max_read_position())
         return json_response(message_id_json(position, name.partition_index))
 
     # --- statistics ----------------------------------------------------------------------------

@@ -550,7 +550,7 @@ def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
         snapshot.individual_deleted_messages.add_range(ledger_id, first, last)
     batches = addition.batch_deleted_indexes
     for key in batches.page_keys():
-        for position in snapshot.batch_deleted_indexes.merge_page(key, batches.encode_page(key)):
+        for position in snapshot.batch_deleted_indexes.merge_page(key, batches.encode_page(key)[0]):
             snapshot.individual_deleted_messages.add(position)
             snapshot.added_pages.add(holes_key(position))
 

@@ -65,6 +65,11 @@ _MAX_MARKERS_PASSED = 10_000
 def handle_subscribe(cnx: CommandConnection, command: CommandSubscribe) -> None:
     """Begin to create a consumer; a repeated command for a connected one succeeds."""
     consumer_id, request_id = command.consumer_id, command.request_id
+    check_units(
+        len(command.metadata)
+        + len(command.subscription_properties)
+        + len(command.keySharedMeta.hashRanges)
+    )
     name = TopicName.parse(command.topic)
     limit = cnx.connections.settings.max_consumer_metadata_bytes
     size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import ServiceError, ServiceNotReadyError
 from pulsar_py.common.names import TopicName
+from pulsar_py.common.work import check_units
 from pulsar_py.proto.PulsarApi_pb2 import CommandCloseProducer, CommandProducer, Schema
 from pulsar_py.server.connection.handle_schema import schema_version_for_producer
 from pulsar_py.server.connection.pending import PendingProducer
@@ -33,6 +34,7 @@ _NO_SEQUENCE_ID = -1
 def handle_producer(cnx: CommandConnection, command: CommandProducer) -> None:
     """Begin to create a producer; a repeated command is answered as the first one was."""
     producer_id, request_id = command.producer_id, command.request_id
+    check_units(len(command.metadata))
     name = TopicName.parse(command.topic)
     producer = cnx.producers.get(producer_id)
     if producer is not None and not producer.is_closed:

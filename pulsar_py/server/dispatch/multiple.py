@@ -474,6 +474,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         messages_count = consumer.send_messages(
             entries, filtered.ack_sets, redelivery=self.redelivery, sticky_hashes=sticky_hashes
         )
+        if not messages_count and consumer not in self._turns.consumers:
+            return 0  # It does not know batches, and has left: what it owed is settled.
         self._add_unacked(consumer.permits.unacked_messages - unacked_before)
         return messages_count
 

@@ -112,7 +112,7 @@ class TopicRegistry:
             timeout_seconds=settings.load_timeout_seconds,
             max_concurrent_loads=settings.max_concurrent_loads,
         )
-        self._partitions = Partitions(resources.local, resources)
+        self._partitions = Partitions(resources.local, resources, managed_ledgers.deletions)
         self.partitioned = PartitionedTopics(
             self, self._partitions, resources, ownership.ensure_owned
         )

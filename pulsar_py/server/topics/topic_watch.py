@@ -32,7 +32,10 @@ class TopicWatch:
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
         self._callbacks: dict[NamespaceName, list[OnTopicsChanged]] = {}
-        self._known: dict[NamespaceName, set[str]] = {}  # persistent ones, reported or found
+        self._known: dict[NamespaceName, set[str]] = {}  # persistent ones that were told or there
+        # What was told since a list was asked for, while one is: it is newer than the list.
+        self._told_meanwhile: set[str] | None = None
+        self._compares_count = 0  # wanted and not begun
         self._tasks = TaskOwner("topic watch")
         self._cancel = metadata.watch(paths.MANAGED_LEDGERS, self._on_notification)
 
@@ -70,18 +73,38 @@ class TopicWatch:
         names = await self._metadata.children(path)
         return {str(namespace.topic(url_form_decode(name))) for name in names}
 
-    async def _compare(self) -> None:
-        """Report missed changes."""
-        for namespace, known in list(self._known.items()):
-            try:
-                stored = await self._stored(namespace)
-            except MetadataError as error:
-                logger.warning("topics not listed", extra={"error": str(error)})
-                continue
-            for name in sorted(stored - known):
-                self.on_created(TopicName.parse(name))
-            for name in sorted(known - stored):
-                self.on_deleted(TopicName.parse(name))
+    def _compare_soon(self) -> None:
+        self._compares_count += 1
+        if self._compares_count == 1:
+            self._tasks.spawn(self._compare_all(), "compare")
+
+    async def _compare_all(self) -> None:
+        """Tell what was missed; once more if something was missed meanwhile."""
+        try:
+            while self._compares_count:
+                self._compares_count = 1
+                for namespace in list(self._known):
+                    await self._compare(namespace)
+                self._compares_count -= 1
+        finally:
+            self._compares_count = 0
+
+    async def _compare(self, namespace: NamespaceName) -> None:
+        meanwhile = self._told_meanwhile = set()
+        try:
+            stored = await self._stored(namespace)
+        except MetadataError as error:
+            logger.warning("topics not listed", extra={"error": str(error)})
+            return
+        finally:
+            self._told_meanwhile = None
+        known = self._known.get(namespace)
+        if known is None:
+            return
+        for name in sorted(stored - known - meanwhile):
+            self.on_created(TopicName.parse(name))
+        for name in sorted(known - stored - meanwhile):
+            self.on_deleted(TopicName.parse(name))
 
     def on_created(self, name: TopicName) -> None:
         """A topic was created."""
@@ -96,6 +119,8 @@ class TopicWatch:
         self._tell(name, [], [str(name)])
 
     def _tell(self, name: TopicName, created: Sequence[str], deleted: Sequence[str]) -> None:
+        if self._told_meanwhile is not None:
+            self._told_meanwhile.add(str(name))
         if name.is_system:
             return
         for callback in list(self._callbacks.get(name.namespace_name, ())):
@@ -106,7 +131,7 @@ class TopicWatch:
         if notification.type is NotificationType.MODIFIED or not self._callbacks:
             return
         if notification.type is NotificationType.ANYTHING:
-            self._tasks.spawn(self._compare(), "compare")
+            self._compare_soon()
             return
         if notification.path.count("/") != _TOPIC_DEPTH:
             return

@@ -12,6 +12,7 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.common.position import LATEST, Position
+from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.log.ledger_format import ledger_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from tests.managed_ledger_parts import MANY, NAME, World, append_all, settle, texts
@@ -134,6 +135,24 @@ async def test_properties_are_stored():
     await ledger.delete_property("other")
     again = await world.open()
     assert again.properties == {"epoch": "3"}
+
+
+async def test_properties_that_change_at_once_are_all_stored():
+    world = World()
+    ledger = await world.open()
+    await ledger.set_property("old", "x")
+    changes = (
+        ledger.set_property("a", "1"),
+        ledger.delete_property("old"),
+        ledger.set_property("b", "2"),
+    )
+    async with ledger.change_lock:
+        tasks = [TaskOwner("test").spawn(change, "change") for change in changes]
+        await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    assert ledger.properties == {"a": "1", "b": "2"}
+    again = await world.open()
+    assert again.properties == {"a": "1", "b": "2"}
 
 
 async def test_reading_one_entry_says_what_is_missing():

@@ -129,6 +129,28 @@ async def test_all_named_ledgers_are_found():
     assert await opener.named_ledgers() == set(world.store.ledgers) == {3, 4, 5}
 
 
+async def test_what_is_being_deleted_names_no_ledgers_and_is_not_listed():
+    world = World()
+    opener = world.opener()
+    ledger = await world.open(opener=opener)
+    await append_all(ledger, 1)
+    cursor = await ledger.open_cursor("sub")
+    cursor.set_properties({"a": 1})
+    await cursor.flush()
+    await opener.close()
+    path = ledger_path(NAME)
+    found = await world.metadata.get(path)
+    stored = decode_ledger_list(found.value)
+    stored.is_being_deleted = True
+    await world.metadata.put(path, encode_ledger_list(stored))
+    opener = world.opener()
+    assert await opener.named_ledgers() == set()
+    prefix = NAME.rpartition("/")[0]
+    assert await opener.list_names(prefix) == []
+    await world.open(opener=opener)
+    assert await opener.list_names(prefix) == [NAME]
+
+
 async def test_deleting_works_open_or_not():
     world = World()
     opener = world.opener()

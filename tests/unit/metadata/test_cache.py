@@ -11,7 +11,7 @@ from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import MetadataError
 from pulsar_py.metadata.cache import MISSING, MetadataCache
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.metadata.store import Versioned
+from pulsar_py.metadata.store import Notification, NotificationType, Versioned
 
 
 class CountingStore(MemoryMetadataStore):
@@ -201,3 +201,51 @@ async def test_a_closed_cache_reads_nothing_by_itself(
     await store.put("/a/x", b"2")
     await settle()
     assert store.reads == ["/a/x"]
+
+
+MISSED = Notification(NotificationType.ANYTHING, "/a")
+
+
+async def test_where_changes_were_missed_everything_is_read_again(
+    store: CountingStore, cache: MetadataCache[str]
+) -> None:
+    for name in "xyz":
+        await store.put(f"/a/{name}", b"1")
+        await cache.get(f"/a/{name}")
+    cache._stop_watching()
+    await store.put("/a/x", b"2")
+    await store.delete("/a/y")
+    assert await cache.get("/a/x") == "1", "nobody has said so"
+    store.reads.clear()
+    cache._on_change(MISSED)
+    assert await cache.get("/a/x") == "2", "at once"
+    await settle()
+    assert [cache.get_cached(f"/a/{name}") for name in "xyz"] == ["2", None, "1"]
+    assert set(store.reads) == {"/a/x", "/a/y", "/a/z"}
+
+
+async def test_listeners_hear_of_what_was_made_while_changes_were_missed(
+    store: CountingStore, cache: MetadataCache[str]
+) -> None:
+    heard: dict[str, str | None] = {}
+    cache.listen(lambda path, value: heard.update({path: value}))
+    await store.put("/a/x", b"1")
+    await settle()
+    cache._stop_watching()
+    await store.put("/a/b/deep", b"2")
+    await store.delete("/a/x")
+    heard.clear()
+    cache._on_change(MISSED)
+    await settle()
+    await settle()
+    assert heard == {"/a": None, "/a/x": None, "/a/b": None, "/a/b/deep": "2"}
+
+
+async def test_who_has_no_listeners_lists_nothing(
+    store: CountingStore, cache: MetadataCache[str]
+) -> None:
+    await store.put("/a/x", b"1")
+    cache._on_change(MISSED)
+    await settle()
+    assert store.reads == []
+    assert not cache._is_refreshing

@@ -8,6 +8,7 @@ from pulsar_py.common.errors import (
     ProducerFencedError,
     ServiceNotReadyError,
 )
+from pulsar_py.common.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandCloseProducer,
     CommandProducer,
@@ -15,6 +16,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     ProducerAccessMode,
     Schema,
 )
+from pulsar_py.server.connection.handle_produce import handle_producer
 from pulsar_py.server.publishing.requests import ProducerGrant
 from tests.unit.server.connection.standins import Server, settle
 
@@ -234,3 +236,13 @@ async def test_waiting_producer_that_gives_up_leaves_the_topic(
     waiting.request.on_ready(ProducerGrant(waiting, "w", -1, 7, is_ready=True))  # type: ignore[arg-type]
     waiting.request.on_ready(ProducerFencedError("fenced"))
     assert not await client.receives()
+
+
+async def test_what_a_producer_holds_is_asserted_to_be_little(server: Server) -> None:
+    """Larger commands are refused before they get here."""
+    client = await server.connect()
+    command = produce()
+    for _ in range(MAX_UNITS + 1):
+        command.metadata.add(key="", value="")
+    with pytest.raises(AssertionError, match="10001 units at once"):
+        handle_producer(client.cnx, command)

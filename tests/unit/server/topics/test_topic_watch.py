@@ -1,7 +1,14 @@
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from pulsar_py.common.errors import MetadataUnavailableError
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.store import Notification, NotificationType
 from pulsar_py.server.topics.topic_watch import TopicWatch
 from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.topics.rig import NAMESPACE, name_of
@@ -40,3 +47,98 @@ async def test_nobody_is_told_after_closing(virtual_clock: VirtualClock) -> None
     await virtual_clock.sleep(0.01)
     assert events == []
     await store.close()
+
+
+class SlowStore(MemoryMetadataStore):
+    """Lists what was there when it was asked, once it is let."""
+
+    gate: asyncio.Event | None = None
+
+    async def children(self, path: str) -> list[str]:
+        names = await super().children(path)
+        if self.gate is not None:
+            await self.gate.wait()
+        return names
+
+
+class Watching:
+    """A watch that hears nothing by itself once it is deaf, and what it told."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.store = SlowStore(clock)
+        self.watch = TopicWatch(self.store)
+        self.told: list[tuple[str, list[str]]] = []
+        self.clock = clock
+
+    async def begin(self, *names: str) -> None:
+        for name in names:
+            await self.put(name)
+        self.watch.watch(NAMESPACE, self._on_changed)
+        await self.clock.sleep(0.01)
+        self.watch._cancel()
+
+    def _on_changed(self, new: Sequence[str], gone: Sequence[str]) -> None:
+        self.told += [(kind, list(names)) for kind, names in (("+", new), ("-", gone)) if names]
+
+    async def put(self, name: str) -> None:
+        await self.store.put(paths.managed_ledger(name_of(name).managed_ledger_name), b"")
+
+    async def delete(self, name: str) -> None:
+        await self.store.delete(paths.managed_ledger(name_of(name).managed_ledger_name))
+
+    def miss(self) -> None:
+        self.watch._on_notification(Notification(NotificationType.ANYTHING, "/managed-ledgers"))
+
+    async def close(self) -> None:
+        self.watch.close()
+        await self.store.close()
+
+
+async def test_what_was_missed_is_told(virtual_clock: VirtualClock) -> None:
+    watching = Watching(virtual_clock)
+    await watching.begin("a", "b")
+    await watching.delete("a")
+    await watching.put("c")
+    watching.miss()
+    await virtual_clock.sleep(0.01)
+    assert watching.told == [("+", [str(name_of("c"))]), ("-", [str(name_of("a"))])]
+    watching.miss()
+    await virtual_clock.sleep(0.01)
+    assert len(watching.told) == 2
+    await watching.close()
+
+
+async def test_what_is_told_while_it_lists_counts_more(virtual_clock: VirtualClock) -> None:
+    """The list is from before: it must not take back what has come or gone since."""
+    watching = Watching(virtual_clock)
+    await watching.begin("a", "b")
+    watching.store.gate = asyncio.Event()
+    watching.miss()
+    await virtual_clock.sleep(0.01)
+    watching.watch.on_created(name_of("new"))
+    watching.watch.on_deleted(name_of("a"))
+    watching.store.gate.set()
+    await virtual_clock.sleep(0.01)
+    assert watching.told == [("+", [str(name_of("new"))]), ("-", [str(name_of("a"))])]
+    await watching.close()
+
+
+async def test_a_store_that_can_not_be_asked_is_asked_the_next_time(
+    virtual_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watching = Watching(virtual_clock)
+    await watching.begin("a")
+    await watching.put("b")
+
+    async def failing(_: str) -> list[str]:
+        raise MetadataUnavailableError("not now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watching.store, "children", failing)
+        watching.miss()
+        await virtual_clock.sleep(0.01)
+    assert watching.told == []
+    watching.miss()
+    await virtual_clock.sleep(0.01)
+    assert watching.told == [("+", [str(name_of("b"))])]
+    await watching.close()
