@@ -372,6 +372,15 @@ FOREIGN_JSON = {
 }
 TASKS = {"pulsar_py.common.tasks": "the one way to start a task"}
 CLOCKS = {"pulsar_py.common.clock": "the real clock"}
+TLS_CONTEXTS = {"pulsar_py.common.tls": "makes all TLS contexts"}
+HTTP = {
+    "pulsar_py.common.http_client": "the one HTTP client",
+    "pulsar_py.admin.http_server": "the one HTTP server",
+}
+HTTP_MODULES = re.compile(
+    r"(h11|http\.client|http\.server|urllib\.request|urllib3|requests|httpx|aiohttp)(\..*)?"
+)
+"""What speaks HTTP, ours and others'; `http` by itself has the names of statuses."""
 
 BANNED: tuple[tuple[re.Pattern[str], dict[str, str]], ...] = (
     (re.compile(r"open|aiofiles\..*|os\.(open|fsync|fdatasync|pwrite|writev|unlink)"), FILES),
@@ -380,6 +389,7 @@ BANNED: tuple[tuple[re.Pattern[str], dict[str, str]], ...] = (
     (re.compile(r"time\.(time|time_ns|monotonic|monotonic_ns|perf_counter|sleep)"), CLOCKS),
     (re.compile(r"random\.(random|randint|choice|shuffle|seed|uniform|randrange)"), {}),
     (re.compile(r"datetime\.(now|utcnow|today)"), {}),
+    (re.compile(r"(ssl\.)?(SSLContext|(_?create_\w*|_ssl_)context|wrap_socket)"), TLS_CONTEXTS),
 )
 
 
@@ -391,7 +401,7 @@ def calls(module: Module) -> list[tuple[str, int]]:
     ]
 
 
-def test_clock_chance_files_and_tasks_belong_to_the_edges() -> None:
+def test_clock_chance_files_tasks_and_tls_belong_to_the_edges() -> None:
     wrong = []
     for module in MODULES:
         if package_of(module.name) == "testing":
@@ -400,6 +410,17 @@ def test_clock_chance_files_and_tasks_belong_to_the_edges() -> None:
             for banned, edges in BANNED:
                 if banned.fullmatch(name) and module.name not in edges:
                     wrong.append(f"{module.name}:{line} calls {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_one_module_is_an_http_client_and_one_a_server() -> None:
+    wrong = [
+        str(each)
+        for module in MODULES
+        if module.name not in HTTP
+        for each in imports(module)
+        if HTTP_MODULES.fullmatch(each.target)
+    ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -434,7 +455,7 @@ def test_sets_hold_values() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("edges", [FILES, FOREIGN_JSON, TASKS, CLOCKS])
+@pytest.mark.parametrize("edges", [FILES, FOREIGN_JSON, TASKS, CLOCKS, TLS_CONTEXTS, HTTP])
 def test_the_lists_of_edges_name_modules_that_exist(edges: dict[str, str]) -> None:
     assert not edges.keys() - {module.name for module in MODULES}
 

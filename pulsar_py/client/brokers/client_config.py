@@ -11,11 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pulsar_py.client.brokers.tls import TlsOptions
 from pulsar_py.client.messages.option_checks import check_options
 from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.common.tls import TlsOptions, client_ssl_context
 
 if TYPE_CHECKING:
+    import ssl
+
     from pulsar_py.client.security.authentication import Authentication
 
 __all__ = ["ClientConfig"]
@@ -106,7 +108,7 @@ class ClientConfig:
 
     @property
     def tls(self) -> TlsOptions:
-        """The options of TLS."""
+        """The options of TLS by themselves."""
         return TlsOptions(
             tls_trust_certs_file_path=self.tls_trust_certs_file_path,
             tls_allow_insecure_connection=self.tls_allow_insecure_connection,
@@ -115,3 +117,13 @@ class ClientConfig:
             tls_private_key_file_path=self.tls_private_key_file_path,
             tls_ciphers=self.tls_ciphers,
         )
+
+    def new_ssl_context(self) -> ssl.SSLContext:
+        """A TLS context by the options; reads certificates, so that replaced ones count.
+
+        Raises:
+            InvalidConfigurationError: A file is missing, or does not hold what it should.
+        """
+        authentication = self.authentication
+        paths = None if authentication is None else authentication.tls_certificate_paths
+        return client_ssl_context(self.tls, paths)

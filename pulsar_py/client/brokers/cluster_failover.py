@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsar_py.client.brokers.service_url import ServiceUrl, ServiceUrlControl, host_and_port
 from pulsar_py.client.security.authentication import Authentication, NoAuthentication
 from pulsar_py.client.security.authentication_plugins import authentication_from_plugin
-from pulsar_py.client.shared.http_request import HttpRequest, http_request
 from pulsar_py.common.errors import InvalidConfigurationError, PulsarError
 from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.http_client import HttpRequest, http_request
 from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
@@ -329,7 +329,6 @@ class ControlledClusterFailover:
     async def _check(self, client: ServiceUrlControl) -> None:
         answer = await http_request(
             self._request,
-            ssl_context=None,
             timeout_seconds=PROBE_TIMEOUT_SECONDS,
             body_limit_bytes=1024 * 1024,
         )

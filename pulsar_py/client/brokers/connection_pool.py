@@ -135,10 +135,7 @@ class ConnectionPool:
         loop = asyncio.get_running_loop()
         try:
             if address.is_tls:
-                from pulsar_py.client.brokers.tls import client_ssl_context  # noqa: PLC0415 - imports ssl
-
-                config = self._context.config
-                context = client_ssl_context(config.tls, config.authentication)
+                context = self._context.config.new_ssl_context()
                 await loop.create_connection(
                     lambda: cnx, host, port, ssl=context, server_hostname=host
                 )

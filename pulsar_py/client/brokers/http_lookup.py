@@ -20,14 +20,12 @@ from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlencode, urljoin, urlsplit
+from urllib.parse import quote, urlencode
 
 from pulsar_py.client.brokers.lookup import BrokerAddress, NamespaceTopics, SchemaAnswer
 from pulsar_py.client.brokers.rest_schemas import schema_from_rest, schema_to_rest, version_bytes
 from pulsar_py.client.brokers.service_url import ServiceUrl, ServiceUrlHosts
-from pulsar_py.client.brokers.tls import client_ssl_context
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
-from pulsar_py.client.shared.http_request import HttpRequest, HttpResponse, http_request
 from pulsar_py.client.shared.retries import repeat
 from pulsar_py.client.shared.shared_calls import SharedCalls
 from pulsar_py.common.errors import (
@@ -47,13 +45,17 @@ from pulsar_py.common.errors import (
     UnknownServiceError,
 )
 from pulsar_py.common.hashing import topics_hash as hash_of_topics
+from pulsar_py.common.http_client import (
+    HttpRedirectError,
+    HttpRequest,
+    HttpResponse,
+    http_request,
+)
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 
 if TYPE_CHECKING:
-    import ssl
-
     from pulsar_py.client.brokers.client_context import ClientContext
 
 __all__ = ["HttpLookup"]
@@ -68,15 +70,6 @@ _MODES: Final = {
     RegexSubscriptionMode.NonPersistentOnly: "NON_PERSISTENT",
     RegexSubscriptionMode.AllTopics: "ALL",
 }
-
-_REDIRECTS: Final = frozenset(
-    {
-        HTTPStatus.MOVED_PERMANENTLY,
-        HTTPStatus.FOUND,
-        HTTPStatus.TEMPORARY_REDIRECT,
-        HTTPStatus.PERMANENT_REDIRECT,
-    }
-)
 
 _ERRORS: Final[Mapping[int, type[PulsarError]]] = {
     HTTPStatus.UNAUTHORIZED: AuthenticationError,
@@ -269,29 +262,17 @@ class HttpLookup:
         headers = {} if authentication is None else dict(await authentication.http_headers())
         if body:
             headers["Content-Type"] = "application/json"
-        ssl_context = await asyncio.to_thread(self._ssl_context) if self._is_tls else None
-        for _ in range(config.max_lookup_redirects + 1):
+        ssl_context = await asyncio.to_thread(config.new_ssl_context) if self._is_tls else None
+        try:
             answer = await http_request(
                 HttpRequest(method=method, url=url, headers=headers, body=body),
                 ssl_context=ssl_context,
                 timeout_seconds=config.operation_timeout_seconds,
+                max_redirects=config.max_lookup_redirects,
             )
-            if answer.status not in _REDIRECTS:
-                return _successful(answer)
-            url = self._redirected(answer)
-        raise LookupFailedError(f"{url}: more than {config.max_lookup_redirects} redirects")
-
-    def _redirected(self, answer: HttpResponse) -> str:
-        url = urljoin(answer.url, answer.headers.get("location", ""))
-        # Credentials must not leave TLS.
-        schemes = {"https"} if self._is_tls else {"http", "https"}
-        if url == answer.url or urlsplit(url).scheme not in schemes:
-            raise LookupFailedError(f"{answer.url}: a redirect to {url!r}")
-        return url
-
-    def _ssl_context(self) -> ssl.SSLContext:
-        config = self._context.config
-        return client_ssl_context(config.tls, config.authentication)
+        except HttpRedirectError as error:
+            raise LookupFailedError(str(error)) from error
+        return _successful(answer)
 
 
 def _topic_path(topic: str) -> str:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlencode, urlsplit
 
 from pulsar_py.client.security.authentication import Authentication, json_params
-from pulsar_py.client.shared.http_request import HttpRequest, HttpResponse, http_request
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import (
     AuthenticationDataError,
@@ -30,6 +29,8 @@ from pulsar_py.common.errors import (
     ProtocolError,
 )
 from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.http_client import HttpRequest, HttpResponse, http_request
+from pulsar_py.common.tls import TlsOptions, client_ssl_context
 
 if TYPE_CHECKING:
     import ssl
@@ -167,12 +168,13 @@ class AuthenticationOauth2(Authentication):
     def _ssl_context(self, issuer: str) -> ssl.SSLContext | None:
         if not issuer.startswith("https:"):
             return None
-        import ssl  # noqa: PLC0415 - 20 ms
-
+        path = self._params.get("tls_trust_certs_file_path")
         try:
-            return ssl.create_default_context(cafile=self._params.get("tls_trust_certs_file_path"))
-        except OSError as error:
-            raise AuthenticationDataError(f"tls_trust_certs_file_path: {error}") from error
+            return client_ssl_context(
+                TlsOptions(tls_trust_certs_file_path=path, tls_validate_hostname=True)
+            )
+        except InvalidConfigurationError as error:
+            raise AuthenticationDataError(f"OAuth2 parameter {error}") from error
 
     def __repr__(self) -> str:
         return f"AuthenticationOauth2(issuer_url={self._params['issuer_url']!r})"

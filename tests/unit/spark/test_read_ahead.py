@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from pulsar_py.common.loop_thread import LoopThread
 from pulsar_py.spark.read_ahead import ReadAhead
-from pulsar_py.spark.runtime import LoopThread
 from pulsar_py.spark.segments import Run
 from tests.unit.spark.message_parts import plain
 
