@@ -247,17 +247,12 @@ GRAPH = import_graph(MODULES)
 
 CIRCLES: dict[str, tuple[str, ...]] = {
     "cli": ("pipeline pipeline_jobs pipeline_options",),
-    "client.brokers": ("client_context connection_handler connection_pool http_lookup lookup",),
+    # An application's listeners and interceptors are options of the consumer or reader, and are
+    # called with it: the configuration has to name them, and they name the `Consumer` or `Reader`.
     "client.consuming": (
         (
             "consumer consumer_config consumer_events consumer_interceptor consumer_session "
             "subscribe_command"
-        ),
-    ),
-    "client.producing": (
-        (
-            "batcher message_router outbox partitioned_producer producer producer_config "
-            "producer_interceptor producer_session topic_producer"
         ),
     ),
     "client.reading": ("reader reader_config",),

@@ -135,7 +135,7 @@ class Client:
             InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
             ServiceError, ClientError: It could not be opened within the operation timeout, and why.
         """
-        from pulsar_py.client.producing.producer import create_producer  # noqa: PLC0415 - late
+        from pulsar_py.client.producing.create_producer import create_producer  # noqa: PLC0415 - late
 
         check_text("topic", topic)
         check_names(options, ProducerOptions, "create_producer")

@@ -23,7 +23,6 @@ from pulsar_py.client.brokers.connection_pool import ConnectionPool
 from pulsar_py.client.brokers.lookup import BinaryLookup, LookupService
 from pulsar_py.client.brokers.service_url import ServiceUrl
 from pulsar_py.client.shared.memory_limit import MemoryLimit
-from pulsar_py.client.shared.retries import FATAL_ONCE_OPEN
 from pulsar_py.client.shared.statistics import StatisticsReporter
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
@@ -35,7 +34,6 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
-    from pulsar_py.client.brokers.connection_handler import ConnectionHandler, ConnectionOwner
     from pulsar_py.client.security.authentication import Authentication
 
 __all__ = ["ClientContext", "Closable"]
@@ -144,21 +142,6 @@ class ClientContext:
             except ConnectionClosedError:
                 if lookup is self.lookup or self.closed_error is not None:
                     raise
-
-    def connection_handler(
-        self,
-        topic: str,
-        owner: ConnectionOwner,
-        *,
-        description: str,
-        fatal_errors: tuple[type[Exception], ...] = FATAL_ONCE_OPEN,
-    ) -> ConnectionHandler:
-        """A ConnectionHandler of this client."""
-        from pulsar_py.client.brokers.connection_handler import ConnectionHandler  # noqa: PLC0415 - cycle
-
-        return ConnectionHandler(
-            self, topic, owner, description=description, fatal_errors=fatal_errors
-        )
 
     def lookup_at(self, service_url: str) -> LookupService:
         """Lookups at another cluster, which a topic migrated to.

@@ -23,8 +23,8 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from pulsar_py.client.brokers.lookup import BrokerAddress, LookupService
-from pulsar_py.client.brokers.service_url import ServiceUrl
+from pulsar_py.client.brokers.lookup import LookupService
+from pulsar_py.client.brokers.service_url import BrokerAddress, ServiceUrl
 from pulsar_py.client.shared.retries import FATAL_ONCE_OPEN, is_retriable, tried_text, within
 from pulsar_py.common.backoff import Backoff
 from pulsar_py.common.errors import (

@@ -13,20 +13,20 @@ import asyncio
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pulsar_py.client.brokers.client_cnx import ClientCnx, CnxSettings
-from pulsar_py.client.brokers.lookup import BrokerAddress
-from pulsar_py.client.brokers.service_url import host_and_port
+from pulsar_py.client.brokers.service_url import BrokerAddress, host_and_port
 from pulsar_py.client.shared.retries import within
 from pulsar_py.client.shared.shared_calls import SharedCalls
 from pulsar_py.common.errors import ClientTimeoutError, ConnectError, PulsarError
 from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
-    from pulsar_py.client.brokers.client_context import ClientContext
+    from pulsar_py.client.brokers.client_config import ClientConfig
+    from pulsar_py.common.clock import Clock
 
-__all__ = ["ConnectionPool"]
+__all__ = ["ConnectionPool", "PoolContext"]
 
 logger = logging.getLogger(__name__)
 
@@ -37,13 +37,28 @@ CLOSE_SECONDS = 3.0
 """How long `close` waits for sockets to end."""
 
 
+class PoolContext(Protocol):
+    """The parts of a ClientContext that its connections use."""
+
+    @property
+    def config(self) -> ClientConfig:
+        """The client's options now; they change with the service URL."""
+
+    @property
+    def clock(self) -> Clock:
+        """Times out handshakes and requests."""
+
+    def new_request_id(self) -> int:
+        """An id that no other request of the client has."""
+
+
 class ConnectionPool:
     """All connections of a client. Owned by its ClientContext.
 
     Invariant: `_connections` holds at most one connection that is not closed for each key.
     """
 
-    def __init__(self, context: ClientContext) -> None:
+    def __init__(self, context: PoolContext) -> None:
         self._context = context
         self._tasks = TaskOwner("connections")
         self._connections: dict[_Key, ClientCnx] = {}

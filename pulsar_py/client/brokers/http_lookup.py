@@ -19,12 +19,12 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from pulsar_py.client.brokers.lookup import BrokerAddress, NamespaceTopics, SchemaAnswer
+from pulsar_py.client.brokers.lookup import LookupContext, NamespaceTopics, SchemaAnswer
 from pulsar_py.client.brokers.rest_schemas import schema_from_rest, schema_to_rest, version_bytes
-from pulsar_py.client.brokers.service_url import ServiceUrl, ServiceUrlHosts
+from pulsar_py.client.brokers.service_url import BrokerAddress, ServiceUrl, ServiceUrlHosts
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
 from pulsar_py.client.shared.retries import repeat
 from pulsar_py.client.shared.shared_calls import SharedCalls
@@ -54,9 +54,6 @@ from pulsar_py.common.http_client import (
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import Schema
-
-if TYPE_CHECKING:
-    from pulsar_py.client.brokers.client_context import ClientContext
 
 __all__ = ["HttpLookup"]
 
@@ -91,7 +88,7 @@ class HttpLookup:
     way.
     """
 
-    def __init__(self, context: ClientContext, url: ServiceUrl) -> None:
+    def __init__(self, context: LookupContext, url: ServiceUrl) -> None:
         """`url` is `http` or `https`."""
         self._context = context
         self._is_tls = url.is_tls

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from pulsar_py.client.brokers.service_url import ServiceUrl, ServiceUrlHosts
+from pulsar_py.client.brokers.service_url import BrokerAddress, ServiceUrl, ServiceUrlHosts
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
 from pulsar_py.client.shared.retries import repeat
 from pulsar_py.client.shared.shared_calls import SharedCalls
@@ -37,10 +37,14 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 from pulsar_py.wire import client_commands
 
 if TYPE_CHECKING:
-    from pulsar_py.client.brokers.client_cnx import ClientCnx
-    from pulsar_py.client.brokers.client_context import ClientContext
+    from random import Random
 
-__all__ = ["BinaryLookup", "BrokerAddress", "LookupService", "NamespaceTopics", "SchemaAnswer"]
+    from pulsar_py.client.brokers.client_cnx import ClientCnx
+    from pulsar_py.client.brokers.client_config import ClientConfig
+    from pulsar_py.client.brokers.connection_pool import ConnectionPool
+    from pulsar_py.common.clock import Clock
+
+__all__ = ["BinaryLookup", "LookupContext", "LookupService", "NamespaceTopics", "SchemaAnswer"]
 
 MAX_PARTITIONS: Final = 100_000
 """More than any topic has: a broker that says so is not to be believed."""
@@ -50,23 +54,6 @@ _MODES: Final = {
     RegexSubscriptionMode.NonPersistentOnly: CommandGetTopicsOfNamespace.NON_PERSISTENT,
     RegexSubscriptionMode.AllTopics: CommandGetTopicsOfNamespace.ALL,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerAddress:
-    """Where to connect for a topic."""
-
-    logical: str
-    """The broker's `host:port`."""
-    physical: str
-    """The `host:port` that TCP goes to: the broker itself, or the proxy before it."""
-    is_tls: bool = False
-    """Whether the connection is encrypted."""
-
-    @property
-    def is_proxied(self) -> bool:
-        """Whether the broker is reached through the service URL (`proxy_through_service_url`)."""
-        return self.logical != self.physical
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +123,26 @@ class LookupService(Protocol):
         """Let go of what it holds."""
 
 
+class LookupContext(Protocol):
+    """The parts of a ClientContext that lookups use."""
+
+    @property
+    def config(self) -> ClientConfig:
+        """The client's options now; they change with the service URL."""
+
+    @property
+    def clock(self) -> Clock:
+        """Times out requests and delays repetitions."""
+
+    @property
+    def random(self) -> Random:
+        """Chooses among hosts and spreads repetitions."""
+
+    @property
+    def pool(self) -> ConnectionPool:
+        """The client's connections."""
+
+
 class BinaryLookup:
     """Lookups over Pulsar's protocol, at the hosts of one service URL. Owned by the ClientContext.
 
@@ -143,7 +150,7 @@ class BinaryLookup:
     way.
     """
 
-    def __init__(self, context: ClientContext, url: ServiceUrl) -> None:
+    def __init__(self, context: LookupContext, url: ServiceUrl) -> None:
         self._context = context
         self._hosts = ServiceUrlHosts(url, context.random)
         self._tasks = TaskOwner("lookup")

@@ -20,7 +20,13 @@ from pulsar_py.common.errors import InvalidServiceUrlError
 if TYPE_CHECKING:
     from pulsar_py.client.security.authentication import Authentication
 
-__all__ = ["ServiceUrl", "ServiceUrlControl", "ServiceUrlHosts", "ServiceUrlProvider"]
+__all__ = [
+    "BrokerAddress",
+    "ServiceUrl",
+    "ServiceUrlControl",
+    "ServiceUrlHosts",
+    "ServiceUrlProvider",
+]
 
 DEFAULT_PORTS: Final = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 """Schemes that can be asked for topics, with the ports they have if the URL names none."""
@@ -31,6 +37,23 @@ DEFAULT_PORTS: Final = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https":
 _HOST: Final = re.compile(
     r"(?:\[[\w:.%~-]+\]|[^\x00-,/:-@\[-^`{-\x9f\s]+)(?::[^\s?#]*)?(?:[?#].*)?", re.DOTALL
 )
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAddress:
+    """Where the broker of a topic is; the result of a lookup."""
+
+    logical: str
+    """The broker's `host:port`."""
+    physical: str
+    """The `host:port` that TCP goes to: the broker itself, or the proxy before it."""
+    is_tls: bool = False
+    """Whether the connection is encrypted."""
+
+    @property
+    def is_proxied(self) -> bool:
+        """Whether the broker is reached through the service URL (`proxy_through_service_url`)."""
+        return self.logical != self.physical
 
 
 @dataclass(frozen=True, slots=True)

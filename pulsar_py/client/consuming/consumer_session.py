@@ -26,6 +26,7 @@ from pulsar_py.client.acknowledging.acknowledger import Acknowledger
 from pulsar_py.client.acknowledging.negative_acks import NegativeAcksTracker
 from pulsar_py.client.acknowledging.redeliveries import Redeliveries
 from pulsar_py.client.acknowledging.unacked_tracker import unacked_tracker
+from pulsar_py.client.brokers.connection_handler import ConnectionHandler
 from pulsar_py.client.consuming import subscribe_command
 from pulsar_py.client.consuming.consumer_config import ConsumerConfig
 from pulsar_py.client.consuming.interceptor_calls import InterceptorCalls
@@ -170,7 +171,7 @@ class ConsumerSession:
             prepare=self._prepare,
             is_refused_later=config.is_shared,
         )
-        self.handler = context.connection_handler(self.topic, self, description=self.subject)
+        self.handler = ConnectionHandler(context, self.topic, self, description=self.subject)
         self.position = SubscriptionPosition(
             context,
             self.handler,

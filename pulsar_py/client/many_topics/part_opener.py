@@ -22,7 +22,7 @@ from pulsar_py.client.consuming.dead_letter_sender import (
 )
 from pulsar_py.client.many_topics.topic_lists import receiver_queue_size_per_topic
 from pulsar_py.client.many_topics.topic_parts import PartRequest
-from pulsar_py.client.producing.producer import create_producer
+from pulsar_py.client.producing.create_producer import create_producer
 from pulsar_py.client.shared.enums import InitialPosition
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 

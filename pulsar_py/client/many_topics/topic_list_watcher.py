@@ -62,7 +62,8 @@ class TopicListWatcher:
         self._watcher_id = context.new_consumer_id()
         # Any broker will do: this topic is looked up, never made.
         topic = pattern.namespace_name.topic("topic-list-watcher")
-        self._connection: ConnectionHandler = context.connection_handler(
+        self._connection: ConnectionHandler = ConnectionHandler(
+            context,
             str(topic),
             self,
             description=f"watcher of {pattern.text}",

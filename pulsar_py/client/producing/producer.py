@@ -13,21 +13,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
-from pulsar_py.client.producing.producer_config import ProducerConfig
 from pulsar_py.client.producing.send_result import SendResult
 from pulsar_py.client.shared.statistics import ProducerStatistics
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.message_id import MessageId
-from pulsar_py.common.names import TopicName
 
-if TYPE_CHECKING:
-    from pulsar_py.client.brokers.client_context import ClientContext
-
-__all__ = ["Producer", "create_producer"]
+__all__ = ["Producer"]
 
 
 class Producer(ABC):
@@ -260,24 +255,3 @@ def _only_key(partition_key: str | bytes | None, key: str | bytes) -> str | byte
             f"partition_key={partition_key!r}, key={key!r}: two names of one thing"
         )
     return key
-
-
-async def create_producer(context: ClientContext, topic: str, **options: Any) -> Producer:
-    """An open producer; `options` are the fields of `ProducerConfig`.
-
-    Raises:
-        InvalidConfigurationError, InvalidTopicNameError: Before anything is asked of a broker.
-        ServiceError: The broker refused.
-        ClientError: No connection within the operation timeout.
-    """
-    from pulsar_py.client.producing import partitioned_producer, topic_producer  # noqa: PLC0415 - they build on this module
-    from pulsar_py.client.producing.producer_schema import ProducerSchema, topic_schema  # noqa: PLC0415 - late
-
-    context.check_usable()
-    config = ProducerConfig.of(options)
-    name = TopicName.parse(topic)
-    values = ProducerSchema(context, name, await topic_schema(context, name, config.schema))
-    count = 0 if name.is_partition else await context.partitions_count(str(name))
-    if count:
-        return await partitioned_producer.open_partitioned(context, name, config, values, count)
-    return await topic_producer.open_single(context, name, config, values)

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pulsar_py.client.brokers.connection_handler import ConnectionHandler
 from pulsar_py.client.producing.entry_encoder import EntryEncoder
 from pulsar_py.client.producing.outbox import Outbox
 from pulsar_py.client.producing.producer_config import ProducerConfig
@@ -95,8 +96,8 @@ class ProducerSession:
         self._topic_epoch: int | None = None
         # Whether the broker ever said yes.
         self.is_registered_once = False
-        self.connection = context.connection_handler(
-            topic, self, description=f"producer {producer_id} of {topic}"
+        self.connection = ConnectionHandler(
+            context, topic, self, description=f"producer {producer_id} of {topic}"
         )
         self.connection.reconnects = config.reconnects
 

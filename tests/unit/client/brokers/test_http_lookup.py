@@ -12,8 +12,7 @@ import pytest
 from pulsar_py.client.brokers.client_config import ClientConfig
 from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.brokers.http_lookup import HttpLookup
-from pulsar_py.client.brokers.lookup import BrokerAddress
-from pulsar_py.client.brokers.service_url import ServiceUrl
+from pulsar_py.client.brokers.service_url import BrokerAddress, ServiceUrl
 from pulsar_py.client.security.authentication import AuthenticationToken
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
 from pulsar_py.common.errors import (

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pulsar_py.client.brokers.lookup import BrokerAddress
+from pulsar_py.client.brokers.service_url import BrokerAddress
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
 from pulsar_py.common.errors import (
     ClientTimeoutError,
