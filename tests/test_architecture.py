@@ -419,6 +419,30 @@ def test_one_module_is_an_http_client_and_one_a_server() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+_DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def test_broad_excepts_are_few_and_say_why() -> None:
+    """One in a thousand lines of code at most; the reason stands on the line, or on the one below."""
+    lines_count = 0
+    found, silent = [], []
+    for module in MODULES:
+        lines = module.path.read_text("utf-8").splitlines()
+        lines_count += sum(bool(each.split("#")[0].strip()) for each in lines)
+        for node in ast.walk(module.tree):
+            if isinstance(node, _DOCUMENTED) and (text := ast.get_docstring(node, clean=False)):
+                lines_count -= sum(bool(each.strip()) for each in text.splitlines())
+            if not isinstance(node, ast.ExceptHandler):
+                continue
+            if node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"}:
+                found.append(f"{module.path}:{node.lineno}")
+                near = lines[node.lineno - 1].partition("#")[2], lines[node.lineno].strip()
+                if not near[0] and not near[1].startswith("#"):
+                    silent.append(found[-1])
+    assert not silent, "\n".join(silent)
+    assert len(found) * 1000 < lines_count, f"{len(found)} in {lines_count} lines"
+
+
 SET_ELEMENTS = {
     *(
         "str",

@@ -118,7 +118,7 @@ def in_threads(
         try:
             activate(session)
             part()
-        except BaseException:
+        except BaseException:  # raised again
             has_failed.set()  # here, as this thread goes on with the next part at once
             raise
 

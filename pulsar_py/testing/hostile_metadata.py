@@ -33,6 +33,7 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
     SessionInDoubtError,
 )
+from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import (
     IN_DOUBT_SHARE,
@@ -113,10 +114,8 @@ class HostileSession(Session):
     def tell(self, event: SessionEvent) -> None:
         """Tell all; what a listener raises is logged."""
         for listener in tuple(self.listeners):
-            try:
+            with ErrorsLogged(logger, "session listener failed", extra={"event": event.value}):
                 listener(event)
-            except Exception:
-                logger.exception("session listener failed", extra={"event": event.value})
 
     async def close(self) -> None:
         """Delete its ephemeral keys; the client goes on with another one."""

@@ -164,7 +164,7 @@ class ConnectionHandler:
         except asyncio.CancelledError:
             self._fail(AlreadyClosedError(f"{self.description}: cancelled while opening"))
             raise
-        except Exception as error:
+        except Exception as error:  # raised again; others learn from the state what it was
             self._fail(error)
             raise
         self._deadline = None

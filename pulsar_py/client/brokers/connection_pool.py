@@ -123,7 +123,7 @@ class ConnectionPool:
             cnx.close("no handshake in time")
             self._on_unreachable(address, error)
             raise ConnectError(str(error)) from error
-        except BaseException as error:
+        except BaseException as error:  # cancelled, too; raised again
             cnx.close("handshake failed")
             if isinstance(error, ConnectError):
                 self._on_unreachable(address, error)

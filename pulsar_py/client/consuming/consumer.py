@@ -37,6 +37,7 @@ from pulsar_py.client.messages.message import EntryKey, Message
 from pulsar_py.client.messages.option_checks import check_seek_target
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
+from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import Position
 
@@ -147,7 +148,7 @@ class Consumer:
         consumer = cls(context, topic, subscription_name, config, start_message_id=start_message_id)
         try:
             await consumer._handler.open()
-        except BaseException as error:
+        except BaseException as error:  # cancelled, too; raised again
             consumer._abandon(error if isinstance(error, PulsarError) else None)
             raise
         context.register_child(consumer)
@@ -218,15 +219,13 @@ class Consumer:
         listener = self._config.consumer_event_listener
         if listener is None:
             return
-        try:
+        # The application's error must not cost the connection.
+        extra = {"who": self._subject}
+        with ErrorsLogged(logger, "%s: consumer event listener failed", self._subject, extra=extra):
             if is_active:
                 listener.became_active(self, partition_index)
             else:
                 listener.became_inactive(self, partition_index)
-        except Exception:  # the application's code must not cost the connection
-            logger.exception(
-                "%s: consumer event listener failed", self._subject, extra={"who": self._subject}
-            )
 
     # --- receiving -----------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pulsar_py.client.acknowledging import ack_commands
@@ -43,6 +44,7 @@ from pulsar_py.client.shared.retries import within
 from pulsar_py.client.shared.statistics import ConsumerCounters
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
@@ -313,20 +315,21 @@ class ConsumerSession:
             schema=self._schema.to_wire(),
             is_reconnecting=self.receiver.last is not None,
         )
-        try:
+        # Cancelled and timed out, too: the broker may still create the consumer.
+        with OnFailure(partial(self._unregister, cnx)):
             await cnx.request(
                 request_id,
                 frame,
                 timeout_seconds=self.handler.request_timeout_seconds,
                 subject=self.subject,
             )
-        except BaseException:  # cancelled and timed out, too: the broker may still say yes
-            cnx.unregister_consumer(self._consumer_id)
-            if cnx.is_connected:
-                cnx.send(commands.close_consumer(self._consumer_id, cnx.next_request_id()))
-            raise
         self.acknowledger.connected(cnx)  # before the permits: what is done is not sent again
         self.receiver.connected(cnx)
+
+    def _unregister(self, cnx: ClientCnx) -> None:
+        cnx.unregister_consumer(self._consumer_id)
+        if cnx.is_connected:
+            cnx.send(commands.close_consumer(self._consumer_id, cnx.next_request_id()))
 
     def on_connection_failed(self, error: Exception) -> None:
         """There will be no connection any more."""

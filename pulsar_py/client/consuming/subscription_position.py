@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pulsar_py.client.acknowledging.ack_grouping import AcknowledgmentsTracker
 from pulsar_py.client.acknowledging.redeliveries import Redeliveries
 from pulsar_py.client.consuming.broker_statistics import BrokerConsumerStatistics
 from pulsar_py.client.consuming.position_data import seek_data
-from pulsar_py.client.messages.message import EntryKey
+from pulsar_py.client.messages.message import EntryKey, Message
 from pulsar_py.client.receiving.receiver import Receiver
 from pulsar_py.client.receiving.start_position import StartPosition, before
 from pulsar_py.client.shared.retries import repeat
@@ -29,6 +30,7 @@ from pulsar_py.common.errors import (
     ServiceNotReadyError,
     TooManyRequestsError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.message_id import LATEST_MESSAGE_ID, MessageId, position_of
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandGetLastMessageIdResponse
@@ -172,19 +174,20 @@ class SubscriptionPosition:
             if isinstance(target, MessageId):
                 position = StartPosition(target, self._is_inclusive)
             epoch = self._handler.epoch
-            old = (self._start, self._receiver.last)
+            stay = partial(self._stay, self._start, self._receiver.last)
             self._target = (position,)
             try:
-                await self._request(lambda request_id: self._seek_frame(request_id, target))
-                if self._handler.epoch == epoch:
-                    self._moved(position)  # not registered anew yet, or not closed at all
-            except BaseException:
-                self._set_start(old[0])
-                self._receiver.last = old[1]
-                raise
+                with OnFailure(stay):
+                    await self._request(lambda request_id: self._seek_frame(request_id, target))
+                    if self._handler.epoch == epoch:
+                        self._moved(position)  # not registered anew yet, or not closed at all
             finally:
                 self._target = None
         await self._wait_until_back()
+
+    def _stay(self, start: StartPosition | None, last: Message | None) -> None:
+        self._set_start(start)
+        self._receiver.last = last
 
     def _seek_frame(self, request_id: int, target: MessageId | int) -> bytes:
         if isinstance(target, MessageId):

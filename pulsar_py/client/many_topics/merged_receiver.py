@@ -26,6 +26,7 @@ from pulsar_py.client.messages.message import Message
 from pulsar_py.client.receiving.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
 from pulsar_py.client.receiving.waiters import Waiters
 from pulsar_py.common.errors import AlreadyClosedError, PulsarError
+from pulsar_py.common.failures import OnFailure
 
 __all__ = ["TURN_MESSAGES", "MergedReceiver", "MessageSource"]
 
@@ -172,23 +173,28 @@ class MergedReceiver(Generic[S]):
         batch: _Batch[S] = _Batch(policy)
         self._batches.append(batch)
         try:
-            try:
-                async with asyncio.timeout(policy.timeout_seconds) as limit:
-                    while not self._collect(batch):
-                        await self._receivers.wait()
-                        self._check_open()
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-        except BaseException:  # cancelled, or closed: who comes next gets them
-            for source in dict.fromkeys(batch.sources):
-                source.put_back(batch.remove(source))
-                self._on_ready(source)
-            raise
+            with OnFailure(partial(self._put_back, batch)):
+                await self._collect_in_time(batch, policy.timeout_seconds)
         finally:
             self._batches.remove(batch)
         self._pass_on()
         return batch.deliver()
+
+    async def _collect_in_time(self, batch: _Batch[S], timeout_seconds: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout_seconds) as limit:
+                while not self._collect(batch):
+                    await self._receivers.wait()
+                    self._check_open()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+
+    def _put_back(self, batch: _Batch[S]) -> None:
+        """The call was cancelled, or the consumer closed: the next caller gets the messages."""
+        for source in dict.fromkeys(batch.sources):
+            source.put_back(batch.remove(source))
+            self._on_ready(source)
 
     def _collect(self, batch: _Batch[S]) -> bool:
         """Take what is here and fits; whether that is enough."""

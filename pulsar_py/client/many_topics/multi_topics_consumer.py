@@ -53,6 +53,7 @@ from pulsar_py.common.errors import (
     OperationNotSupportedError,
     PulsarError,
 )
+from pulsar_py.common.failures import OnFailure, OnFailureAwait
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
@@ -138,11 +139,8 @@ class MultiTopicsConsumer:
         Raises:
             ServiceError, ClientError: Of the first topic that could not be subscribed to.
         """
-        try:
+        async with OnFailureAwait(self.close):
             await self._start_parts()
-        except BaseException:  # cancelled, too
-            await self.close()
-            raise
         self._context.register_child(self)
         self._spawn_tasks()
         if self._listener is not None:
@@ -210,14 +208,11 @@ class MultiTopicsConsumer:
     async def close(self) -> None:
         """Leave the subscription on all topics. May be called again."""
         self._refuse()
-        try:
+        with OnFailure(self.abandon):  # cancelled: what is left ends without waiting
             await self._tasks.close()
             if self._listener is not None:
                 await self._listener.close()
             await self._parts.close()
-        except BaseException:  # cancelled: what is left ends without waiting
-            self.abandon()
-            raise
 
     def abandon(self) -> None:
         """As `close`, at once: brokers are told, and nobody waits for their answers."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, Protocol
 
 from pulsar_py.client.brokers.client_cnx import ClientCnx
@@ -25,6 +26,7 @@ from pulsar_py.common.errors import (
     OperationNotSupportedError,
     PulsarError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.wire import client_commands
 
 __all__ = ["TopicListNews", "TopicListWatcher"]
@@ -96,11 +98,8 @@ class TopicListWatcher:
             )
         self._early = []
         cnx.register_topic_watcher(self._watcher_id, self)
-        try:
+        with OnFailure(partial(cnx.unregister_topic_watcher, self._watcher_id)):
             await self._ask(cnx)
-        except BaseException:  # cancelled, too
-            cnx.unregister_topic_watcher(self._watcher_id)
-            raise
 
     async def _ask(self, cnx: ClientCnx) -> None:
         request_id = cnx.next_request_id()

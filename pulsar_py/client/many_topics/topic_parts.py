@@ -17,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pulsar_py.common.concurrently import concurrently, each_result
 from pulsar_py.common.errors import AlreadyClosedError
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.names import TopicName
 
 __all__ = ["PartRequest", "TopicParts"]
@@ -114,12 +115,9 @@ class TopicParts(Generic[P]):
         async def open_one(name: str) -> None:
             opened[name] = await self._open_part(PartRequest(name, total, is_late))
 
-        try:
+        async with OnFailureAwait(lambda: _close_all(opened.values())):
             await each_result(open_one, names)
             self._check_open()
-        except BaseException:  # cancelled, too: what was opened must not stay behind
-            await _close_all(opened.values())
-            raise
         self._parts.update(opened)
         for part in opened.values():
             self._on_opened(part)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
@@ -26,6 +27,7 @@ from pulsar_py.client.producing.topic_producer import TopicProducer
 from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
 from pulsar_py.common.concurrently import concurrently, each_result
 from pulsar_py.common.errors import AlreadyClosedError, PulsarError
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
@@ -93,18 +95,18 @@ class PartitionedProducer(Producer):
             ServiceError, ClientError: One could not be opened; the others are closed again.
         """
         first = self._router.first_partition(len(self._producers))
-        try:
+        async with OnFailureAwait(self._close_started):
             await self._open(first)
             self._name = self._started[0].producer_name()
             if not self._config.lazy_start_partitioned_producers:
                 rest = [each for each in range(len(self._producers)) if each != first]
                 await each_result(self._open, rest)
-        except BaseException:
-            self._refusal = AlreadyClosedError(f"{self._topic}: the producer was not opened")
-            await concurrently(TopicProducer.close, self._started)
-            raise
         if self._config.auto_update_partitions:
             self._tasks.spawn(self._watch_partitions(), "partitions")
+
+    async def _close_started(self) -> None:
+        self._refusal = AlreadyClosedError(f"{self._topic}: the producer was not opened")
+        await concurrently(TopicProducer.close, self._started)
 
     async def _open(self, partition: int) -> None:
         producer = self._make(partition, len(self._producers))
@@ -215,11 +217,8 @@ class PartitionedProducer(Producer):
 
     async def _open_added(self, partitions: Sequence[int], count: int) -> list[TopicProducer]:
         producers = [self._make(each, count) for each in partitions]
-        try:
+        async with OnFailureAwait(partial(concurrently, TopicProducer.close, producers)):
             await each_result(TopicProducer.open, producers)
-        except BaseException:
-            await concurrently(TopicProducer.close, producers)
-            raise
         return producers
 
     # --- ending --------------------------------------------------------------------------------

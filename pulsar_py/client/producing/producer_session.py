@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pulsar_py.client.brokers.connection_handler import ConnectionHandler
@@ -28,6 +29,7 @@ from pulsar_py.common.errors import (
     TopicTerminatedError,
     service_error,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.message_id import to_signed
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandCloseProducer,
@@ -105,18 +107,14 @@ class ProducerSession:
         """Register on `cnx`, and send all that waits."""
         cnx.register_producer(self.producer_id, self)
         try:
-            answer = await self._register(cnx)
+            with OnFailure(partial(cnx.unregister_producer, self.producer_id)):
+                answer = await self._register(cnx)
         except asyncio.CancelledError:
             # The broker may have accepted it meanwhile, or may still: it has to forget it.
-            cnx.unregister_producer(self.producer_id)
             self._say_close(cnx)
             raise
         except ProducerBlockedQuotaExceededExceptionError as error:
-            cnx.unregister_producer(self.producer_id)
             self._outbox.fail_all(error)
-            raise
-        except Exception:
-            cnx.unregister_producer(self.producer_id)
             raise
         self._take(answer)
         if cnx.is_connected:

@@ -28,6 +28,7 @@ from pulsar_py.common.errors import (
     InvalidConfigurationError,
     OperationNotSupportedError,
 )
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID, MessageId
 from pulsar_py.common.names import TopicName
 
@@ -236,16 +237,9 @@ async def create_reader(
         )
         await consumer.start()
     if config.start_message_from_timestamp_millis is not None:
-        await _seek_or_close(consumer, config.start_message_from_timestamp_millis)
+        async with OnFailureAwait(consumer.close):
+            await consumer.seek(config.start_message_from_timestamp_millis)
     return Reader(consumer, config)
-
-
-async def _seek_or_close(consumer: Consumer | MultiTopicsConsumer, millis: int) -> None:
-    try:
-        await consumer.seek(millis)
-    except BaseException:  # cancelled, too
-        await consumer.close()
-        raise
 
 
 def _subscription_name(context: ClientContext, config: ReaderConfig) -> str:

@@ -22,6 +22,7 @@ from pulsar_py.client.messages.message import Message
 from pulsar_py.client.reading.catch_up import CatchUp
 from pulsar_py.client.reading.reader import Reader, create_reader
 from pulsar_py.common.errors import AlreadyClosedError, ClientTimeoutError, PulsarError
+from pulsar_py.common.failures import ErrorsLogged, OnFailureAwait
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
@@ -56,11 +57,8 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
 
     async def start(self) -> None:
         """Read what the topic has now, then keep reading; on a failure nothing stays open."""
-        try:
+        async with OnFailureAwait(self.close):
             await self._read_existing()
-        except BaseException:  # cancelled, too
-            await self.close()
-            raise
         self._context.register_child(self)
         self._tasks.spawn(self._keep_fresh(), "keep fresh")
 
@@ -132,15 +130,13 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             self._call(listener, key, value)
 
     def _call(self, listener: TableViewListener, key: str, value: Any) -> None:
-        try:
+        # The application's code: the other listeners and the view itself go on.
+        topic = self.topic()
+        extra = {"topic": topic, "key": key}
+        with ErrorsLogged(
+            logger, "%s: table view listener failed at key %r", topic, key, extra=extra
+        ):
             listener(key, value)
-        except Exception:  # the application's code: others and the view itself go on
-            logger.exception(
-                "%s: table view listener failed at key %r",
-                self.topic(),
-                key,
-                extra={"topic": self.topic(), "key": key},
-            )
 
     # --- what it holds -------------------------------------------------------------------------
 

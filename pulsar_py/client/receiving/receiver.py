@@ -41,6 +41,7 @@ from pulsar_py.client.shared.statistics import ConsumerCounters
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ClientTimeoutError
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 from pulsar_py.wire.client_commands import flow
@@ -401,19 +402,22 @@ class Receiver:
         collector = BatchCollector(policy)
         self._collectors.append(collector)
         try:
-            try:
-                async with asyncio.timeout(policy.timeout_seconds) as limit:
-                    while not self.collect(collector):
-                        await self._wait()
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-        except BaseException:
-            self.put_back(collector.messages)
-            raise
+            with OnFailure(lambda: self.put_back(collector.messages)):
+                await self._collect_in_time(collector, policy.timeout_seconds)
         finally:
             self._collectors.remove(collector)
         return self.deliver(collector.messages)
+
+    async def _collect_in_time(
+        self, collector: BatchCollector, timeout_seconds: float | None
+    ) -> None:
+        try:
+            async with asyncio.timeout(timeout_seconds) as limit:
+                while not self.collect(collector):
+                    await self._wait()
+        except TimeoutError:
+            if not limit.expired():
+                raise
 
     def collect(self, collector: BatchCollector, messages_limit: int = sys.maxsize) -> bool:
         """Take what is here and fits; whether there is no room for what comes next.

@@ -50,12 +50,13 @@ def load_public_key(pem: bytes, key_name: str) -> PublicKey:
     Raises:
         CryptoError: It is no such key; the message names it.
     """
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - 60 ms
+    from cryptography.exceptions import InternalError, UnsupportedAlgorithm  # noqa: PLC0415 - 60 ms
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
 
     try:
         key = serialization.load_pem_public_key(pem)
-    except Exception as error:  # ValueError, UnsupportedAlgorithm and what OpenSSL thinks of
+    except (ValueError, TypeError, UnsupportedAlgorithm, InternalError) as error:
         raise CryptoError(f"key {key_name}: not a public key in PEM: {error}") from error
     if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
         raise CryptoError(f"key {key_name}: RSA or EC expected, not {type(key).__name__}")
@@ -68,13 +69,15 @@ def load_private_key(pem: bytes, key_name: str) -> PrivateKey:
     Raises:
         CryptoError: It is no such key; the message names it and never the key itself.
     """
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - 60 ms
+    from cryptography.exceptions import InternalError, UnsupportedAlgorithm  # noqa: PLC0415 - 60 ms
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
 
     parameters_end = b"-----END EC PARAMETERS-----"
     try:
         key = serialization.load_pem_private_key(pem.partition(parameters_end)[2] or pem, None)
-    except Exception as error:  # as above; a passphrase is a TypeError
+    except (ValueError, TypeError, UnsupportedAlgorithm, InternalError) as error:
+        # A key behind a passphrase is a TypeError.
         raise CryptoError(f"key {key_name}: not a private key in PEM: {error}") from error
     if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
         raise CryptoError(f"key {key_name}: RSA or EC expected, not {type(key).__name__}")
