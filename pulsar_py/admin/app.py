@@ -1,8 +1,8 @@
-"""The administration as an application: a request goes to its route, errors become answers.
+"""`AdminApp`: routes requests to their resources, and turns errors into answers.
 
-`AdminApp` knows no sockets (that is `http_server`) and no topics (that are the resources): it finds
-the route, checks `Accept` and `Content-Type` as Pulsar's server does, calls the handler and turns
-whatever it raises into a status. Handlers never answer errors by hand.
+It finds the route, checks `Accept` and `Content-Type` as Pulsar's server does, calls the handler
+and turns its errors into statuses: handlers raise and never answer errors by hand. `http_server`
+knows sockets, and the resources know topics; `AdminApp` knows neither.
 """
 
 from __future__ import annotations

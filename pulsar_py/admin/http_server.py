@@ -1,4 +1,4 @@
-"""HTTP/1.1 over asyncio and h11 (edge): sockets in, requests to an application, answers out.
+"""Serves HTTP/1.1 on asyncio and h11, for an application of requests and answers (edge).
 
 One `HttpConnection` a socket. Requests of a connection are served one after the other; while one
 is at work, nothing more is read from its socket. Everything is bounded: headers, bodies, the number

@@ -1,4 +1,4 @@
-"""The client: where producers, consumers, readers and table views come from.
+"""`Client`: creates producers, consumers, readers and table views, and owns their connections.
 
     async with Client("pulsar://localhost:6650") as client:
         async with await client.create_producer("my-topic") as producer:

@@ -1,7 +1,7 @@
-"""The keyword arguments of the client's methods, for type checkers and editors.
+"""Types of the keyword arguments of the client's methods, for type checkers and editors.
 
-Each stands for the fields of a configuration, which says what they mean, their defaults and bounds;
-a test keeps names and types alike. `check_names` refuses what is no option, with the nearest name.
+Each class repeats the fields of a configuration class, which documents them; a test keeps names and
+types alike. `check_names` refuses an unknown option and proposes the nearest name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`Client.subscribe`: which kind of consumer a topic, list or pattern needs (edge).
+"""Implements `Client.subscribe`: opens the consumer that a topic, list or pattern needs (edge).
 
-A topic without partitions, or one partition, gets a `Consumer`; with retry letters it needs two
-topics, and then, as for partitioned topics and lists, a `MultiTopicsConsumer` stands for all of
-them; a pattern gets a `PatternConsumer`. All have the same public face.
+A topic without partitions, or one partition, gets a `Consumer`. A partitioned topic, a list, and a
+topic with a retry letter topic get a `MultiTopicsConsumer`; a pattern gets a `PatternConsumer`. All
+have the same public interface.
 
 Source: PulsarClientImpl.subscribeAsync in Pulsar's Java client.
 """

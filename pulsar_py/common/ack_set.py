@@ -1,10 +1,12 @@
-"""Sets of batch indexes as the wire has them: words of 64 bits in which a *set* bit still waits.
+"""Converts sets of batch indexes to and from `ack_set` fields (pure).
+
+An ack set has a bit for each message of a batch, *set* while the message is not acknowledged.
 
 Index `64 * w + b` is bit `b` (least significant first) of word `w`; words are signed, and zero
 words at the end are left out. A batch of which nothing is acknowledged has one bit set for each
 message, one that is acknowledged has no words at all. Two forms are used: `words`, a list of signed
 64-bit integers as in `ack_set` fields, and `bits`, one Python integer, which is better to count and
-to combine. Both are plain values; nothing here keeps state.
+to combine.
 
 Source: java.util.BitSet.toLongArray, which the protocol's ack_set fields carry.
 """

@@ -1,6 +1,6 @@
-"""Delays between attempts: they double up to a limit, and chance spreads peers a little.
+"""Computes delays between attempts: they double up to a limit, with a random part (pure).
 
-Pure: chance comes in as a `random.Random`, time as `now`. A backoff may have a deadline for the
+Chance comes in as a `random.Random`, time as `now`. A backoff may have a deadline for the
 first success (`mandatory_stop_seconds`): the delay that would pass it is cut so that one attempt
 happens just before.
 

@@ -1,8 +1,7 @@
-"""Doing the same to many things, a bounded number at a time, to the end of each (edge).
+"""Runs the same operation for many items, a bounded number at a time, each to its end (edge).
 
-An error of one does not keep the others from ending, which is what closing, chores and
-unsubscribing need. Cancelling cancels all and waits for them. There are never more tasks than
-things under way, whatever the number of things.
+An error of one does not keep the others from ending, as closing and unsubscribing need it.
+Cancelling cancels all and waits for them. There are never more tasks than operations under way.
 """
 
 from __future__ import annotations

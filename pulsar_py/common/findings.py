@@ -1,4 +1,4 @@
-"""What a look at stored files finds: values that tools print."""
+"""Findings of an inspection of stored files: values that tools print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LocalDisk: a directory of the machine (edge).
+"""`LocalDisk`: a Disk in a directory of the machine (edge).
 
 Calls that must not wait run in threads: one of its own serves `append_and_sync`, so that a journal
 never queues behind anything else, and a small pool serves the rest. Each wakes the loop once. The

@@ -1,4 +1,4 @@
-"""Message ids: a position with what a client adds to it: partition, batch index, chunks.
+"""`MessageId`: a position with a client's additions: partition, batch index, chunks (values).
 
 The serialized form, which users store and hand back, is one bare `MessageIdData`. A message in a
 batch carries `batch_index` and `batch_size`; a chunked message has the id of its last chunk, and

@@ -1,4 +1,4 @@
-"""Names of topics and namespaces: parsed, validated, and cut into their parts.
+"""Parses and validates names of topics and namespaces (values).
 
 A topic's full name is `<domain>://<tenant>/<namespace>/<local name>`; `local` alone stands for
 `persistent://public/default/local`, and `tenant/namespace/local` is persistent. Partition `i` of a

@@ -1,8 +1,8 @@
-"""Policies: values that namespaces, topics and the broker's settings share.
+"""Policies that namespaces, topics and the broker's settings share (values).
 
-Each is what one policy says once it is known, with units in the names; where it came from (topic,
-namespace, broker) and how it is written as JSON belongs to others (`metadata.policies_format`). A
-policy that is not set is None wherever it may be missing, never a value with a special meaning.
+Each class is the effective value of one policy, with units in the names. Where it was set (topic,
+namespace, broker) and its JSON (`metadata.policies_format`) are left to others. A policy that is
+not set is None, never a value with a special meaning.
 
 Source: org.apache.pulsar.common.policies.data in Pulsar's client API.
 """

@@ -1,8 +1,8 @@
-"""Token buckets: rates with a burst, and time as an argument.
+"""`TokenBucket`: limits a rate, with a burst (pure).
 
-A bucket fills at a steady rate up to its capacity. Whoever asks politely (`try_take`) gets all or
-nothing; who can only count afterwards (`take`) may overdraw it, and `delay_until` tells how long
-to pause so that the rate holds on average. Pure: `now` is any clock's seconds that never go back.
+A bucket fills at a steady rate up to its capacity. `try_take` takes all tokens or none; `take`, for
+callers that can only count afterwards, may overdraw the bucket, and `delay_until` tells how long to
+pause so that the rate holds on average. `now` is the seconds of any clock that never goes back.
 
 Source: AsyncTokenBucket in Pulsar's broker (publish rates allow the last message through).
 """

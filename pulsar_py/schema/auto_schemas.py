@@ -1,8 +1,8 @@
-"""Schemas that depend on the topic: consume whatever is there, produce bytes of what is there.
+"""`AutoConsumeSchema` and its like: schemas that take the topic's own definition (pure).
 
 `schema_of` makes a schema of a definition that a broker stored: AVRO and JSON with GenericRecords,
 PROTOBUF_NATIVE with messages of a class made at run time, key-value pairs, and the primitive ones.
-PROTOBUF comes as bytes, since its definition doesn't say which field has which number. Pure.
+PROTOBUF comes as bytes, since its definition doesn't have the numbers of fields.
 
 Source: AutoConsumeSchema and AutoProduceBytesSchema in Pulsar's Java client.
 """

@@ -1,4 +1,4 @@
-"""Avro's binary encoding, by fastavro: one writer for each schema, one reader for each pair.
+"""Encodes and decodes Avro's binary form by fastavro, safely for foreign payloads (pure).
 
 fastavro is imported when the first codec is made. Payloads may come from anybody:
 

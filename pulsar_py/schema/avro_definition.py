@@ -1,8 +1,8 @@
-"""Avro definitions in JSON -> types of values; and what fastavro needs to code them.
+"""Parses Avro definitions into types of values, and into what fastavro needs (pure).
 
-Definitions come from users and from brokers, so anything may stand in them: they are read with a
-limit on their depth, and refused with a ValueError-like message where Avro knows no such type.
-Records become dicts, or what `make` makes of them; enumerations become text. Pure.
+Definitions come from users and from brokers, so they are read with a limit on their depth, and
+refused with a ValueError-like message where Avro has no such type. Records become dicts, or what
+`make` returns for them; enumerations become text.
 
 Two things would let a small payload take the process down, and `avro_codec` asks for them here: an
 array whose values take no bytes, which may claim any number of them; and a record that contains

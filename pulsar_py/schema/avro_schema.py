@@ -1,9 +1,9 @@
-"""Records in Avro's binary encoding.
+"""`AvroSchema`: records in Avro's binary encoding (pure).
 
 Values are dataclasses, `Record` classes, or dicts by an Avro definition. A payload has no header:
 it is read as the version that the message names has it, and resolved into this schema as the Avro
-specification says, so that fields may have come and gone. A message without a version is read as
-one of this very schema. Pure.
+specification says, so that fields may have been added and removed. A message without a version is
+read by this schema.
 
 Source: AvroSchema in Pulsar's Java client and in the official Python client.
 """

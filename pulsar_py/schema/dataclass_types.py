@@ -1,4 +1,4 @@
-"""Dataclasses -> types of values, by their annotations.
+"""Derives types of values from dataclasses, by their annotations (pure).
 
     bool boolean    int long    float double    str string    bytes bytes    None null
     datetime timestamp-micros   date date   time time-micros   UUID uuid   Enum enum
@@ -6,11 +6,11 @@
     X | None  union; list, tuple[X, ...], set, frozenset, Sequence  array; dict, Mapping  map
     a dataclass or Record  record, which may contain itself
 
-Anything else is asked for with `Annotated`: `Annotated[int, AvroType("int")]`, of which the usual
+Other types are chosen with `Annotated`: `Annotated[int, AvroType("int")]`, of which the usual
 ones have names here (`Int32`, `Float32`, `TimestampMillis`, `TimeMillis`, `LocalTimestamp`) or a
 function (`decimal_of`). A default becomes Avro's default, and the branch it belongs to stands first
 in its union, as Avro wants it. The record's name is the class's; `_avro_namespace`, if the class
-has it, its namespace. Pure.
+has it, its namespace.
 
 Source: the Avro 1.11 specification.
 """

@@ -1,6 +1,4 @@
-"""Records of schemas that a program doesn't know: what auto-consume gives.
-
-Pure values.
+"""`GenericRecord`: a record of a schema that the program doesn't know, as auto-consume returns it.
 
 Source: GenericRecord in Pulsar's Java client.
 """

@@ -1,4 +1,4 @@
-"""Pairs of a key and a value, each with a schema of its own.
+"""`KeyValueSchema`: pairs of a key and a value, each with a schema of its own (pure).
 
     INLINE     payload = keyLength:i32 key valueLength:i32 value    big endian; -1: it is None
     SEPARATED  payload = value, and the message's key = key         Base64 on the wire
@@ -7,7 +7,7 @@
     properties = key.schema.name, key.schema.type, key.schema.properties (JSON), the same of
                  value.schema, and kv.encoding.type
 
-Lengths in payloads come from others: one that is not within the payload is refused. Pure.
+Lengths in payloads come from others: one that exceeds the payload is refused.
 
 Source: KeyValueSchemaImpl, KeyValueSchemaInfo and KeyValue in Pulsar's Java client.
 """

@@ -1,4 +1,4 @@
-"""Times, decimals and UUIDs in records: Python values of Avro's logical types.
+"""Types of times, decimals and UUIDs in records: Avro's logical types (pure).
 
     date                     int            date
     time-millis, -micros     int, long      time
@@ -10,7 +10,7 @@
 Avro's are converted by fastavro; here they are checked, since fastavro takes a datetime without a
 time zone for one in UTC. In JSON all are text, ISO 8601 for times, which Jackson reads into the
 classes of `java.time` without losing anything; what Jackson itself writes (seconds with a fraction,
-arrays of numbers) and the plain numbers of Avro are read as well. Pure.
+arrays of numbers) and the plain numbers of Avro are read as well.
 
 Source: the Avro 1.11 specification, logical types; the jackson-datatype-jsr310 module.
 """

@@ -1,6 +1,7 @@
-"""Types with a name, whose definition stands once in a text: see `value_types`.
+"""Types of enumerations and fixed-size bytes, which have names; see `value_types` (pure).
 
-Here are enumerations and fixed sizes; records have a module of their own. Pure.
+A definition contains a named type once, and refers to it by its name afterwards. Records, which are
+named too, have a module of their own.
 """
 
 from __future__ import annotations

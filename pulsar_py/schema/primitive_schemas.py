@@ -1,4 +1,4 @@
-"""Bytes, text, truth and numbers: a payload is the value and nothing else. Pure.
+"""Schemas of bytes, text, booleans and numbers: the payload is the value alone (pure).
 
     BYTES    the bytes             INT8, INT16, INT32, INT64   1, 2, 4, 8 bytes, big endian, signed
     STRING   UTF-8                 FLOAT, DOUBLE               4, 8 bytes, big endian, IEEE 754

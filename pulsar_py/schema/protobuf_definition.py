@@ -1,4 +1,4 @@
-"""Descriptors of Protobuf messages -> definitions that brokers store.
+"""Converts descriptors of Protobuf messages to the definitions that brokers store (pure).
 
     PROTOBUF         the Avro schema that Java's avro-protobuf derives of the message's class
     PROTOBUF_NATIVE  {"fileDescriptorSet": "<Base64>", "rootMessageTypeName": "package.Message",
@@ -6,7 +6,7 @@
 
 Both carry `__PARSING_INFO__`, a JSON list of the fields, among their properties, as Java's have
 it. A name in Avro is Java's of the class: its package, the outer class unless
-`java_multiple_files`, and the messages around it, joined with `$`. Pure.
+`java_multiple_files`, and the messages around it, joined with `$`.
 
 Source: ProtobufSchema and ProtobufNativeSchemaUtils in Pulsar's Java client; what Apache Pulsar
 4.2.4 and Avro 1.12 make of the messages in google.protobuf.

@@ -1,8 +1,8 @@
-"""Protobuf messages: two schemas, one encoding.
+"""The two schemas of Protobuf messages, PROTOBUF and PROTOBUF_NATIVE (pure).
 
 Payloads are Protobuf's binary encoding. The schemas differ in what the broker stores: PROTOBUF has
 an Avro definition derived of the message, PROTOBUF_NATIVE the message's own descriptor, which a
-program that doesn't know the message can decode by. Protobuf resolves versions by itself. Pure.
+program that doesn't know the message can decode by. Protobuf resolves versions by itself.
 
 Source: ProtobufSchema and ProtobufNativeSchema in Pulsar's Java client; `ProtobufNativeSchema` in
 the official Python client.

@@ -1,4 +1,4 @@
-"""`Record` and its fields, as programs of the official Python client declare them.
+"""`Record` and its fields, as programs of the official Python client declare them (pure).
 
     class Example(Record):
         name = String()
@@ -17,7 +17,7 @@ array of `CustomEnum` is defined (there it is broken), and a record within a rec
 (there all share one).
 
 Values are checked when they are set, and raise TypeError, as there. What fields need of each other
-has names with an underscore, because other names may be fields of users. Pure.
+has names with an underscore, because other names may be fields of users.
 
 Source: `pulsar.schema` of the official Python client, by what its classes do.
 """

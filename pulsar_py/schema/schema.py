@@ -1,10 +1,10 @@
-"""What turns values into payloads and payloads into values.
+"""`Schema`: the interface of everything that encodes values as payloads and decodes them.
 
 A `Schema` is given to a producer, consumer or reader. Producers call `encode` (and `encode_key` of
 key-value schemas whose key goes apart); consumers call what `decoder_for` makes of the definition
 that a message was written with, as far as `reads_versions` asks for it. Nothing here does I/O: the
-versions are fetched by `client.schema_reader` before a message is handed out, and a schema that
-depends on the topic (auto-consume, auto-produce) is told it by `with_topic_schema`.
+client's `schema_reader` fetches versions before a message is handed out, and `with_topic_schema`
+gives the topic's schema to one that depends on it (auto-consume, auto-produce).
 
 Schemas hold no state of a topic and are safe to share between producers and consumers.
 

@@ -1,4 +1,4 @@
-"""What describes a schema to the broker: its type, its definition, its properties. Pure values.
+"""`SchemaInfo`: a schema's type, definition and properties, as the broker stores them (values).
 
     user-facing type   on the wire         meaning
     -1  BYTES          no schema at all    bytes as they are

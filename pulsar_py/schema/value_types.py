@@ -1,4 +1,4 @@
-"""Types of values in records: a tree that dataclasses, `Record` classes and Avro texts become.
+"""The tree of types that dataclasses, `Record` classes and Avro definitions become (pure).
 
 A node knows its Avro definition, and turns Python values into what fastavro writes and what JSON
 holds, and back. It checks on the way out, because fastavro takes numbers that no Avro reader could
@@ -9,7 +9,7 @@ take back; what comes in may have been written by anybody.
 
 What doesn't fit raises `MisfitError`, to which each record, array and map around adds where; the
 schema makes a SchemaSerializationError of it. Nodes belong to one schema: `definition` tells them
-their full names. Pure.
+their full names.
 
 This module has primitive types; `named_types` has enumerations and fixed sizes, `collection_types`
 arrays and maps, `logical_types` times, decimals and UUIDs, `record_types` unions and records.

@@ -1,10 +1,10 @@
-"""Commands to bytes and back: one reader, one builder, and encoders for what goes out by the entry.
+"""Parses and encodes commands, with fast encoders for SEND_RECEIPT and MESSAGE (pure).
 
 `read_command` returns the parsed BaseCommand and guarantees that the sub-message its type names is
 there and complete, and that its texts are UTF-8. `encode` frames any `Command…` message, whoever
-sends it; `commands` spells out a broker's answers with it. What goes out once an entry has encoders
-that reuse their message: `SendReceiptEncoder` and `MessageEncoder`. (Parsing can't reuse one: upb
-frees what it parsed only together with the message.)
+sends it; `commands` spells out a broker's answers with it. Commands that are sent once an entry
+have encoders that reuse their message: `SendReceiptEncoder` and `MessageEncoder`. (Parsing can't
+reuse one: upb frees what it parsed only together with the message.)
 
 A frame is complete `bytes`, ready for the socket; MESSAGE is followed by the stored entry as it is.
 

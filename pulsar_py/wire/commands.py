@@ -1,8 +1,8 @@
-"""What a broker answers: one function for each shape of answer, which returns the whole frame.
+"""Builds the frames of a broker's responses: one function for each form of response (pure).
 
-So callers name values and not fields. Every other command, a client's too, is framed by `encode`
-with its `Command…` message. Reader, builder and the encoders of the hot paths stand in
-`command_codec`; they are here again, so that callers need one name for all of it.
+Callers name values and not fields. Every other command, a client's too, is framed by `encode` with
+its `Command…` message. The names of `command_codec` are here as well, so that callers import one
+module.
 
 Source: Commands in Pulsar's common module.
 """

@@ -1,4 +1,4 @@
-"""Payload compression by the protocol's numbers.
+"""Compresses and decompresses payloads (pure).
 
     NONE 0     as is
     LZ4 1      one raw LZ4 block; its size comes from `uncompressed_size`
@@ -8,10 +8,10 @@
 
 The whole payload is compressed, a batch's body as one. Nothing is ever inflated beyond the size
 that the metadata names, and that size is checked before. Codecs are loaded when first used, because
-a broker hardly ever needs one. Functions are pure; large payloads belong on a thread of the caller.
+a broker hardly ever needs one. Callers handle large payloads in a thread.
 
-LZ4 and Snappy inflate to where the result stays: one more copy of it, in fresh memory, costs twice
-what inflating does (measured: 0.75 against 0.25 ms for a megabyte of log).
+LZ4 and Snappy inflate into the final buffer: another copy, in fresh memory, costs twice as much as
+inflating (measured: 0.75 against 0.25 ms for a megabyte of log).
 
 Source: CompressionCodecProvider in Pulsar; CompressionType in PulsarApi.proto.
 """

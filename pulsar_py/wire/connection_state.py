@@ -1,16 +1,17 @@
-"""Which commands may come when, the handshake, and keep-alive: for both ends of a connection.
+"""Decides which commands are legal when, and when a peer is dead, for both ends (pure).
 
     broker   START --CONNECT--> CONNECTING (credentials are checked, perhaps with challenges)
              --CONNECTED sent--> CONNECTED --> CLOSED
     client   START --CONNECT sent--> CONNECTING (answers challenges)
              --CONNECTED received--> CONNECTED --> CLOSED
 
-`LEGAL_COMMANDS` is the whole table. PING and PONG are welcome at any time, before the handshake
-too; anything else out of place closes the connection, without a word. What a command means is not
-decided here. Keep-alive ticks once an interval: whoever has not answered the last PING is gone, and
-so is who has not finished the handshake by then. Everything is pure; time comes in as `now`.
+`LEGAL_COMMANDS` is the whole table. PING and PONG are legal at any time, before the handshake too;
+any other command in the wrong state closes the connection without an answer. Keep-alive ticks once
+an interval: a peer that has not answered the last PING, or not finished the handshake by then, is
+dead. Time comes in as `now`.
 
-Source: ServerCnx, ClientCnx and PulsarHandler in Pulsar; what 4.2.4 was seen to do before CONNECT.
+Source: ServerCnx, ClientCnx and PulsarHandler in Pulsar; the behaviour of Apache Pulsar 4.2.4
+before CONNECT.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a dispatcher has to know of an entry: read from its headers once, and kept beside it.
+"""`EntrySummary`: the parts of an entry's metadata that dispatch needs, parsed once (pure).
 
 Plain entries, which most unbatched messages are, are recognised by the shape of their metadata and
-not parsed at all; every other entry's metadata is parsed and read through. Pure.
+not parsed at all; every other entry's metadata is parsed.
 
 Source: MessageMetadata in PulsarApi.proto; Commands.resolveStickyKey in Pulsar.
 """

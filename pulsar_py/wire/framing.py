@@ -1,12 +1,12 @@
-"""Frames: cutting a byte stream into commands, and putting commands into frames.
+"""Cuts a byte stream into frames, and puts commands into frames (pure).
 
     totalSize    u32  bytes that follow this field
     commandSize  u32
     command      commandSize bytes, a BaseCommand
     rest         totalSize - 4 - commandSize bytes; only SEND and MESSAGE have it (see `payload`)
 
-All big endian. `FrameDecoder` keeps what is between two frames and nothing else; it is pure, and
-any cut of a stream gives the same frames. A frame that lies within one chunk is copied once, as its
+All big endian. `FrameDecoder` keeps the incomplete frame and nothing else, and any cut of a
+stream gives the same frames. A frame that lies within one chunk is copied once, as its
 two slices; one that spans chunks is put together once, when its last byte is there. A frame that is
 too long is refused as soon as its size field is there, so at most one frame is ever held.
 

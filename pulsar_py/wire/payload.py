@@ -1,4 +1,4 @@
-"""What follows the command in SEND and MESSAGE, which is also what is stored as an entry.
+"""Reads and writes entries: the part of SEND and MESSAGE behind the command (pure).
 
     [0x0e02  u16   broker entry metadata: put in front by the broker, never by a client
      size    u32
@@ -11,8 +11,8 @@
 
 All big endian; both blocks in brackets are recognised by their magic. A size that could pass for a
 magic would mean metadata of 234 MB, which no frame can hold. Nothing here looks into the payload
-(see `batch` and `compression`). All functions are pure; those on the broker's way read only the
-headers, so their cost does not grow with the message.
+(see `batch` and `compression`). Functions on the broker's way read only the headers, so their cost
+does not grow with the message.
 
 Source: Commands in Pulsar; PIP-70 for the broker entry metadata.
 """

@@ -1,9 +1,9 @@
-"""Protocol versions: which feature came with which, and what two peers may use.
+"""Protocol versions: the features of each, and the version that two peers use (pure).
 
-Each side names the highest version it knows; both then go by the lower one. Version numbers only
-ever add features, so one table from feature to first version says everything.
+Each side names the highest version it knows, and both use the lower one. A version only ever adds
+features, so one table from feature to first version is enough.
 
-Source: ProtocolVersion in PulsarApi.proto; section 8 of the protocol's documentation.
+Source: ProtocolVersion in PulsarApi.proto.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Brokers: list, health, version.
 
-Source: admin.md 3.12 with its corrections.
+Source: BrokersBase in Pulsar's broker.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Lookup over HTTP, for clients whose service URL is `http://`.
+"""Topic lookup over HTTP, for clients whose service URL is `http://`.
 
-Source: admin.md 3.15 with its corrections.
+Source: TopicLookup in Pulsar's broker.
 """
 
 from __future__ import annotations

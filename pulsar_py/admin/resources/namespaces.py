@@ -1,6 +1,6 @@
 """Namespaces: list, create, delete, bundles, topics, unload.
 
-Source: admin.md 3.3 and 5 with their corrections.
+Source: NamespacesBase in Pulsar's broker.
 """
 
 from __future__ import annotations

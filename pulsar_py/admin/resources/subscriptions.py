@@ -1,9 +1,8 @@
 """Subscriptions of topics: list, create, delete, skip, expire, reset.
 
-On the name of a partitioned topic an operation goes over all partitions, unless a position of one
-topic is named.
+For a partitioned topic an operation applies to all partitions, unless the request names a position.
 
-Source: admin.md 3.8 with its corrections.
+Source: PersistentTopicsBase in Pulsar's broker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How resources reach topics: what is missing becomes the 404 that clients expect."""
+"""Finds topics for resources; a missing topic becomes the 404 that clients expect."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Topics: create, list, partitions, delete, unload, terminate, statistics.
 
-Source: admin.md 3.6 and 3.7 with its corrections.
+Source: PersistentTopicsBase in Pulsar's broker.
 """
 
 from __future__ import annotations

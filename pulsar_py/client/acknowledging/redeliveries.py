@@ -1,4 +1,4 @@
-"""When entries have to be asked for again: refused, or not acknowledged in time (edge).
+"""Asks for redelivery of entries, after a negative acknowledgement or a time-out (edge).
 
 One timer serves the tracker of negative acknowledgements, that of unacknowledged messages, and the
 expiry of incomplete chunked messages. It is set for the earliest of the three and only while one of

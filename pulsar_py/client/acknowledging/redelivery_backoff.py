@@ -1,4 +1,4 @@
-"""How long a message waits before it is delivered again, by how often it was before. Pure.
+"""Computes the delay before a redelivery from the number of earlier ones (pure).
 
 Source: RedeliveryBackoff and MultiplierRedeliveryBackoff in Pulsar's Java client.
 """

@@ -1,10 +1,10 @@
-"""One connection to a broker: requests and their answers, and who gets what else comes in (edge).
+"""One connection to a broker: sends requests and passes what arrives to its receivers (edge).
 
-Received bytes become frames, frames commands; SEND_RECEIPT and MESSAGE go to their handlers,
-answers to whoever waits for the request, the rest to whom it concerns. What goes out is queued and
-written once a loop tick. It begins with a `ClientHandshake`, run by whoever connects. What always
-holds: a request ends, by its answer, its time limit or the connection's end; a handler hears of
-that end exactly once; after it nothing is received or sent.
+Received bytes become frames, and frames become commands. SEND_RECEIPT and MESSAGE go to the
+producer or consumer, responses to the caller of the request, other commands to the handler they
+name. Outgoing frames are queued and written once a loop tick. The caller that connects runs the
+`ClientHandshake`. What always holds: a request ends by its answer, its time-out or the end of the
+connection; each handler is called once at that end; nothing is received or sent after it.
 
 A broker that breaks the protocol loses the connection; requests fail with the reason, and producers
 and consumers come back by themselves. `wire.connection_state` decides which commands may come, and

@@ -1,7 +1,8 @@
-"""What a client is told about its connections: one frozen value, checked when it is made.
+"""`ClientConfig`: the options of a client as one frozen value, checked when it is made.
 
-Names and defaults are the official Python client's where it has the option, the Java client's
-elsewhere; our own name their unit. Options of producers and consumers stand with these.
+Names and defaults are the official Python client's where it has the option, and the Java client's
+elsewhere; names of our own end in their unit. Producers and consumers have options of their own
+(`ProducerConfig`, `ConsumerConfig`).
 
 Source: the official Python client's `Client`; ClientConfigurationData in Pulsar's Java client.
 """
@@ -44,21 +45,21 @@ class ClientConfig:
     """One client's options."""
 
     authentication: Authentication | None = None
-    """Who the client is; None sends no credentials."""
+    """The client's credentials; None sends none."""
     operation_timeout_seconds: float = 30
     """Limit for creating producers and consumers, lookups, closing, and every request."""
     connection_timeout_ms: int = 10_000
     """Limit for TCP, TLS and the handshake with a broker."""
     connections_per_broker: int = 1
-    """Producers and consumers are spread over so many connections to each broker."""
+    """Connections to each broker, over which producers and consumers are spread."""
     concurrent_lookup_requests: int = 50_000
     """Lookups under way at once; more wait for their turn."""
     max_lookup_redirects: int = 20
-    """Brokers that a lookup is sent on to, before it fails."""
+    """Redirects of one lookup, after which it fails."""
     keep_alive_interval_seconds: float = 30
-    """After so long without a word a broker is asked, after twice as long it is given up."""
+    """After this time without a command the client sends PING; after twice that it disconnects."""
     connection_max_idle_seconds: float = 60
-    """A connection that nobody uses is closed after so long; 0 or less keeps it."""
+    """An unused connection is closed after this time; 0 or less keeps it."""
     initial_backoff_interval_ms: int = 100
     """Delay before the first repetition; it doubles from there on."""
     max_backoff_interval_ms: int = 60_000
@@ -66,7 +67,7 @@ class ClientConfig:
     memory_limit_bytes: int = 64 * MIB
     """Bytes of messages that wait for their receipts, of all producers together; 0 for no limit."""
     stats_interval_in_seconds: float = 600
-    """Producers and consumers log their statistics so often; 0 for never."""
+    """Interval at which producers and consumers log their statistics; 0 for never."""
     listener_name: str | None = None
     """Which of the brokers' advertised listeners to use."""
     message_listener_threads: int = 1
@@ -74,7 +75,7 @@ class ClientConfig:
     tls_trust_certs_file_path: str | None = None
     """PEM file of the authorities to trust; None for the system's."""
     tls_allow_insecure_connection: bool = False
-    """Take any certificate."""
+    """Whether any certificate is accepted, without verification."""
     tls_validate_hostname: bool = False
     """Whether the certificate has to name the host."""
     tls_certificate_file_path: str | None = None

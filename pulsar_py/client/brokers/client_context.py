@@ -1,7 +1,7 @@
-"""What all parts of one client share: clock, chance, connections, lookups, limits, ids.
+"""`ClientContext`: what the parts of one client share, such as connections, lookups and limits.
 
-Made by `Client`, handed to every producer, consumer, reader and table view, and closed with the
-client. What always holds: ids are never given twice; `lookup` belongs to the current service URL
+`Client` makes it, hands it to every producer, consumer, reader and table view, and closes it with
+itself. What always holds: ids are never given twice; `lookup` belongs to the current service URL
 and is replaced when that is.
 
 Source: PulsarClientImpl in Pulsar's client.

@@ -1,12 +1,13 @@
-"""Clients that move between clusters: by themselves, or as a document tells them.
+"""Moves a client between clusters, by its own probes or by a document at a URL.
 
     provider = AutoClusterFailover(ServiceInfo("pulsar://a:6650"), [ServiceInfo("pulsar://b:6650")])
     async with Client(provider) as client: ...
 
 `AutoClusterFailover` probes the cluster in use every `check_interval_ms`, goes to the first other
-one that answers when it has failed, and back to the primary when that has come back. What moves
-when is decided by `FailoverDecider`, which is pure. `ControlledClusterFailover` asks a URL where to
-be. Both hand their decisions to the client, whose producers and consumers then reconnect.
+one that answers when it has failed, and back to the primary when that has come back;
+`FailoverDecider` decides, and is pure. `ControlledClusterFailover` reads the service URL from a
+document at a URL. Both hand their decisions to the client, whose producers and consumers then
+reconnect.
 
 Source: AutoClusterFailover and ServiceInfo in the official Python client; AutoClusterFailover and
 ControlledClusterFailover in Java's (PIP-121).

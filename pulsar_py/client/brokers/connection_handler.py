@@ -1,4 +1,4 @@
-"""How a producer or consumer gets its connection, and gets it back when it is lost (edge).
+"""Connects a producer, consumer or topic watcher, and reconnects it when that is lost (edge).
 
     UNINITIALIZED --open--> CONNECTING --registered--> READY
     READY --connection or place lost--> CONNECTING (in the background, with backoff);
@@ -9,10 +9,11 @@
 Each round looks the topic up, takes the connection of this handler's slot and lets the owner
 register. The first open ends within the operation timeout; later rounds go on for ever. A broker
 that closes a producer or consumer may name another one: then the next round goes there at once,
-without a look-up. What always holds: at most one round is under way; news of a lost place that
-comes while a round is under way makes that round count for nothing.
+without a look-up. What always holds: at most one round is under way; if the owner's
+registration is lost while a round is under way, the result of that round is discarded.
 
-Source: ConnectionHandler in Pulsar's client; `spec/wire.md` section 11 on CLOSE_*.
+Source: ConnectionHandler in Pulsar's client; CommandCloseProducer and CommandCloseConsumer in
+PulsarApi.proto.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Connections by broker: shared by all parts of a client, opened when they are needed (edge).
+"""Opens a client's connections to brokers when they are needed, and shares them (edge).
 
-A broker has up to `connections_per_broker` of them, each in a slot; a producer or consumer stays
-with its slot. Who wants a connection that is being opened waits for the same attempt. One that
-nobody used for `connection_max_idle_seconds` is closed.
+A broker has up to `connections_per_broker` of them, each in a slot; a producer or consumer keeps
+its slot. Callers that want a connection while it is being opened wait for the same attempt. A
+connection that was unused for `connection_max_idle_seconds` is closed.
 
 Source: ConnectionPool in Pulsar's client.
 """

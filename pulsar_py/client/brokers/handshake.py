@@ -1,12 +1,12 @@
-"""Introducing ourselves to a broker: CONNECT with credentials, and fresh ones when it asks (edge).
+"""Performs the handshake with a broker, and refreshes credentials when it asks for them (edge).
 
     run        CONNECT -->
     answer                  <-- AUTH_CHALLENGE    if the broker wants to know more;
                AUTH_RESPONSE -->                  later ones refresh credentials
     run ends                <-- CONNECTED
 
-What always holds: `run` ends by the answer or by what the connection ended with, and the first of
-these counts. Credentials that can't be had end the connection.
+What always holds: `run` ends with the broker's answer or with the end of the connection, whichever
+comes first. If credentials can't be obtained, the connection ends.
 
 Source: ClientCnx.channelActive, handleConnected, handleAuthChallenge in Pulsar's client.
 """

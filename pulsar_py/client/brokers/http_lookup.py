@@ -1,14 +1,15 @@
-"""Lookups over the REST API, for `http://` and `https://` service URLs (edge).
+"""Looks topics up over the REST API, for `http://` and `https://` service URLs (edge).
 
     lookup      GET /lookup/v2/topic/{topic}                    -> brokerUrl, brokerUrlTls
     partitions  GET /admin/v2/{topic}/partitions                -> partitions
     topics      GET /admin/v2/namespaces/{namespace}/topics     -> [full names]
     schema      GET, POST /admin/v2/schemas/{topic}/schema      -> version, type, data, properties
 
-Brokers redirect to the one that knows; a host that does not answer gives its place to the next one
-of the service URL. Brokers are reached by `pulsar+ssl` if the service URL is `https`.
+Brokers redirect to the one that owns the topic; where a host does not answer, the next one of the
+service URL is asked. Brokers are reached by `pulsar+ssl` if the service URL is `https`.
 
-Source: HttpLookupService and HttpClient in Pulsar's Java client; spec/admin.md 3.11, 3.15.
+Source: HttpLookupService and HttpClient in Pulsar's Java client; TopicLookup and SchemasResource in
+Pulsar's broker.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ __all__ = ["HttpLookup"]
 logger = logging.getLogger(__name__)
 
 MAX_PARTITIONS: Final = 100_000
-"""More than any topic has: a broker that says so is not to be believed."""
+"""A larger answer is taken for an error: no topic has as many partitions."""
 
 _MODES: Final = {
     RegexSubscriptionMode.PersistentOnly: "PERSISTENT",
@@ -93,7 +94,7 @@ class HttpLookup:
         self._context = context
         self._is_tls = url.is_tls
         self._hosts = ServiceUrlHosts(url, context.random)
-        # Hosts that do not answer, and were told of; at most those of the URL.
+        # Hosts that did not answer and were logged; at most those of the URL.
         self._unreachable: set[str] = set()
         self._tasks = TaskOwner("HTTP lookup")
         self._lookups: SharedCalls[BrokerAddress] = SharedCalls(self._tasks)
@@ -150,7 +151,9 @@ class HttpLookup:
         answer = await self._repeat(call, f"topics of {namespace}")
         topics = answer.json()
         if not isinstance(topics, list) or not all(isinstance(each, str) for each in topics):
-            raise LookupFailedError(f"{namespace}: {answer.url} does not answer a list of topics")
+            raise LookupFailedError(
+                f"{namespace}: {answer.url} answered something else than a list of topics"
+            )
         found = hash_of_topics(topics)
         is_changed = found != topics_hash
         return NamespaceTopics(
@@ -238,7 +241,7 @@ class HttpLookup:
             return answer
 
     def _on_unreachable(self, host: str, error: PulsarError) -> None:
-        """Say so once, until it answers again."""
+        """Log it once, until the host answers again."""
         if host not in self._unreachable:
             self._unreachable.add(host)
             logger.warning(
@@ -298,5 +301,7 @@ def _successful(answer: HttpResponse) -> HttpResponse:
 def _object(answer: HttpResponse) -> dict[str, Any]:  # Any: JSON
     value = answer.json()
     if not isinstance(value, dict):
-        raise RemoteProtocolError(f"{answer.url}: a JSON object expected")
+        raise RemoteProtocolError(
+            f"{answer.url}: expected a JSON object, got {type(value).__name__}"
+        )
     return value

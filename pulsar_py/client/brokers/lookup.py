@@ -1,7 +1,7 @@
-"""Which broker serves a topic, how many partitions it has, and what a namespace and schema hold.
+"""Finds a topic's broker, partitions and schema, and the topics of a namespace (edge).
 
-`LookupService` is what the client needs, `BinaryLookup` asks over Pulsar's own protocol; over HTTP
-it is `http_lookup`.
+`LookupService` is the interface; `BinaryLookup` asks brokers by Pulsar's binary protocol, and
+`http_lookup` by REST.
 
 Source: LookupService and BinaryProtoLookupService in Pulsar's client.
 """
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["BinaryLookup", "LookupContext", "LookupService", "NamespaceTopics", "SchemaAnswer"]
 
 MAX_PARTITIONS: Final = 100_000
-"""More than any topic has: a broker that says so is not to be believed."""
+"""A larger answer is taken for an error: no topic has as many partitions."""
 
 _MODES: Final = {
     RegexSubscriptionMode.PersistentOnly: CommandGetTopicsOfNamespace.PERSISTENT,
@@ -66,19 +66,19 @@ class NamespaceTopics:
     """Whether the broker applied the pattern."""
     topics_hash: str
     is_changed: bool
-    """False: the hash that was given still stands for the list."""
+    """False: the list is the one whose hash was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaAnswer:
-    """A topic's schema and which version of it that is."""
+    """A version of a topic's schema."""
 
     schema: Schema
     version: bytes
 
 
 class LookupService(Protocol):
-    """What a client asks brokers about topics. Each call ends within the operation timeout."""
+    """Asks brokers about topics. Each call ends within the operation timeout."""
 
     async def lookup(self, topic: str) -> BrokerAddress:
         """The broker that owns the topic; one attempt.
@@ -90,11 +90,11 @@ class LookupService(Protocol):
         """
 
     async def partitions_count(self, topic: str, *, may_create: bool = True) -> int:
-        """How many partitions; 0 for a topic without. Repeats what may succeed later.
+        """The number of partitions; 0 for a topic without. Repeats requests that may succeed later.
 
         Args:
-            topic: Full name, no partition's.
-            may_create: Whether the broker may make a topic that does not exist.
+            topic: Full name, and not that of a partition.
+            may_create: Whether the broker may create a topic that does not exist.
 
         Raises:
             ServiceError, LookupFailedError, ClientTimeoutError: As `lookup`.
@@ -108,19 +108,19 @@ class LookupService(Protocol):
         pattern: str | None = None,
         topics_hash: str | None = None,
     ) -> NamespaceTopics:
-        """The topics of `tenant/namespace`; repeats what may succeed later."""
+        """The topics of `tenant/namespace`; repeats requests that may succeed later."""
 
     async def schema(self, topic: str, version: bytes | None = None) -> SchemaAnswer | None:
-        """A topic's schema of that version, or its newest; None where there is none."""
+        """A topic's schema of that version, or its newest; None if the topic has no schema."""
 
     async def get_or_create_schema(self, topic: str, schema: Schema) -> bytes:
-        """The version of that schema, registered if it is new."""
+        """The version of that schema; it is registered if it is new."""
 
     def abandon(self) -> None:
-        """Give up what is under way, without waiting for its end."""
+        """Cancel requests under way, without waiting for their end."""
 
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Cancel requests under way and wait for their end."""
 
 
 class LookupContext(Protocol):

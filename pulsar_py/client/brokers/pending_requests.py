@@ -1,8 +1,9 @@
-"""The requests of one connection that have no answer yet.
+"""Keeps the requests of one connection until they are answered.
 
-What always holds: a request ends exactly once, by its answer, its time limit, or the connection's
-end; an answer to none of them (timed out or cancelled before) is dropped. PRODUCER is special: an
-answer that says "not ready yet" takes the time limit away and ends nothing.
+What always holds: a request ends exactly once, by its answer, its time-out, or the end of the
+connection; an answer to an unknown request (one that timed out or was cancelled) is dropped. An
+answer to PRODUCER that is not ready yet (`producer_ready` false: the producer waits for exclusive
+access) does not end the request, and takes its time-out away.
 
 Source: ClientCnx in Pulsar's client (`pendingRequests`, `requestTimeoutQueue`).
 """

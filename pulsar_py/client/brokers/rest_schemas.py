@@ -1,4 +1,4 @@
-"""A schema as the REST API has it, and as the protocol has it. Pure.
+"""Converts schemas between the REST API's JSON and the binary protocol (pure).
 
     REST        {"version": 3, "type": "AVRO", "data": "<text>", "properties": {..}}
     protocol    Schema(type, schema_data, properties), version as 8 bytes, big-endian

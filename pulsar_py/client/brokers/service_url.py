@@ -1,8 +1,8 @@
-"""Service URLs: `pulsar://a:6650,b:6650`, which host of it is used, and who can replace it.
+"""Parses service URLs such as `pulsar://a:6650,b:6650`, and chooses among their hosts.
 
-`ServiceUrl` is a parsed value. `ServiceUrlHosts` decides which of its hosts comes next: it stays
-with one until that fails. `ServiceUrlProvider` is what watches clusters and switches the client
-between them at run time.
+`ServiceUrl` is a parsed value, `BrokerAddress` the result of a lookup. `ServiceUrlHosts` stays with
+one host until it fails, then takes the next. A `ServiceUrlProvider` watches clusters and switches
+the client between them at run time.
 
 Source: ServiceURI, PulsarServiceNameResolver and ServiceUrlProvider in Pulsar's client.
 """

@@ -1,4 +1,4 @@
-"""What the broker says about a consumer. Pure values.
+"""`BrokerConsumerStatistics`: a broker's figures about a consumer (values).
 
 The client's own figures are `statistics.ConsumerStatistics`.
 

@@ -1,20 +1,20 @@
 """The consumer of one topic, or of one partition (edge).
 
-    ConsumerSession           registered with the broker, again whenever the connection was lost
-        Receiver              what came and was not handed out; permits
-        Acknowledger          what is done and was not sent
-        Redeliveries          what was refused or not acknowledged in time
+    ConsumerSession           subscribes, and again whenever the connection was lost
+        Receiver              messages that were not handed out yet; permits
+        Acknowledger          acknowledgements that were not sent yet
+        Redeliveries          messages to redeliver: refused, or not acknowledged in time
         SubscriptionPosition  start, seek, the topic's last message
         ConnectionHandler     the connection, and a new one when it is lost
-    Settlement                acknowledges and refuses messages
-    ConsumerStatisticsSource  what is counted
+    Settlement                acknowledges and negatively acknowledges messages
+    ConsumerStatisticsSource  counts
 
-`Consumer` is what the application sees of them, and how they end. What always holds: after a new
-registration nothing is here that was received before it; what the application was not given will be
-delivered again.
+`Consumer` is their interface to the application, and closes them. What always holds: after a new
+registration the queue has nothing that was received before it; the broker delivers again what the
+application did not get.
 
-A message that is here is received without suspending, and acknowledging without receipts does not
-suspend either: a loop that does only this lets others run when the queue is empty.
+Receiving a message that is in the queue does not suspend, and neither does acknowledging without
+receipts: a loop that only does these two lets other tasks run when the queue is empty.
 
 Source: ConsumerImpl in Pulsar's Java client.
 """

@@ -1,8 +1,8 @@
-"""What a consumer can be told: the keyword arguments of `Client.subscribe`, checked.
+"""`ConsumerConfig`: the keyword arguments of `Client.subscribe`, checked (values).
 
 Names and defaults are the official Python client's where it has them, the Java client's otherwise.
-Everything is checked here, before anything is sent; what a multi-topic consumer alone reads stands
-here too, because users give it in the same call. Pure values.
+Everything is checked here, before anything is sent. Options that only consumers of several topics
+read are here too, because users give them in the same call.
 
 Source: `Client.subscribe` in the official Python client; ConsumerBuilder in Pulsar's Java client.
 """

@@ -1,7 +1,7 @@
-"""Interceptors of a consumer: they see, and may replace, each message before the application.
+"""Interceptors of a consumer: see, and may replace, each message before the application does.
 
-Those of one consumer run in the order given. What one raises is logged, and the others still run;
-a message is delivered all the same.
+Interceptors run in the order given. An error of one is logged; the others still run, and the
+message is delivered.
 
 Source: ConsumerInterceptor and ConsumerInterceptors in Pulsar's Java client.
 """

@@ -1,10 +1,10 @@
-"""A consumer's place at its broker: registered, lost, and registered anew (edge).
+"""Subscribes one consumer at its broker, and again whenever the connection is lost (edge).
 
-`ConsumerSession` has the parts that a consumer works with, and is what the ConnectionHandler and
-ClientCnx call. Each registration begins with nothing: what was received before is thrown away, and
+`ConsumerSession` owns the parts of a consumer, and is called by its ConnectionHandler and
+ClientCnx. Each registration begins with an empty queue: what was received before is dropped, and
 comes again unless it was acknowledged. A queue that is cleared without a new registration (a
-redelivery on a subscription that isn't shared) begins a new epoch, by which entries that were under
-way are told from those that come again.
+redelivery on an Exclusive or Failover subscription) begins a new consumer epoch, which tells
+entries that were under way from those that come again.
 
 Source: ConsumerImpl in Pulsar's Java client.
 """

@@ -1,10 +1,10 @@
-"""Dead letters and retry letters: which message goes where, and with what properties (pure).
+"""Decides which messages become dead letters or retry letters, and builds their properties (pure).
 
-A message that comes with a redelivery count above `max_redeliver_count` is given up: it goes to the
-dead-letter topic instead of the application. With retry letters a consumer hands messages back by
-`reconsume_later`: they are published to the retry topic, which the consumer reads as well, and
-counted in a property; beyond the limit they too become dead letters. Nothing is acknowledged
-before its copy is stored. `dead_letter_sender` publishes.
+A message that comes with a redelivery count above `max_redeliver_count` goes to the dead letter
+topic instead of the application. With retry letters an application hands messages back by
+`reconsume_later`: they are published to the retry topic, which the consumer reads as well, with a
+property that counts; beyond the limit they too become dead letters. A message is acknowledged only
+when its copy is stored. `dead_letter_sender` publishes.
 
 Source: DeadLetterPolicy, RetryMessageUtil and ConsumerImpl in Pulsar's Java client.
 """

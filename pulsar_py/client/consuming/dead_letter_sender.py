@@ -1,10 +1,10 @@
-"""Sends dead letters and retry letters: copies of what a consumer gives up or wants later (edge).
+"""Sends dead letters and retry letters (edge).
 
 Each consumer of one topic that has a dead-letter policy has one `DeadLetterSender`. It decides by
 `dead_letter`, makes its producers when they are first needed, and acknowledges a message only when
-its copy is stored. What can't be published stays unacknowledged: the broker is asked for it again
-after a while that grows, and it is tried again. Copies carry the payload as it is, the key,
-ordering key, event time and properties.
+its copy is stored. A message whose copy can't be published stays unacknowledged: it is requested
+again from the broker after a growing delay, and published then. Copies carry the payload as it is,
+the key, ordering key, event time and properties.
 
 Source: ConsumerImpl.processPossibleToDLQ and doReconsumeLater in Pulsar's Java client.
 """

@@ -1,8 +1,8 @@
-"""Key_Shared: who decides which keys a consumer gets, and ranges of key hashes.
+"""Key_Shared policies: how the hash range of keys is divided among consumers (values).
 
 With `AutoSplit` the broker spreads the hash range over the consumers of the subscription; with
 `Sticky` each consumer names ranges of its own, and keys that no range covers wait. A hash is
-`murmur3_32(key) % 65536`. Pure values.
+`murmur3_32(key) % 65536`.
 
 Source: KeySharedPolicy, Range and KeySharedMeta in Pulsar; `ConsumerKeySharedPolicy` in the
 official Python client.

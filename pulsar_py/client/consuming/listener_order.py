@@ -1,8 +1,9 @@
-"""ListenerOrder: which of the messages in hand a listener may be called with now (pure).
+"""Decides which messages a listener may be called with now, by their order keys (pure).
 
-Messages of one order key run one after the other, as they came; those of different keys run at the
-same time, and messages without a key beside everything. The number in hand, running or waiting, is
-bounded, because each has left the consumer's queue and may have an acknowledgement timer.
+Calls for messages of one order key run one after the other, in the order of the messages; calls for
+different keys, and for messages without a key, run at the same time. The number of messages that
+run or wait here is bounded, because each has left the receiver queue and may have an
+acknowledgement timer.
 """
 
 from __future__ import annotations

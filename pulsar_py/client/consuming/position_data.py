@@ -1,6 +1,6 @@
-"""Message ids as SUBSCRIBE and SEEK carry them. Pure.
+"""Converts message ids to the form that SUBSCRIBE and SEEK carry (pure).
 
-A chunked message stands for its first chunk: who begins there gets all of it.
+A chunked message is named by its first chunk, so that all of its chunks are delivered.
 
 Source: Commands.newSeek, ConsumerImpl.connectionOpened; MessageIdData in PulsarApi.proto.
 """

@@ -1,13 +1,13 @@
-"""Settles a consumer's messages: acknowledged, acknowledged up to here, or refused (edge).
+"""Acknowledges and negatively acknowledges the messages of one consumer (edge).
 
-    Consumer --> Settlement --> AcknowledgmentsTracker   what is done
-                           +--> Redeliveries             what is watched for, or comes again
-                           +--> Acknowledger             that there is something to send; receipts
+    Consumer --> Settlement --> AcknowledgmentsTracker   collects acknowledgements
+                           +--> Redeliveries             watches for time-outs, asks for redelivery
+                           +--> Acknowledger             sends, and waits for receipts
                            +--> counters, interceptors
 
-A message done is noted at once and sent with others. Only with receipts does anybody wait, and only
-then can acknowledging fail; interceptors hear of it when that is known. Whether the consumer is
-open has been checked by whoever calls.
+An acknowledgement is collected at once and sent with others. Only with receipts does the caller
+wait, and only then can acknowledging fail; interceptors are called when the result is known. The
+caller has checked that the consumer is open.
 
 Source: ConsumerBase.acknowledgeAsync, ConsumerImpl.negativeAcknowledge in Pulsar's Java client.
 """

@@ -1,7 +1,7 @@
-"""The statistics of one consumer: what it counts itself, and what its broker says of it (edge).
+"""Provides the statistics of one consumer: its own counts, and its broker's figures (edge).
 
-The client's reporter ends an interval now and then and logs it. The broker's answer is kept for a
-while, because whoever shows figures asks often.
+The client's reporter ends the intervals and logs them. The broker's answer is cached for a while,
+because applications that show figures ask often.
 
 Source: ConsumerStatsRecorderImpl in Pulsar's Java client; BrokerConsumerStats in the C++ client.
 """

@@ -1,10 +1,10 @@
-"""Where a consumer is and can go: start, seek, the topic's last message (edge).
+"""Seeks, and asks the broker for the last message of the topic (edge).
 
-Requests wait for a connection and are repeated when it is lost, or when the broker had just closed
-the consumer (it calls it unknown then), all within the operation timeout.
+Requests wait for a connection and are repeated when it is lost, or when the broker has just closed
+the consumer (it answers that it does not know it), all within the operation timeout.
 A seek makes the broker close the consumer, which then registers anew: from the moment SEEK is sent,
-a new registration begins at the target. Whether a message is available is asked of the queue
-first, then of the broker: its last message against what the application got last.
+a new registration begins at the target. `has_message_available` looks into the
+queue first, then compares the broker's last message with the last one that the application got.
 
 Source: ConsumerImpl.seekAsync, hasMessageAvailableAsync in Pulsar's Java client.
 """

@@ -1,13 +1,13 @@
-"""Receiving from several consumers in turn, as if they had one queue (edge).
+"""Receives from several consumers in turn, as if they had one queue (edge).
 
-Sources say when they may have something; whoever receives takes a message of the source whose turn
-it is. A turn is a few messages, so that a source that never runs dry keeps nobody out for long, and
-the entries of one source are decoded together.
+A source (a consumer's receiver) tells when it may have messages; `receive` takes a message of the
+source whose turn it is. A turn is a few messages, so that a source that never runs dry does not
+keep others out for long, and the entries of one source are decoded together.
 
-A batch in the making is all that is kept here, and each message of it still belongs to its source:
-one that is about to clear its queue (a new registration, a seek, a redelivery) recalls what the
-batch has of it; cancelling puts the batch back to where it came from; and only a batch that is
-handed out counts as delivered.
+Only unfinished batches are kept here, and their messages still belong to their sources: a source
+that is about to clear its queue (a new registration, a seek, a redelivery) recalls its messages;
+cancelling returns messages to their sources; and only a batch that is handed out counts as
+delivered.
 
 Source: MultiTopicsConsumerImpl and ConsumerBase in Pulsar's Java client.
 """

@@ -1,13 +1,13 @@
-"""One consumer of many topics: a list of them, the partitions of one, what a pattern finds (edge).
+"""A consumer of several topics: of a list, of partitions, or of the matches of a pattern (edge).
 
 Each topic or partition is a part: a `Consumer` of its own, with its own queue and permits. Parts
-tell when they have something; whoever receives takes one message of the next part in turn, so none
-starves, and nothing is copied between queues. What is prefetched is bounded by
-`max_total_receiver_queue_size_across_partitions`, split evenly; a part whose share is full is not
-sent more.
+tell when they have messages; `receive` takes one message of the next part in turn, so none starves,
+and nothing is copied between queues. What is prefetched is bounded by
+`max_total_receiver_queue_size_across_partitions`, split evenly; a part whose share is full
+gets no more.
 
 Acknowledgements, negative ones and seeks by message go to the part the message came from. Order is
-kept within each topic only. Partitions that a topic grows by are found by looking now and then.
+kept within each topic only. New partitions of a topic are found by polling.
 
 Source: MultiTopicsConsumerImpl in Pulsar's Java client.
 """

@@ -1,7 +1,7 @@
-"""Opening the parts of a consumer of many topics: consumers of one, all alike (edge).
+"""Opens the parts of a consumer of several topics: one `Consumer` a topic or partition (edge).
 
-A part has the configuration of the whole, with a share of its queue, a name in common, and the dead
-letters and retry letters where they are wanted.
+A part has the configuration of the whole consumer, its name, a share of its queue, and dead letters
+and retry letters where they are configured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Turns: which of many sources is asked next, so that none starves (pure).
+"""Decides which of many sources is asked next, so that none starves (pure).
 
-Only sources that said they have something are in the rotation; one is asked, and goes to the end if
-it had something, or leaves if it had not. All steps take constant time.
+Only sources that announced messages are in the rotation. One is asked; it goes to the end if it had
+a message, and leaves the rotation otherwise. All steps take constant time.
 """
 
 from __future__ import annotations

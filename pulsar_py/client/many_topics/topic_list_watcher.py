@@ -1,8 +1,9 @@
-"""Watching a namespace for topics that match a pattern, as long as the broker can (edge).
+"""Watches a namespace for topics that match a pattern, by WATCH_TOPIC_LIST (edge).
 
-The watch is asked for on a connection of its own choice, and again whenever that is lost, with the
+The watcher registers on a connection of its own choice, and again whenever that is lost, with the
 hash of the list it had: an unchanged list is not sent again. The first answer is the whole list,
-updates follow; they are handed on in that order, updates that overtake the answer on our side too.
+updates follow. They are handed on in that order; an update that arrives before the answer waits for
+it.
 
 Source: TopicListWatcher in Pulsar's Java client; PIP-179.
 """

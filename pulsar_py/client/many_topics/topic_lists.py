@@ -1,9 +1,9 @@
-"""Which topics a consumer of many has, and how it shares its queue among them (pure).
+"""Tracks the topics of a pattern consumer, and divides the receiver queue among parts (pure).
 
-`TopicList` is what a pattern's consumer knows of its namespace; news come as whole lists (polling,
-a watcher's first answer) or as differences (a watcher's updates), and go out as the topics that
-join and leave. A pattern is matched against a topic's name without scheme and partition, and
-compared in full; a partitioned topic is one topic here, whatever partitions are listed.
+`TopicList` holds the matching topics of a namespace. It takes whole lists (polling, a watcher's
+first answer) and differences (a watcher's updates), and returns the topics that join and leave. A
+pattern is matched against a topic's name without scheme and partition, and compared in full; a
+partitioned topic is one topic here, whatever partitions are listed.
 
 Source: TopicList in Pulsar; PatternMultiTopicsConsumerImpl in its Java client.
 """

@@ -1,7 +1,8 @@
-"""Which parts a consumer of many topics has: one for each topic or partition (edge).
+"""Keeps the parts of a consumer of several topics: one for each topic or partition (edge).
 
-`TopicParts` opens and closes them, one change at a time: what is added together is open together or
-not at all. It knows how many partitions each topic had and opens those that a topic grew by.
+`TopicParts` opens and closes them, one change at a time: topics that are added together are opened
+together or not at all. It knows how many partitions each topic had and opens those that a topic
+grew by.
 
 Source: MultiTopicsConsumerImpl.subscribeAsync, subscribeIncreasedTopicPartitions in Pulsar.
 """

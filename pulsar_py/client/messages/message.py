@@ -1,11 +1,11 @@
-"""A message as a consumer hands it out, and the entry it came in.
+"""`Message`, as a consumer hands it out, and `ReceivedEntry`, the entry that it came in (values).
 
-Messages of one batch share a `ReceivedEntry`: its metadata, where it stands, and which of them
-still wait for their acknowledgement. A `Message` adds its index and its own metadata and payload;
-nothing else is computed before it is asked for, so a message costs one small object.
+Messages of one batch share a `ReceivedEntry`: its metadata, its position, and which messages
+are not acknowledged. A `Message` adds its index and its own metadata and payload; nothing else is
+computed before it is asked for, so a message costs one small object.
 
-Accessors are methods, as in the official Python client; what only the Java client has comes in the
-same dress. A message stays valid for as long as somebody holds it, also after its consumer closed.
+Accessors are methods, as in the official Python client; those that only the Java client has take
+the same form. A message stays valid after its consumer was closed.
 
 Source: Message in the official Python client; MessageImpl and BatchMessageAcker in Pulsar's Java.
 """

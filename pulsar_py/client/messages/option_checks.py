@@ -1,14 +1,14 @@
-"""Whether options and arguments are of the kind that their annotations promise (pure).
+"""Checks that options and arguments have the types that their annotations promise (pure).
 
-`KINDS` has one entry for each annotation that stands in a configuration: what is taken, and how the
-error calls it. `check_options` goes by it, before bounds are looked at and anything is sent; so
-`consumer_type="Shared"` and `batching_enabled="no"` are refused where they were written, and not
-by the wire much later. Arguments that are no options (topics, positions, delays) have functions
-of their own below. What is taken is at least what the annotation says: a whole number may be any
-type with `__index__`, and what has the methods of an interface need not derive from it.
+`KINDS` has one entry for each annotation of a configuration: which values are accepted, and how an
+error names them. `check_options` uses it before bounds are checked and anything is sent, so that
+`consumer_type="Shared"` and `batching_enabled="no"` are refused where they were written. Arguments
+that are not options (topics, positions, delays) have functions of their own below. At least the
+annotated type is accepted: a whole number may be any type with `__index__`, and an object with the
+methods of an interface need not derive from it.
 
-`own_members` stands before: it makes ours of the official Python client's enumeration members, so
-that programs can come over step by step. A bare number or text is no member.
+`own_members` comes first: it converts the official Python client's enumeration members to ours, so
+that programs can migrate step by step. A bare number or text is not accepted for a member.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Message ids that know their topic, and positions in several topics at once (pure).
+"""Message ids with their topic, and positions in several topics at once (values).
 
-Ids of different topics don't compare, so a consumer of many topics gives out ids that carry the
-topic's name: it sends an acknowledgement or a seek to the right part. The serialized form is that
+Ids of different topics don't compare, so a consumer of several topics returns ids with the topic's
+name, by which it sends an acknowledgement or a seek to the right part. The serialized form is that
 of the plain id, as in the official clients: the name is not in it.
 
 Source: TopicMessageId, MultiMessageIdImpl and TopicMessageIdImpl in Pulsar's Java client.

@@ -1,11 +1,11 @@
-"""Messages that wait to share an entry: when a batch is full, and what shares one. Pure.
+"""Gathers messages into batches, and decides when a batch is full (pure).
 
 `BatchContainer` gathers messages in the order in which they were sent; `KeyBasedBatchContainer`
 keeps one batch a key, as Key_Shared subscriptions need it. Limits count all batches of a container
-together. Not everything may share a batch: see `Traits`; and what goes out alone (delayed, possibly
-duplicated or very large messages) is the producer's to know.
+together. Messages with different `Traits` don't share a batch; the producer keeps messages away
+that go out alone (delayed, possibly duplicate, or very large ones).
 
-Sequence ids are not given here but when a batch is taken, so that each batch has a run of its own:
+Sequence ids are assigned when a batch is taken, so that each batch has consecutive ones:
 interleaved keys would otherwise look like duplicates to the broker.
 
 Source: BatchMessageContainerImpl and BatchMessageKeyBasedContainer in Pulsar's Java client.

@@ -1,4 +1,4 @@
-"""`create_producer`: opens the producer that a topic needs, by its number of partitions (edge).
+"""Implements `Client.create_producer`: opens the producer that a topic needs (edge).
 
 Source: PulsarClientImpl.createProducerAsync in Pulsar's client.
 """

@@ -1,8 +1,8 @@
-"""A message on its way out: what `send` was given, and how that becomes metadata.
+"""`OutgoingMessage`: the arguments of `send`, and their conversion to message metadata (pure).
 
-`OutgoingMessage` is what routers and interceptors see; its accessors are named as those of a
+Routers and interceptors get it; its accessors are named as those of a
 received message. `fill_metadata` puts it into the metadata of an entry of its own, and
-`fill_single_metadata` into that of one message of a batch. Pure.
+`fill_single_metadata` into that of one message of a batch.
 
 Source: TypedMessageBuilder in Pulsar's Java client; `Producer.send` of the official Python client.
 """

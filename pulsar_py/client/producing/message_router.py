@@ -1,9 +1,9 @@
-"""Which partition takes a message. Pure: time and chance come in as arguments.
+"""Chooses the partition of a message (pure: time and chance are arguments).
 
-A message with a key goes where its hash says, so that one key stays in one partition; the others
-go by the routing mode. Round robin moves on one message at a time, or, with batching, one batch at
-a time: when as much went to a partition as fills a batch, or it had its turn for long enough, the
-next one is due. So few batches are under way at once, and they are full.
+The hash of a key decides, so that one key stays in one partition; messages without a key follow the
+routing mode. Round robin moves on one message at a time, or, with batching, one batch at a time:
+the next partition is due when enough for a batch went to the current one, or when its turn has
+lasted the publish delay. So few batches are open at once, and they are full.
 
 Source: RoundRobinPartitionMessageRouterImpl and SinglePartitionMessageRouterImpl in Pulsar's Java
 client; RoundRobinMessageRouter in the C++ client, which counts messages and bytes as here.

@@ -1,9 +1,9 @@
 """The producer of a topic with partitions: one TopicProducer for each, and a router (edge).
 
-Partitions share the value encoder, the counters and the producer name that the broker gave to the
-first of them. Lazily started ones open when their first message comes, which waits meanwhile. Once
-a minute the partitions are counted again; new ones are opened before any message goes there, so
-that nobody waits for them.
+Partitions share the schema, the counters, and the producer name that the broker gave to the first
+of them. A lazily started partition opens with its first message, which waits meanwhile. Once a
+minute the broker is asked for the number of partitions; new ones are opened before messages are
+routed there.
 
 Source: PartitionedProducerImpl in Pulsar's Java client.
 """

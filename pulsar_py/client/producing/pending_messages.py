@@ -1,8 +1,8 @@
-"""Entries on their way to the broker, in order, until each has its receipt. Pure.
+"""The queue of entries that wait for their SEND_RECEIPT, in order (pure).
 
-Receipts come in the order of the entries, each with the sequence id of its SEND, so that one is
-matched with the oldest entry: a lower id belongs to an entry that was given up (a time-out), a
-higher one means that broker and client are out of step, and the connection has to go.
+Receipts come in the order of the entries, each with the sequence id of its SEND, so a receipt is
+matched with the oldest entry. A lower id belongs to an entry that timed out; a higher one means
+that broker and client disagree, and the connection is closed.
 
 Source: ProducerImpl.ackReceived and OpSendMsgQueue in Pulsar's Java client.
 """

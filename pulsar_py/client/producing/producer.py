@@ -1,8 +1,8 @@
-"""What a producer offers, whether its topic has partitions or not.
+"""`Producer`: the public interface of producers.
 
-`Producer` is the public face; `TopicProducer` stands behind it for a topic without partitions (or
-one partition), `PartitionedProducer` for a topic with. A message without options takes the short
-way through `_send_plain`.
+`TopicProducer` implements it for a topic without partitions (or one partition), and
+`PartitionedProducer` for a topic with partitions. A message without options takes the short way
+through `_send_plain`.
 
 Source: `Producer` of the official Python client; Producer in Pulsar's Java client.
 """

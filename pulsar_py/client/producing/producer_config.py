@@ -1,7 +1,7 @@
-"""What a producer is told: one frozen value, checked when it is made.
+"""`ProducerConfig`: the options of a producer as one frozen value, checked when it is made.
 
 Names and defaults are the official Python client's where it has the option, the Java client's
-elsewhere. Pure values.
+elsewhere.
 
 Source: `Client.create_producer` of the official Python client; ProducerConfigurationData in
 Pulsar's Java client.

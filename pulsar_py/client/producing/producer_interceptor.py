@@ -1,8 +1,8 @@
-"""Interceptors of producers: see, change and watch messages on their way.
+"""Interceptors of producers: see and change messages before they are sent, and learn the result.
 
-Derive from `ProducerInterceptor` and define what you need. What an interceptor raises is logged and
-goes no further: the message goes on as it was before. Who saw a message before it was sent hears
-how it ended, also where it was refused at once.
+Derive from `ProducerInterceptor` and define what you need. An interceptor's error is logged, and
+the message goes on as it was before. An interceptor that saw a message before it was sent is told
+its result, also where the message was refused at once.
 
 Source: ProducerInterceptor and ProducerInterceptors in Pulsar's Java client.
 """

@@ -1,4 +1,4 @@
-"""Encodes values by a producer's schema; learns versions of schemas that messages bring (edge).
+"""Encodes values by a producer's schema, and registers schemas of single messages (edge).
 
 A producer has one schema, or none and takes bytes; a message may have another one, whose version
 the broker is asked for once (GET_OR_CREATE_SCHEMA registers it if it is new).

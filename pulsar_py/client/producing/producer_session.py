@@ -1,11 +1,11 @@
-"""One producer's place at its broker: registered, lost, registered again (edge).
+"""Registers one producer at its broker, and again whenever the connection is lost (edge).
 
-It is what the connection calls: receipts go to the outbox, and whatever ends the place begins the
-registration anew. What the broker gives at the first registration (name, sequence ids, schema
-version, topic epoch) is kept and shown again at the next. What always holds: the outbox has a
+The connection calls it: receipts go to the outbox, and a lost connection or a CLOSE_PRODUCER begins
+the registration anew. What the broker assigned at the first registration (name, sequence ids,
+schema version, topic epoch) is sent with the next ones. What always holds: the outbox has a
 connection exactly while the producer is registered there.
 
-Source: ProducerImpl.connectionOpened in Pulsar's Java client; `spec/wire.md` section 10.
+Source: ProducerImpl.connectionOpened in Pulsar's Java client; CommandProducer in PulsarApi.proto.
 """
 
 from __future__ import annotations

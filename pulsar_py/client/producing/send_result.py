@@ -1,4 +1,4 @@
-"""What `send_nowait` returns: an awaitable of a message id.
+"""`SendResult`: the awaitable message id that `send_nowait` returns.
 
 All messages of one entry share one `SendCompletion`, so a batch costs one object and a message one
 small `SendResult`; a future is made only where somebody waits. Cancelling a wait touches neither

@@ -1,10 +1,10 @@
-"""The producer of one topic or partition: admission, flushing, closing (edge).
+"""The producer of one topic or partition: admits messages, flushes, closes (edge).
 
     send, send_nowait --permits, memory--> [deferred] --> Batcher --> Outbox --> connection
                                                                         ^-- receipts --|
 
 What always holds: messages go on in the order in which they were accepted; each holds one permit
-and its bytes of memory from then until its entry ends, however it does.
+and its bytes of memory from then until its entry is confirmed or fails.
 
 Source: ProducerImpl in Pulsar's Java client.
 """

@@ -1,8 +1,8 @@
-"""Reading a topic from a chosen position, without a stored subscription (edge).
+"""`Reader`: reads a topic from a chosen position, without a durable subscription (edge).
 
-A reader is an exclusive consumer of a subscription that lives in the broker's memory only: of one
-topic, or of all partitions of one. It acknowledges what it hands out, so that the broker's figures
-say how far it is; where to begin again is the application's to remember.
+A reader is an exclusive consumer, of one topic or of all its partitions, with a subscription that
+lives in the broker's memory only. It acknowledges what it hands out, so that the broker's
+statistics show its progress; the application remembers where to start again.
 
 Source: ReaderImpl and MultiTopicsReaderImpl in Pulsar's Java client.
 """

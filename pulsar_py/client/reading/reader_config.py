@@ -1,4 +1,4 @@
-"""What a reader can be told: the keyword arguments of `Client.create_reader`, checked (pure).
+"""`ReaderConfig`: the keyword arguments of `Client.create_reader`, checked (values).
 
 Names and defaults are the official Python client's where it has them, the Java client's otherwise.
 

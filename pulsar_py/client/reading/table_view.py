@@ -1,10 +1,11 @@
-"""The newest value of each key of a topic, kept fresh (edge).
+"""`TableView`: a mapping of the newest value of each key of a topic, kept fresh (edge).
 
-A reader reads the topic from its beginning (its compacted form, where there is one); the view is
-handed out when it has come as far as the topic went then, and one task keeps it fresh from there
-on. A message without value, or an empty one, deletes its key; messages without key are passed over.
+A reader reads the topic from its beginning (compacted, where it was compacted). The view is
+returned when the reader has reached the end that the topic had then, and one task keeps it fresh
+from there on. A message without a value, or with an empty one, deletes its key; messages without a
+key are ignored.
 
-All reading is plain: the view is a mapping, and changes between two steps of the loop only.
+Lookups don't await: the mapping changes only between two steps of the event loop.
 
 Source: TableViewImpl in Pulsar's Java client; TableView of the official Python client.
 """

@@ -1,7 +1,7 @@
-"""Batch receive: when the messages taken so far are enough for one call.
+"""Decides when the messages collected for one `batch_receive` are enough (pure).
 
 A policy has up to three limits: messages, bytes and time. `BatchCollector` decides about the first
-two; the consumer keeps the time. A batch always takes one message, however large. Pure.
+two; the consumer keeps the time. A batch always takes one message, however large.
 
 Source: BatchReceivePolicy and MessagesImpl in Pulsar's Java client.
 """

@@ -1,4 +1,4 @@
-"""One entry as a MESSAGE carried it -> its messages.
+"""Decodes an entry that a MESSAGE carried into messages (pure).
 
     bytes --parse--> ParsedEntry --open--> OpenedEntry --messages_of--> messages
            checksum            decrypt                split the batch,
@@ -8,11 +8,12 @@ What comes in may lie in memory that is used again (`wire.frame_receiver`); noth
 refers to it.
 
 The steps are apart because between the first two something may have to be waited for (a key, the
-schema of a version), and because a chunk goes to the assembly after decryption. Whatever is wrong
-with an entry comes out as a `Problem`: the code that its acknowledgement reports to the broker, and
-a text that names topic, entry and both values. Nothing here is ever inflated beyond a limit. Pure.
+schema of a version), and because a chunk goes to the assembly after decryption. An entry that can't
+be read becomes a `Problem`: the validation error that its acknowledgement reports to the broker,
+and a text that names topic, entry and both values. Nothing is ever inflated beyond a limit.
 
-Source: ConsumerImpl.messageReceived in Pulsar's Java client; sections 3 to 6 of `spec/wire.md`.
+Source: ConsumerImpl.messageReceived in Pulsar's Java client; `wire.payload` and `wire.batch`
+for the layouts.
 """
 
 from __future__ import annotations

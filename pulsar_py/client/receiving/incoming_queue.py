@@ -1,4 +1,4 @@
-"""What a consumer has received and not handed out: entries as they came, then messages.
+"""The receiver queue: entries as they came, and decoded messages, until they are handed out.
 
 Entries stay as they came and are decoded one by one when the messages before them are taken, so
 that a full queue holds each byte once. `fill` decodes until there is a message, and leaves in its
@@ -6,11 +6,11 @@ effects what else has to be done: permits of messages that were left out, entrie
 ask for again, or to report as unusable. Where the first entry needs something that takes time (a
 key, a schema of an older version) `fill` says what in `needs`, and stays there until `prepared`.
 
-Left out are, by their bits: what the broker says is acknowledged, what is acknowledged here already
-(`ack_grouping`), what stands before the start (`start_position`). What is left out by the start
-counts as acknowledged.
+Messages are left out, by their bits, that the broker says are acknowledged, that are acknowledged
+here already (`ack_grouping`), and that are before the start (`start_position`). The last count as
+acknowledged.
 
-Pure; `now` comes in. Nothing here is shared between tasks while it runs.
+Pure; `now` comes in.
 
 Source: ConsumerImpl.messageReceived in Pulsar's Java client.
 """

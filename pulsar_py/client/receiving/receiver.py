@@ -1,12 +1,12 @@
-"""The receiving half of a consumer: from the connection's MESSAGE to the application (edge).
+"""Receives messages for one consumer and hands them to the application (edge).
 
     on_message --> IncomingQueue --take--> application
                         |
                         +--> permits given back, problems reported, chunks expired, keys learned
 
-A message that is here is taken without suspending, without a task or future. Who finds nothing
-waits in `Waiters` and looks again when entries came, so that cancelling a wait loses nothing; what
-a cancelled `batch_receive` had taken goes back to the front of the queue.
+A message in the queue is taken without suspending, without a task or future. A `receive` that finds
+none waits in `Waiters` and looks again when entries came, so that cancelling it loses nothing; the
+messages of a cancelled `batch_receive` go back to the front of the queue.
 
 A batch takes its messages in two steps: they are collected as they come, and count as delivered
 when the whole batch is. Until then they can be recalled to the queue, as they are before it is

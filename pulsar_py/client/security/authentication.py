@@ -1,12 +1,13 @@
-"""Who the client says it is: one object for each way, asked again whenever the broker asks.
+"""Authentication methods: objects that produce a client's credentials whenever a broker asks.
 
 A connection begins with `method_name` and `await authenticate()`; an AUTH_CHALLENGE is answered
 with `await authenticate(challenge)`. What always holds: the data is made anew each time it is asked
 for, so a supplier that returns a fresh token keeps a connection alive past the first one's end.
 
-Own ways derive from `Authentication` and define `method_name` and `auth_data`, which may be a plain
-function or a coroutine function. OAuth2 stands in `authentication_oauth2`, the names of Java's
-plugins in `authentication_plugins`; certificates are read by `tls`.
+Methods of an application's own derive from `Authentication` and define `method_name` and
+`auth_data`, which may be a plain function or a coroutine function. OAuth2 stands in
+`authentication_oauth2`, the names of Java's plugins in `authentication_plugins`; `common.tls` reads
+certificates.
 
 Source: Authentication and AuthenticationDataProvider in Pulsar's Java client; the classes of the
 same names in the official Python client.

@@ -1,4 +1,4 @@
-"""Authentication by the names of Java's plugins, as `client.conf` and failover documents have it.
+"""Creates authentication methods from the names of Java's plugins, as `client.conf` has them.
 
     org.apache.pulsar.client.impl.auth.AuthenticationToken           token:<jwt> | file://<path>
     org.apache.pulsar.client.impl.auth.AuthenticationTls             tlsCertFile:..,tlsKeyFile:..

@@ -1,4 +1,4 @@
-"""Where the keys of end-to-end encryption come from: key readers.
+"""Key readers: supply the keys of end-to-end encryption.
 
 A reader gives the public key that a producer wraps its data keys with, and the private key that a
 consumer unwraps them with, both as PEM. Own readers derive from `CryptoKeyReader` and define

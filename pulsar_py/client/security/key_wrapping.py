@@ -1,4 +1,4 @@
-"""Data keys wrapped with a public key, and unwrapped with the private one. Pure, but for chance.
+"""Wraps data keys with a public key, and unwraps them with the private one. Pure, but for chance.
 
 By the kind of key:
 

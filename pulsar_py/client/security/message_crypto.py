@@ -1,4 +1,4 @@
-"""End-to-end encryption of payloads: data keys, their renewal, and both directions.
+"""Encrypts and decrypts payloads end to end, and renews data keys.
 
     payload on the wire     ciphertext | GCM tag (16 bytes)      AES-256-GCM, no associated data
     metadata                encryption_keys: one a key name: the data key (32 bytes), wrapped

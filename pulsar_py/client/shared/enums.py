@@ -1,7 +1,7 @@
-"""What users choose from: the official Python client's enumerations, names and numbers alike.
+"""The public enumerations, with the names and numbers of the official Python client (values).
 
 Values are the official client's; where the wire has the same idea its number is the same too
-(`ConsumerType`, `InitialPosition`, `ProducerAccessMode`, `CompressionType`). Pure values.
+(`ConsumerType`, `InitialPosition`, `ProducerAccessMode`, `CompressionType`).
 
 Source: the official Python client's `pulsar` module; CompressionType, SubType and the like in
 PulsarApi.proto; CryptoFailureAction in Pulsar's Java client.

@@ -1,8 +1,8 @@
-"""How many bytes of messages a client holds that have no receipt yet.
+"""Limits the bytes of a client's messages that have no receipt yet (`memory_limit_bytes`).
 
-Reservations are counted, not allocated. As in Pulsar's client one reservation may pass the limit
-when what is held is not above it: so a message larger than the limit still goes out. Waiters come
-in order, and nobody overtakes them: while somebody waits, `try_reserve` refuses.
+Reservations are counted, not allocated. As in Pulsar's client, a reservation is granted while the
+total does not exceed the limit, even if it exceeds it then: so a message larger than the limit
+still goes out. Waiters are served in order; `try_reserve` refuses while somebody waits.
 
 Source: MemoryLimitController in Pulsar's client.
 """

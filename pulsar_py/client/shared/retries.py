@@ -1,10 +1,9 @@
-"""What is worth another attempt, and attempts one after the other within a time limit.
+"""Decides which errors are worth another attempt, and repeats attempts within a time limit.
 
-`is_retriable` decides for whoever has not succeeded yet. A producer or consumer that was open once
-comes back from nearly everything: only `FATAL_ONCE_OPEN` ends it.
+`is_retriable` decides as long as an operation has not succeeded. A producer or consumer that was
+open once reconnects after nearly all errors; only those of `FATAL_ONCE_OPEN` end it.
 
-Source: PulsarClientException.isRetriableError, ProducerImpl and ConsumerImpl in Pulsar's client;
-`spec/wire.md` section 16.
+Source: PulsarClientException.isRetriableError, ProducerImpl and ConsumerImpl in Pulsar's client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counting what producers and consumers do, and reporting it once an interval.
+"""Counts what producers and consumers do, and reports it once an interval.
 
 Components count in plain integers (`ProducerCounters`, `ConsumerCounters`); `take` of them makes
 the frozen values that users get and the log shows: rates and latencies of the last interval, totals
