@@ -91,7 +91,7 @@ class Client:
         check_names(options, ClientOptions, "Client")
         if authentication is not None and not isinstance(authentication, Authentication):
             raise InvalidConfigurationError(
-                f"authentication: an Authentication, not {type(authentication).__name__}"
+                f"authentication: expected an Authentication, got {type(authentication).__name__}"
             )
         self._context = ClientContext(
             ServiceUrl.parse(text),

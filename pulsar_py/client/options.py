@@ -208,4 +208,4 @@ def check_names(options: Iterable[str], kind: type, method: str) -> None:
 
             near = get_close_matches(name, known, n=1)
             hint = f", did you mean {near[0]}?" if near else ""
-            raise InvalidConfigurationError(f"{name} is no option of {method}{hint}")
+            raise InvalidConfigurationError(f"{method} has no option {name}{hint}")

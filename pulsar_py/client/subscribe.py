@@ -49,7 +49,9 @@ async def subscribe(
     config = ConsumerConfig(**own_members(options, ConsumerConfig))
     _check_key_shared(config)
     if not subscription_name:
-        raise InvalidConfigurationError(f"subscription_name: {subscription_name!r} is empty")
+        raise InvalidConfigurationError(
+            f"subscription_name: expected a name, got {subscription_name!r}"
+        )
     if isinstance(topic, re.Pattern):
         return await _subscribe_pattern(context, topic, subscription_name, config)
     names = _names([topic] if isinstance(topic, str) else topic)
@@ -69,7 +71,7 @@ def _check_key_shared(config: ConsumerConfig) -> None:
     """Here and not with the other options: a reader of key ranges is Exclusive, with a policy."""
     if config.key_shared_policy is not None and config.consumer_type is not ConsumerType.KeyShared:
         raise InvalidConfigurationError(
-            f"key_shared_policy: needs consumer_type KeyShared, not {config.consumer_type.name}"
+            f"key_shared_policy needs consumer_type KeyShared, not {config.consumer_type.name}"
         )
 
 
@@ -85,7 +87,8 @@ async def _subscribe_pattern(
 ) -> PatternConsumer:
     if config.retry_enable:
         raise InvalidConfigurationError(
-            f"retry_enable: a pattern ({pattern.pattern}) names no retry topic; list the topics"
+            f"retry_enable: a pattern ({pattern.pattern}) has no retry letter topic, "
+            "list the topics instead"
         )
     consumer = PatternConsumer(
         context,

@@ -40,7 +40,10 @@ class Backoff:
         mandatory_stop_seconds: float | None = None,
     ) -> None:
         if not 0 < initial_seconds <= maximum_seconds:
-            raise ValueError(f"delays of {initial_seconds} up to {maximum_seconds} seconds")
+            raise ValueError(
+                f"delays of {initial_seconds} to {maximum_seconds} seconds: "
+                "expected 0 < initial <= maximum"
+            )
         self._chance = chance
         self._initial_seconds = initial_seconds
         self._maximum_seconds = maximum_seconds

@@ -333,7 +333,7 @@ def _redirected(answer: HttpResponse) -> str:
     url = urljoin(answer.url, answer.headers.get("location", ""))
     schemes = {"https"} if answer.url.startswith("https:") else {"http", "https"}
     if url == answer.url or urlsplit(url).scheme not in schemes:
-        raise HttpRedirectError(f"{answer.url}: a redirect to {url!r}")
+        raise HttpRedirectError(f"{answer.url}: a redirect to {url!r} is not followed")
     return url
 
 
@@ -372,7 +372,9 @@ async def _receive(connection: _Connection, url: str, body_limit_bytes: int) -> 
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > body_limit_bytes:
-                raise RemoteProtocolError(f"{url}: an answer of over {body_limit_bytes} bytes")
+                raise RemoteProtocolError(
+                    f"{url}: the answer has over {body_limit_bytes} bytes, the limit"
+                )
         elif isinstance(event, h11.EndOfMessage):
             return HttpResponse(status, headers, bytes(body), url)
         elif event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):

@@ -123,7 +123,7 @@ class MessageId:
         try:
             return cls.from_data(MessageIdData.FromString(data))
         except DecodeError as error:
-            raise ValueError(f"{data.hex()} is no message id: {error}") from error
+            raise ValueError(f"{data.hex()} is not a serialized message id: {error}") from error
 
     @classmethod
     def deserialize(cls, data: bytes) -> MessageId:

@@ -23,7 +23,7 @@ class TokenBucket:
     ) -> None:
         """Begin full; the capacity is that of one second unless given."""
         if rate_per_second <= 0:
-            raise ValueError(f"a rate has to be above 0, not {rate_per_second}")
+            raise ValueError(f"rate_per_second={rate_per_second}: expected more than 0")
         self._rate_per_second = rate_per_second
         self._capacity = rate_per_second if capacity is None else capacity
         self._tokens = self._capacity
@@ -73,7 +73,7 @@ class TokenBucket:
     ) -> None:
         """Follow a changed limit; what was overdrawn stays so."""
         if rate_per_second <= 0:
-            raise ValueError(f"a rate has to be above 0, not {rate_per_second}")
+            raise ValueError(f"rate_per_second={rate_per_second}: expected more than 0")
         self.available(now)
         self._rate_per_second = rate_per_second
         self._capacity = rate_per_second if capacity is None else capacity

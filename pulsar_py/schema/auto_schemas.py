@@ -79,7 +79,7 @@ def schema_of(info: SchemaInfo) -> AnySchema:
                 pass
     except InvalidConfigurationError as error:
         raise SchemaSerializationError(f"the topic's {info.type.name} schema: {error}") from error
-    raise SchemaSerializationError(f"values of type {info.type.name} are not decoded here")
+    raise SchemaSerializationError(f"values of type {info.type.name} can't be decoded")
 
 
 class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
@@ -99,7 +99,9 @@ class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
 
     def encode(self, value: Any) -> bytes:
         """Never: use AutoProduceBytesSchema."""
-        raise SchemaSerializationError(f"AUTO_CONSUME encodes nothing, {value!r:.100} neither")
+        raise SchemaSerializationError(
+            f"AUTO_CONSUME is for consumers and can't encode {value!r:.100}"
+        )
 
     def decode(self, data: bytes) -> Any:
         """See `Schema`."""

@@ -132,7 +132,7 @@ def _compiled(definition: AvroJson) -> Any:  # Any: fastavro's form
     try:
         return parse_schema(_supported(definition))
     except (*_ERRORS, SchemaParseException) as error:
-        raise InvalidConfigurationError(f"no Avro definition: {error!r:.300}") from error
+        raise InvalidConfigurationError(f"not an Avro definition: {error!r:.300}") from error
 
 
 def _supported(definition: AvroJson) -> AvroJson:

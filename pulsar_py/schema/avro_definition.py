@@ -77,7 +77,7 @@ def parse_definition(text: str | bytes | Mapping[str, Any]) -> AvroJson:
     try:
         return parse_json(text, max_depth=MAX_DEFINITION_DEPTH)
     except ValueError as error:
-        raise InvalidConfigurationError(f"an Avro definition that is no JSON: {error}") from None
+        raise InvalidConfigurationError(f"the Avro definition is not JSON: {error}") from None
 
 
 def types_of(
@@ -95,7 +95,7 @@ def types_of(
     try:
         return _DefinitionReader(make).read(definition, None, 0)
     except _BadDefinitionError as error:
-        raise InvalidConfigurationError(f"no Avro definition: {error}") from None
+        raise InvalidConfigurationError(f"not an Avro definition: {error}") from None
 
 
 class _BadDefinitionError(Exception):
@@ -118,14 +118,14 @@ class _DefinitionReader:
             return UnionType([self.read(each, namespace, depth + 1) for each in text])
         if isinstance(text, Mapping):
             return self._of_object(text, namespace, depth)
-        raise _BadDefinitionError(f"{text!r:.100} is no type")
+        raise _BadDefinitionError(f"{text!r:.100} is not a type")
 
     def _by_name(self, name: str, namespace: str | None) -> ValueType:
         if (primitive := _PRIMITIVES.get(name)) is not None:
             return primitive()
         found = self._named.get(full_name(name, namespace)) or self._named.get(name)
         if found is None:
-            raise _BadDefinitionError(f"no type {name!r:.100} stands before its use")
+            raise _BadDefinitionError(f"type {name!r:.100} is not defined before its use")
         return found
 
     def _of_object(self, text: Mapping[str, Any], namespace: str | None, depth: int) -> ValueType:
@@ -175,7 +175,7 @@ class _DefinitionReader:
 
     def _field(self, text: AvroJson, record: str, namespace: str | None, depth: int) -> RecordField:
         if not isinstance(text, Mapping) or not isinstance(name := text.get("name"), str):
-            raise _BadDefinitionError(f"record {record}: {text!r:.100} is no field")
+            raise _BadDefinitionError(f"record {record}: {text!r:.100} is not a field")
         node = self.read(text.get("type"), namespace, depth + 1)
         return RecordField(name, node, text.get("default", NO_DEFAULT))
 
@@ -186,7 +186,7 @@ class _DefinitionReader:
             raise _BadDefinitionError(f"enum {name} has no symbols")
         default = text.get("default")
         if default is not None and default not in symbols:
-            raise _BadDefinitionError(f"enum {name}: default {default!r:.100} is no symbol")
+            raise _BadDefinitionError(f"enum {name}: default {default!r:.100} is not a symbol")
         node = EnumType(name, own, symbols, default=default)
         self._define(node)
         return node

@@ -80,7 +80,7 @@ class AvroDefined(Schema[T]):
             InvalidConfigurationError: Neither or both are given, or they make no Avro schema.
         """
         if (record_cls is None) == (schema_definition is None):
-            raise InvalidConfigurationError("give a class, or an Avro definition; not both")
+            raise InvalidConfigurationError("give a class or an Avro definition, and not both")
         self.types: ValueType
         self.definition: AvroJson
         if schema_definition is None:

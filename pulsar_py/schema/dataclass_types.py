@@ -159,7 +159,7 @@ class _Builder:
             return self.of(annotation.__supertype__)
         if isinstance(annotation, type):
             return self._of_class(annotation)
-        raise InvalidConfigurationError(f"{annotation!r} says nothing to Avro")
+        raise InvalidConfigurationError(f"{annotation!r} has no type in Avro")
 
     def _annotated(self, arguments: tuple[Any, ...]) -> ValueType:
         for each in arguments[1:]:
@@ -175,7 +175,8 @@ class _Builder:
         if origin in _MAPPINGS and arguments[0] is str:
             return MapType(self.of(arguments[1]))
         raise InvalidConfigurationError(
-            f"{annotation!r} says nothing to Avro: list[X], tuple[X, ...], set[X], dict[str, X]"
+            f"{annotation!r} has no type in Avro: "
+            "expected list[X], tuple[X, ...], set[X] or dict[str, X]"
         )
 
     def _of_class(self, owner: type) -> ValueType:
@@ -187,7 +188,7 @@ class _Builder:
             return self._dataclass(owner)
         if issubclass(owner, Enum):
             return EnumType(owner.__name__, _namespace(owner), owner.__members__, owner)
-        raise InvalidConfigurationError(f"{owner!r} says nothing to Avro")
+        raise InvalidConfigurationError(f"{owner!r} has no type in Avro")
 
     def _dataclass(self, owner: type) -> RecordType:
         node = ObjectType(owner.__name__, _namespace(owner), owner)

@@ -71,7 +71,7 @@ class KeyValueSchema(Schema[KeyValue[K, V]]):
         for each in (key_schema, value_schema):
             if each.schema_info().type in _NO_PARTS:
                 raise InvalidConfigurationError(
-                    f"{type(each).__name__} can be no part of a key-value schema"
+                    f"{type(each).__name__} can't be part of a key-value schema"
                 )
         self._key_schema = key_schema
         self._value_schema = value_schema
@@ -155,7 +155,9 @@ class KeyValueSchema(Schema[KeyValue[K, V]]):
 def _checked(value: Any) -> KeyValue[Any, Any]:
     if isinstance(value, KeyValue):
         return value
-    raise SchemaSerializationError(f"takes a KeyValue, not {type(value).__name__} {value!r:.100}")
+    raise SchemaSerializationError(
+        f"expected a KeyValue, got {type(value).__name__} {value!r:.100}"
+    )
 
 
 def _with_length(data: bytes | None) -> bytes:
@@ -231,4 +233,6 @@ def key_value_encoding_of(info: SchemaInfo) -> KeyValueEncodingType:
     try:
         return KeyValueEncodingType(text)
     except ValueError:
-        raise SchemaSerializationError(f"{_ENCODING} {text!r} is not known") from None
+        raise SchemaSerializationError(
+            f"{_ENCODING} {text!r} is unknown, expected INLINE or SEPARATED"
+        ) from None

@@ -98,7 +98,7 @@ class FixedType(NamedType):
         """See `ValueType`."""
         data = self._bytes.to_avro(value)
         if len(data) != self.size:
-            raise MisfitError(f"takes {self.size} bytes, not {len(data)}")
+            raise MisfitError(f"expected {self.size} bytes, got {len(data)}")
         return data
 
     def from_avro(self, plain: Any) -> Any:

@@ -83,14 +83,16 @@ class StringSchema(Schema[str]):
         try:
             return value.encode()
         except UnicodeEncodeError as error:
-            raise SchemaSerializationError(f"text that UTF-8 has no bytes for: {error}") from None
+            raise SchemaSerializationError(f"the text can't be encoded in UTF-8: {error}") from None
 
     def decode(self, data: bytes) -> str:
         """See `Schema`."""
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            raise SchemaSerializationError(f"a STRING that is no UTF-8: {error}") from None
+            raise SchemaSerializationError(
+                f"the payload of a STRING is not UTF-8: {error}"
+            ) from None
 
 
 class BooleanSchema(Schema[bool]):
@@ -132,7 +134,7 @@ class _IntegerSchema(Schema[int]):
         except StructError:
             limit = 1 << (8 * self.layout.size - 1)
             raise SchemaSerializationError(
-                f"{value} is no {self.schema_type.name}: from {-limit} to {limit - 1}"
+                f"{value} is not an {self.schema_type.name}: expected {-limit} to {limit - 1}"
             ) from None
 
     def decode(self, data: bytes) -> int:
@@ -189,7 +191,7 @@ class _FloatingSchema(Schema[float]):
             return self.layout.pack(value)
         except (StructError, OverflowError) as error:
             raise SchemaSerializationError(
-                f"{value!r:.100} is no {self.schema_type.name}: {error}"
+                f"{value!r:.100} is not a {self.schema_type.name}: {error}"
             ) from None
 
     def decode(self, data: bytes) -> float:

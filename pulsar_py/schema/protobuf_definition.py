@@ -224,7 +224,9 @@ def parse_native_definition(data: bytes) -> Any:  # Any: a class made at run tim
         descriptor = pool.FindMessageTypeByName(definition["rootMessageTypeName"])
         return GetMessageClass(descriptor)
     except Exception as error:  # protobuf raises all kinds, DecodeError and TypeError among them
-        raise SchemaSerializationError(f"no PROTOBUF_NATIVE definition: {error!r:.300}") from error
+        raise SchemaSerializationError(
+            f"not a PROTOBUF_NATIVE definition: {error!r:.300}"
+        ) from error
 
 
 def _add(pool: Any, name: str, files: Mapping[str, Any], done: set[str]) -> None:

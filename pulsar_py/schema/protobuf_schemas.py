@@ -41,7 +41,7 @@ class ProtobufSchema(Schema[M]):
         """A schema of a generated class.
 
         Raises:
-            InvalidConfigurationError: It is no Protobuf message class.
+            InvalidConfigurationError: It is not a Protobuf message class.
         """
         from google.protobuf.message import Message  # noqa: PLC0415 - only who uses it pays
 
@@ -62,7 +62,7 @@ class ProtobufSchema(Schema[M]):
         """See `Schema`."""
         if not isinstance(value, self._message_class):
             raise SchemaSerializationError(
-                f"takes {self._message_class.__name__}, not {type(value).__name__}"
+                f"expected a {self._message_class.__name__}, got {type(value).__name__}"
             )
         from google.protobuf.message import EncodeError  # noqa: PLC0415 - loaded by now
 
@@ -79,7 +79,7 @@ class ProtobufSchema(Schema[M]):
             return self._message_class.FromString(data)
         except DecodeError as error:
             raise SchemaSerializationError(
-                f"{len(data)} bytes are no {self._message_class.__name__}: {error}"
+                f"{len(data)} bytes are not a {self._message_class.__name__}: {error}"
             ) from error
 
 

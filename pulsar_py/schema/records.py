@@ -213,7 +213,7 @@ class CustomEnum(Field):
     ) -> None:
         super().__init__(default, required, required_default)
         if not isinstance(enum_type, type) or not issubclass(enum_type, Enum):
-            raise TypeError(f"{enum_type!r} is no subclass of Enum")
+            raise TypeError(f"{enum_type!r} is not a subclass of Enum")
         self.enum_type = enum_type
 
     def _value_type(self) -> ValueType:
@@ -287,7 +287,7 @@ class Map(Field):
 
 def _checked_field(field: Any) -> Field:
     if not isinstance(field, Field):
-        raise TypeError(f"{field!r} is no field: String(), Integer(), a Record() ...")
+        raise TypeError(f"{field!r} is not a field: expected String(), Integer(), a Record() ...")
     return field
 
 

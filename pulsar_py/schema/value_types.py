@@ -218,7 +218,7 @@ class FloatingType(ValueType):
         except OverflowError:
             raise MisfitError(f"{value!r:.100} is no {self.branch}: too large") from None
         if self.branch == "float" and math.isfinite(number) and abs(number) >= _FLOAT_MAX:
-            raise MisfitError(f"{value!r} is no float: it has 32 bits")
+            raise MisfitError(f"{value!r} is too large for a float of 32 bits")
         return number
 
     def to_json(self, value: Any) -> Any:
@@ -287,7 +287,7 @@ class BytesType(ValueType):
         try:
             return self.to_avro(base64.b64decode(plain, validate=True))
         except (ValueError, binascii.Error) as error:
-            raise MisfitError(f"{plain!r:.100} is no Base64: {error}") from None
+            raise MisfitError(f"{plain!r:.100} is not Base64: {error}") from None
 
     def to_default(self, value: Any) -> AvroJson:
         """See `ValueType`."""

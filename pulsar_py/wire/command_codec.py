@@ -86,7 +86,7 @@ def read_command(data: bytes) -> BaseCommand:
             raise RemoteProtocolError(f"{name} has a text that is not UTF-8")
         return command
     if not command.HasField("type"):
-        raise RemoteProtocolError("command of an unknown type, or of none")
+        raise RemoteProtocolError("command of an unknown type, or without one")
     name = BaseCommand.Type.Name(command.type)
     raise RemoteProtocolError(f"{name} lacks its message or a required field of it")
 

@@ -55,7 +55,7 @@ def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
 
             return bytes(cramjam.snappy.compress_raw(data))
         case _:
-            raise ValueError(f"no compression of number {compression}")
+            raise ValueError(f"unknown compression {compression}")
 
 
 def decompress(
@@ -107,7 +107,7 @@ def _inflate(
                 cramjam.snappy.decompress_raw_into, data, uncompressed_size, _MAX_SNAPPY_RATIO
             )
         case _:
-            raise PayloadError(f"no compression of number {compression}")
+            raise PayloadError(f"unknown compression {compression}")
 
 
 def _inflate_into(

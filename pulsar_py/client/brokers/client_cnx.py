@@ -235,7 +235,9 @@ class ClientCnx(asyncio.BufferedProtocol):
         connected = command.connected
         if connected.HasField("max_message_size"):
             if connected.max_message_size <= 0:
-                raise RemoteProtocolError(f"max_message_size={connected.max_message_size}")
+                raise RemoteProtocolError(
+                    f"CONNECTED has max_message_size={connected.max_message_size}, expected at least 1"
+                )
             self.max_message_size = connected.max_message_size
             self._frames.set_max_frame_bytes(max_frame_bytes(self.max_message_size))
         self.protocol_version = connected.protocol_version

@@ -95,10 +95,10 @@ class ClientConfig:
         for name, minimum in _MINIMA.items():
             value = getattr(self, name)
             if not value >= minimum:  # not a number, too
-                raise InvalidConfigurationError(f"{name}={value!r}: at least {minimum}")
+                raise InvalidConfigurationError(f"{name}={value!r}: expected at least {minimum}")
         if self.max_backoff_interval_ms < self.initial_backoff_interval_ms:
             raise InvalidConfigurationError(
-                f"max_backoff_interval_ms={self.max_backoff_interval_ms}: at least "
+                f"max_backoff_interval_ms={self.max_backoff_interval_ms}: expected at least "
                 f"initial_backoff_interval_ms={self.initial_backoff_interval_ms}"
             )
         if self.tls_private_key_file_path is not None and self.tls_certificate_file_path is None:

@@ -172,7 +172,7 @@ class AutoClusterFailover:
             InvalidConfigurationError: A number is out of bounds, or no secondary.
         """
         if not secondary:
-            raise InvalidConfigurationError("secondary: at least one ServiceInfo")
+            raise InvalidConfigurationError("secondary: expected at least one ServiceInfo")
         for name, value, minimum in (
             ("check_interval_ms", check_interval_ms, 1),
             ("failover_threshold", failover_threshold, 1),
@@ -292,7 +292,9 @@ class ControlledClusterFailover:
         """
         ServiceUrl.parse(default_service_url)
         if not url_provider.startswith(("http://", "https://")):
-            raise InvalidConfigurationError(f"url_provider={url_provider!r}: http:// or https://")
+            raise InvalidConfigurationError(
+                f"url_provider={url_provider!r}: expected http:// or https://"
+            )
         _check("check_interval_ms", check_interval_ms, 1)
         self._default_service_url = default_service_url
         self._request = HttpRequest(url=url_provider, headers=dict(url_provider_headers or {}))
@@ -368,7 +370,9 @@ def parse_document(data: bytes) -> dict[str, str]:
     except ValueError as error:
         raise InvalidConfigurationError(f"cluster document: {error}") from None
     if not isinstance(value, dict) or not isinstance(value.get("serviceUrl"), str):
-        raise InvalidConfigurationError("cluster document: an object with a serviceUrl")
+        raise InvalidConfigurationError(
+            "cluster document: expected a JSON object with a serviceUrl"
+        )
     ServiceUrl.parse(value["serviceUrl"])
     names = ("serviceUrl", "tlsTrustCertsFilePath", "authPluginClassName", "authParamsString")
     return {name: value[name] for name in names if isinstance(value.get(name), str) and value[name]}
@@ -376,4 +380,6 @@ def parse_document(data: bytes) -> dict[str, str]:
 
 def _check(name: str, value: object, minimum: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise InvalidConfigurationError(f"{name}={value!r}: a whole number, at least {minimum}")
+        raise InvalidConfigurationError(
+            f"{name}={value!r}: expected a whole number of at least {minimum}"
+        )

@@ -197,7 +197,9 @@ class ConnectionHandler:
         self._registrations_count += 1
         await self._owner.opened(cnx)
         if self._is_round_void or not cnx.is_connected:
-            raise ConnectionClosedError(f"{self.description}: lost while it was being registered")
+            raise ConnectionClosedError(
+                f"{self.description}: the connection was lost during registration"
+            )
         self.state = HandlerState.READY
         self.cnx = cnx
         self._backoff.reset()

@@ -133,7 +133,10 @@ class HttpLookup:
         answer = await self._ask("GET", f"/admin/v2/{_topic_path(topic)}/partitions", query)
         count = _object(answer).get("partitions")
         if not isinstance(count, int) or not 0 <= count <= MAX_PARTITIONS:
-            raise LookupFailedError(f"{topic}: {answer.url} answers partitions={count!r}")
+            raise LookupFailedError(
+                f"{topic}: {answer.url} answers partitions={count!r}, "
+                f"expected 0 to {MAX_PARTITIONS}"
+            )
         return count
 
     async def topics_of_namespace(

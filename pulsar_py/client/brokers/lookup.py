@@ -200,11 +200,11 @@ class BinaryLookup:
         text = response.brokerServiceUrlTls if self.is_tls else response.brokerServiceUrl
         kind = "TLS URL" if self.is_tls else "URL"
         if not text:
-            raise LookupFailedError(f"{topic}: the broker named no {kind}")
+            raise LookupFailedError(f"{topic}: the broker's answer has no {kind}")
         try:
             return ServiceUrl.parse(text).hosts[0]
         except InvalidServiceUrlError:
-            raise LookupFailedError(f"{topic}: the broker named the {kind} {text!r}") from None
+            raise LookupFailedError(f"{topic}: the broker answered the {kind} {text!r}") from None
 
     async def _connection(self, host: str) -> ClientCnx:
         try:
@@ -240,7 +240,9 @@ class BinaryLookup:
         )
         count = answer.partitionMetadataResponse.partitions
         if count > MAX_PARTITIONS:
-            raise LookupFailedError(f"{topic}: the broker says it has {count} partitions")
+            raise LookupFailedError(
+                f"{topic}: the broker answered {count} partitions, expected 0 to {MAX_PARTITIONS}"
+            )
         return count
 
     async def topics_of_namespace(

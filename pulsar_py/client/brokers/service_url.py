@@ -104,7 +104,7 @@ def _host(url: str, text: str, default_port: int) -> str:
     except ValueError as error:
         raise InvalidServiceUrlError(f"service_url={url!r}: {text!r}: {error}") from None
     if not host or _HOST.fullmatch(text) is None or parts.username is not None or port == 0:
-        raise InvalidServiceUrlError(f"service_url={url!r}: {text!r} is no host:port")
+        raise InvalidServiceUrlError(f"service_url={url!r}: {text!r}: expected host:port")
     return f"{f'[{host}]' if ':' in host else host}:{port or default_port}"
 
 

@@ -173,7 +173,8 @@ class ConsumerConfig:
             )
         if self.is_read_compacted and self.is_shared:
             raise InvalidConfigurationError(
-                f"is_read_compacted: needs Exclusive or Failover, not {self.consumer_type.name}"
+                "is_read_compacted needs a consumer_type of Exclusive or Failover, "
+                f"not {self.consumer_type.name}"
             )
         if self.dead_letter_policy is not None and not (self.is_shared or self.retry_enable):
             raise InvalidConfigurationError(

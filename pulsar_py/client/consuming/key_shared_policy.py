@@ -47,7 +47,7 @@ class KeyHashRange:
         check_options(self)
         if not 0 <= self.start <= self.end < HASH_RANGE_SIZE:
             raise InvalidConfigurationError(
-                f"hash range {self.start}..{self.end}: not within 0..{HASH_RANGE_SIZE - 1}"
+                f"hash range {self.start}..{self.end}: expected one within 0..{HASH_RANGE_SIZE - 1}"
             )
 
     def contains(self, key: bytes) -> bool:
@@ -74,7 +74,7 @@ class ConsumerKeySharedPolicy:
         is_sticky = self.key_shared_mode is KeySharedMode.Sticky
         if is_sticky and not self.sticky_ranges:
             raise InvalidConfigurationError(
-                "sticky_ranges: KeySharedMode.Sticky needs at least one"
+                "sticky_ranges: KeySharedMode.Sticky needs at least one range"
             )
         if not is_sticky and self.sticky_ranges:
             raise InvalidConfigurationError(

@@ -143,7 +143,7 @@ class Settlement:
         check_message(message, self._subject)
         if self._type in (ConsumerType.Shared, ConsumerType.KeyShared):
             raise CumulativeAcknowledgementNotAllowedError(
-                f"{self._subject}: {self._type.name} acknowledges one by one"
+                f"{self._subject}: a {self._type.name} subscription can't acknowledge cumulatively"
             )
         done = self._tracker.acknowledge_cumulative(_id_of(message))
         self._counters.acks_sent += 1

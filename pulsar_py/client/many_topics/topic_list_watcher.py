@@ -95,7 +95,7 @@ class TopicListWatcher:
         """Ask for the watch on a new connection."""
         if not cnx.feature_flags.supports_topic_watchers:
             raise OperationNotSupportedError(
-                f"watcher of {self._pattern.text}: {cnx.remote_address} does not watch topics"
+                f"watcher of {self._pattern.text}: {cnx.remote_address} has no topic watchers"
             )
         self._early = []
         cnx.register_topic_watcher(self._watcher_id, self)

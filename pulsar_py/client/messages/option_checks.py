@@ -134,7 +134,7 @@ def check_message(value: object, subject: str) -> None:
         InvalidMessageError: It names `subject`, the consumer, and the value.
     """
     if not isinstance(value, Message | MessageId):
-        raise InvalidMessageError(f"{subject}: {_shown(value)} is no message, nor its id")
+        raise InvalidMessageError(f"{subject}: expected a message or its id, got {_shown(value)}")
 
 
 def messages_of(
@@ -145,7 +145,7 @@ def messages_of(
         return (value,)
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise InvalidMessageError(
-            f"{subject}: {_shown(value)} is no message, nor its id, nor several of them"
+            f"{subject}: expected a message, its id, or several of them, got {_shown(value)}"
         )
     messages = list(value)
     for each in messages:

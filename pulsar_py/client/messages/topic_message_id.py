@@ -161,7 +161,7 @@ def route(message_id: MessageId, topics: Collection[str]) -> str:
         topic_name = _partition_of_one_topic(message_id.partition_index, topics)
     if topic_name is None:
         raise InvalidMessageError(
-            f"message id {message_id} tells no topic, and there are {len(topics)}: give the "
+            f"message id {message_id} has no topic, and the consumer has {len(topics)}: give the "
             f"message, its message_id(), or a TopicMessageId"
         )
     if topic_name not in topics:

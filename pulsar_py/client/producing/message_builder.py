@@ -99,7 +99,7 @@ class OutgoingMessage:
             check_delay("deliver_after", deliver_after)
             if deliver_at is not None:
                 raise InvalidConfigurationError(
-                    f"deliver_at={deliver_at}, deliver_after={deliver_after}: only one of them"
+                    f"deliver_at={deliver_at}, deliver_after={deliver_after}: give only one of them"
                 )
             self.deliver_at_time = now_millis + deliver_after // timedelta(milliseconds=1)
         # The message's own schema; None for the producer's.
@@ -112,17 +112,17 @@ class OutgoingMessage:
         if self.property_map:
             _check_properties(self.property_map)
         if self.key is not None and not isinstance(self.key, str | bytes):
-            raise InvalidMessageError(f"partition_key {self.key!r} is neither text nor bytes")
+            raise InvalidMessageError(f"partition_key={self.key!r}: expected text or bytes")
         if isinstance(self.key, str):
             _utf8("partition_key", self.key)
         if self.ordering is not None and not isinstance(self.ordering, bytes):
-            raise InvalidMessageError(f"ordering_key {self.ordering!r} is neither text nor bytes")
+            raise InvalidMessageError(f"ordering_key={self.ordering!r}: expected text or bytes")
         _check_number("sequence_id", self.sequence_id, _MAX_SIGNED)
         _check_number("event_timestamp", self.event_time, _MAX_UNSIGNED)
         _check_number("deliver_at", self.deliver_at_time, _MAX_SIGNED)
         for cluster in self.replicate_to:
             if not isinstance(cluster, str):
-                raise InvalidMessageError(f"replication cluster {cluster!r} is no text")
+                raise InvalidMessageError(f"replication cluster {cluster!r}: expected text")
             _utf8("replication cluster", cluster)
 
     def value(self) -> Any:  # Any: whatever was given
@@ -235,7 +235,9 @@ def fill_key(metadata: MessageMetadata | SingleMessageMetadata, message: Outgoin
 def _check_properties(properties: Mapping[str, str]) -> None:
     for name, text in properties.items():
         if not isinstance(name, str) or not isinstance(text, str):
-            raise InvalidMessageError(f"property {name!r}: {text!r}: both have to be text")
+            raise InvalidMessageError(
+                f"property {name!r}={text!r}: expected texts for name and value"
+            )
         _utf8("name of property", name)
         _utf8("property", text)
 
@@ -244,13 +246,13 @@ def _utf8(what: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidMessageError(f"{what} {text!r} is no text that UTF-8 has: {error}") from None
+        raise InvalidMessageError(f"{what} {text!r} can't be encoded in UTF-8: {error}") from None
 
 
 def _check_number(name: str, value: int | None, maximum: int) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidMessageError(f"{name} {value!r} is no integer")
+        raise InvalidMessageError(f"{name}={value!r}: expected an integer")
     if not 0 <= value <= maximum:
-        raise InvalidMessageError(f"{name} {value}: from 0 to {maximum}")
+        raise InvalidMessageError(f"{name}={value}: expected 0 to {maximum}")

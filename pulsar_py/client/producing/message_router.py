@@ -168,7 +168,7 @@ class CustomRouter(MessageRouter):
         chosen = self._function(message, partitions_count)
         if not isinstance(chosen, int) or not 0 <= chosen < partitions_count:
             raise InvalidConfigurationError(
-                f"message_router returned {chosen!r}: from 0 to {partitions_count - 1}"
+                f"message_router returned {chosen!r}: expected 0 to {partitions_count - 1}"
             )
         return chosen
 

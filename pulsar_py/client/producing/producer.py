@@ -252,6 +252,6 @@ class Producer(ABC):
 def _only_key(partition_key: str | bytes | None, key: str | bytes) -> str | bytes:
     if partition_key is not None and partition_key != key:
         raise InvalidConfigurationError(
-            f"partition_key={partition_key!r}, key={key!r}: two names of one thing"
+            f"partition_key={partition_key!r}, key={key!r}: give only one of them"
         )
     return key

@@ -156,30 +156,30 @@ class ProducerConfig:
         check_options(self)
         self._check_numbers()
         if self.chunk_max_message_size == 0:
-            raise InvalidConfigurationError("chunk_max_message_size=0: at least 1, or -1")
+            raise InvalidConfigurationError("chunk_max_message_size=0: expected at least 1, or -1")
         if self.batching_enabled and self.chunking_enabled:
             raise InvalidConfigurationError(
-                "batching_enabled=True, chunking_enabled=True: only one of them"
+                "batching_enabled=True, chunking_enabled=True: enable only one of them"
             )
         if bool(self.encryption_keys) != (self.crypto_key_reader is not None):
             raise InvalidConfigurationError(
                 f"encryption_key={self.encryption_key!r}, "
-                f"crypto_key_reader={self.crypto_key_reader!r}: they go together"
+                f"crypto_key_reader={self.crypto_key_reader!r}: give both or none"
             )
         if (
             self.message_routing_mode is PartitionsRoutingMode.CustomPartition
             and self.message_router is None
         ):
             raise InvalidConfigurationError(
-                "message_routing_mode=CustomPartition: needs a message_router"
+                "message_routing_mode=CustomPartition needs a message_router"
             )
         if self.initial_sequence_id is not None and self.initial_sequence_id < -1:
             raise InvalidConfigurationError(
-                f"initial_sequence_id={self.initial_sequence_id}: at least -1"
+                f"initial_sequence_id={self.initial_sequence_id}: expected at least -1"
             )
 
     def _check_numbers(self) -> None:
         for name, minimum in _MINIMA.items():
             value = getattr(self, name)
             if not value >= minimum:  # not a number, too
-                raise InvalidConfigurationError(f"{name}={value!r}: at least {minimum}")
+                raise InvalidConfigurationError(f"{name}={value!r}: expected at least {minimum}")

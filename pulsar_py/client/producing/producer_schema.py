@@ -39,7 +39,7 @@ async def topic_schema(
     if schema is None:
         return None
     if not isinstance(schema, Schema):
-        raise InvalidConfigurationError(f"schema: a Schema, not {type(schema).__name__}")
+        raise InvalidConfigurationError(f"schema: expected a Schema, got {type(schema).__name__}")
     if not schema.needs_topic_schema:
         return schema
     answer = await context.lookup.schema(str(topic.base))
@@ -77,7 +77,9 @@ class ProducerSchema:
             self._take_bytes(message)
             return
         if not isinstance(schema, Schema):
-            raise InvalidConfigurationError(f"schema: a Schema, not {type(schema).__name__}")
+            raise InvalidConfigurationError(
+                f"schema: expected a Schema, got {type(schema).__name__}"
+            )
         if schema.has_separate_key:
             message.key = None if content is None else schema.encode_key(content)
         message.null_value = schema.is_null(content)

@@ -44,7 +44,7 @@ class ConsumerSchema:
 
         if not isinstance(schema, Schema):
             raise InvalidConfigurationError(
-                f"schema={schema!r:.100}: a Schema, not {type(schema).__name__}"
+                f"schema={schema!r:.100}: expected a Schema, got {type(schema).__name__}"
             )
         if isinstance(schema, BytesSchema):
             return

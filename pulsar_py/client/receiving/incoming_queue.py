@@ -305,7 +305,7 @@ class IncomingQueue:
 
         try:
             if self._decryptor is None:
-                raise CryptoError("there is no crypto_key_reader")  # noqa: TRY301 - one handler
+                raise CryptoError("the consumer has no crypto_key_reader")  # noqa: TRY301 - one handler
             payload = self._decryptor.decrypt(parsed.metadata, parsed.payload)
         except CryptoError as error:
             return self._not_decrypted(parsed, error)

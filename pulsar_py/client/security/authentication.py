@@ -72,7 +72,7 @@ class Authentication:
             raise AuthenticationDataError(f"{self.method_name} credentials: {error!r}") from error
         if not isinstance(data, bytes):
             raise AuthenticationDataError(
-                f"{self.method_name} credentials: bytes expected, not {type(data).__name__}"
+                f"{self.method_name} credentials: expected bytes, got {type(data).__name__}"
             )
         return data
 
@@ -109,7 +109,7 @@ class AuthenticationToken(Authentication):
         """
         if not (isinstance(token, str) or callable(token)):
             raise InvalidConfigurationError(
-                f"token: a str or a function that returns one, not {type(token).__name__}"
+                f"token: expected a str or a function that returns one, got {type(token).__name__}"
             )
         if isinstance(token, str):
             _check_token(token)
@@ -125,7 +125,7 @@ class AuthenticationToken(Authentication):
             token = token.encode()
         if not isinstance(token, bytes):
             raise AuthenticationDataError(
-                f"token supplier: a str expected, not {type(token).__name__}"
+                f"token supplier: expected a str, got {type(token).__name__}"
             )
         return token.strip()
 
@@ -139,10 +139,11 @@ class AuthenticationToken(Authentication):
 
 def _check_token(token: str) -> None:
     if not token.strip():
-        raise InvalidConfigurationError("token: it is empty")
+        raise InvalidConfigurationError("token: expected a token, got an empty text")
     if token.startswith("file:"):
         raise InvalidConfigurationError(
-            f"token: {token!r} is the URL of a file, no token: give a function that reads the file"
+            f"token: {token!r} is the URL of a file and not a token: "
+            "give a function that reads the file"
         )
 
 
@@ -167,7 +168,9 @@ class AuthenticationBasic(Authentication):
             method = params.get("method", "basic")
         for name, value in (("username", username), ("password", password), ("method", method)):
             if not isinstance(value, str):
-                raise InvalidConfigurationError(f"{name}: a str, not {type(value).__name__}")
+                raise InvalidConfigurationError(
+                    f"{name}: expected a str, got {type(value).__name__}"
+                )
         self.method_name = method
         self._credentials = f"{username}:{password}".encode()
         self._username = username
@@ -200,7 +203,7 @@ class AuthenticationTLS(Authentication):
             ("private_key_path", private_key_path),
         ):
             if not isinstance(value, str) or not value:
-                raise InvalidConfigurationError(f"{name}: a path, not {value!r}")
+                raise InvalidConfigurationError(f"{name}: expected a path, got {value!r}")
         self._paths = certificate_path, private_key_path
 
     @property
@@ -224,5 +227,7 @@ def json_params(name: str, text: str) -> dict[str, Any]:  # Any: the JSON's own 
         # Without the cause: its text would quote a secret.
         raise InvalidConfigurationError(f"{name}: not JSON ({type(error).__name__})") from None
     if not isinstance(params, dict):
-        raise InvalidConfigurationError(f"{name}: a JSON object, not {type(params).__name__}")
+        raise InvalidConfigurationError(
+            f"{name}: expected a JSON object, got {type(params).__name__}"
+        )
     return params

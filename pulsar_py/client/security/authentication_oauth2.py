@@ -151,7 +151,9 @@ class AuthenticationOauth2(Authentication):
                 f"{known.url}: HTTP status {known.status}, no token_endpoint"
             )
         if issuer.startswith("https:") and not endpoint.startswith("https:"):
-            raise AuthenticationDataError(f"token_endpoint {endpoint}: https expected, as issuer")
+            raise AuthenticationDataError(
+                f"token_endpoint {endpoint}: expected https, as the issuer has it"
+            )
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         return await self._send(
             HttpRequest(method="POST", url=endpoint, headers=headers, body=form), context

@@ -40,7 +40,7 @@ def authentication_from_plugin(plugin: str, params: str) -> Authentication:
     make = _PLUGINS.get(plugin.rpartition(".")[2].lower().removeprefix("authentication"))
     if make is None:
         raise InvalidConfigurationError(
-            f"authPlugin: {plugin!r}: known are {', '.join(sorted(_PLUGINS))}"
+            f"authPlugin: {plugin!r} is unknown, expected one of {', '.join(sorted(_PLUGINS))}"
         )
     return make(params)
 

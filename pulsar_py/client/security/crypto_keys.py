@@ -114,5 +114,6 @@ async def _ask(
     if isinstance(answer, str | bytes):
         return EncryptionKeyInfo(answer.encode() if isinstance(answer, str) else answer)
     raise CryptoError(
-        f"{what}: the key reader gave {type(answer).__name__}, not EncryptionKeyInfo, bytes or str"
+        f"{what}: the key reader returned {type(answer).__name__}, "
+        "expected EncryptionKeyInfo, bytes or str"
     )

@@ -59,7 +59,7 @@ def load_public_key(pem: bytes, key_name: str) -> PublicKey:
     except (ValueError, TypeError, UnsupportedAlgorithm, InternalError) as error:
         raise CryptoError(f"key {key_name}: not a public key in PEM: {error}") from error
     if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
-        raise CryptoError(f"key {key_name}: RSA or EC expected, not {type(key).__name__}")
+        raise CryptoError(f"key {key_name}: expected an RSA or EC key, got {type(key).__name__}")
     return key
 
 
@@ -80,7 +80,7 @@ def load_private_key(pem: bytes, key_name: str) -> PrivateKey:
         # A key behind a passphrase is a TypeError.
         raise CryptoError(f"key {key_name}: not a private key in PEM: {error}") from error
     if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
-        raise CryptoError(f"key {key_name}: RSA or EC expected, not {type(key).__name__}")
+        raise CryptoError(f"key {key_name}: expected an RSA or EC key, got {type(key).__name__}")
     return key
 
 

@@ -104,7 +104,9 @@ class MessageEncryptor:
         """
         names = [key_names] if isinstance(key_names, str) else list(key_names)
         if not names or not all(isinstance(name, str) and name for name in names):
-            raise InvalidConfigurationError(f"encryption_key: names of keys, not {key_names!r}")
+            raise InvalidConfigurationError(
+                f"encryption_key: expected names of keys, got {key_names!r}"
+            )
         if not hasattr(key_reader, "get_public_key"):
             raise InvalidConfigurationError(
                 f"crypto_key_reader: needed for encryption_key={key_names!r}, got {key_reader!r}"
@@ -181,7 +183,9 @@ class MessageEncryptor:
             InvalidConfigurationError: It is the last one.
         """
         if self._names == {key_name}:
-            raise InvalidConfigurationError(f"encryption_key: {key_name} is the last one")
+            raise InvalidConfigurationError(
+                f"encryption_key: {key_name} is the last one, and one is needed"
+            )
         self._names -= {key_name}
         self._failed_at = None
         if (current := self._data_key) is not None:

@@ -102,7 +102,7 @@ def test_what_avro_allows_beside_is_left_out() -> None:
     ids=str,
 )
 def test_what_is_no_definition_is_refused(definition: Any) -> None:
-    with pytest.raises(InvalidConfigurationError, match="no Avro definition"):
+    with pytest.raises(InvalidConfigurationError, match="not an Avro definition"):
         types_of(definition)
 
 
@@ -117,7 +117,7 @@ def test_depth_has_a_limit() -> None:
 
 def test_json_that_can_not_be_parsed_is_refused() -> None:
     for text in ("{", b"\xff", "[" * 100_000):
-        with pytest.raises(InvalidConfigurationError, match="no JSON"):
+        with pytest.raises(InvalidConfigurationError, match="not JSON"):
             parse_definition(text)
 
 

@@ -153,7 +153,7 @@ def test_statuses_are_errors_with_the_server_s_reason(status: int, error: type[E
 
 def test_what_is_no_object_is_told() -> None:
     async def work(server: HttpServer, lookup: HttpLookup) -> None:
-        with pytest.raises(RemoteProtocolError, match="a JSON object expected"):
+        with pytest.raises(RemoteProtocolError, match="expected a JSON object"):
             await lookup.lookup(TOPIC)
         with pytest.raises(InvalidTopicNameError):
             await lookup.lookup("nonsense://x")

@@ -87,7 +87,9 @@ def test_an_answer_without_an_address_is_an_error(url: str) -> None:
             is_proxy_through_service_url=False,
         )
         async with simulated_client(broker) as client:
-            with pytest.raises(LookupFailedError, match=f"{TOPIC}: the broker named"):
+            with pytest.raises(
+                LookupFailedError, match=rf"{TOPIC}: the broker('s answer has no| answered the) URL"
+            ):
                 await client.context.lookup.lookup(TOPIC)
 
     test()

@@ -52,6 +52,6 @@ async def test_key_is_short_for_partition_key(broker: ScriptedBroker) -> None:
     async with simulated_client(broker) as client, await client.create_producer(TOPIC) as producer:
         await producer.send(b"x", key="k")
         await producer.send_nowait(b"x", partition_key="k", key="k")
-        with pytest.raises(InvalidConfigurationError, match="two names of one thing"):
+        with pytest.raises(InvalidConfigurationError, match="give only one of them"):
             await producer.send(b"x", partition_key="a", key="b")
     assert [each.entry.metadata.partition_key for each in sent(broker)] == ["k", "k"]
