@@ -32,7 +32,7 @@ from pulsar_py.server.security.peer import Peer
 logger = logging.getLogger(__name__)
 
 NOBODY: Final = Peer()
-"""Who calls in the same process, without a socket."""
+"""The peer of calls from the same process, without a socket."""
 
 
 class AdminApp:
@@ -110,7 +110,7 @@ def _method_not_allowed(method: str, found: MethodNotAllowed) -> Response:
 
 
 def _negotiate(route: Route, headers: Mapping[str, str], body: bytes) -> Response | None:
-    """What `Accept`, `Content-Type` or the body's length make impossible."""
+    """Refuse requests by `Accept`, `Content-Type` and the body's length."""
     if not _accepts(headers.get("accept", ""), route.produces):
         return Response(HTTPStatus.NOT_ACCEPTABLE, b"HTTP ERROR 406 Not Acceptable", TEXT)
     if body and route.consumes:

@@ -87,7 +87,7 @@ def delete(template: str, handler: Handler, needs: Need) -> Route:
 
 @dataclass(slots=True)
 class _Leaf:
-    """What stands at the end of a path: routes by method, each with its parameters' names."""
+    """The end of a path: routes by method, each with the names of its parameters."""
 
     routes: dict[str, tuple[Route, tuple[tuple[str, int], ...]]] = field(default_factory=dict)
 

@@ -106,7 +106,7 @@ class Client:
 
     @property
     def context(self) -> ClientContext:
-        """What the client's parts share; for parts of this package only."""
+        """The state that the client's parts share; only for modules of this package."""
         return self._context
 
     @property
@@ -120,7 +120,7 @@ class Client:
         return self._context.closed_error is not None or self._closing is not None
 
     async def _start(self) -> None:
-        """What each call begins with."""
+        """Check that the client can be used; each call begins with it."""
         self._context.check_usable()
         if self._closing is not None:
             raise AlreadyClosedError("the client is closing")

@@ -29,7 +29,7 @@ from pulsar_py.common.names import TopicName
 __all__ = ["AnyConsumer", "subscribe"]
 
 AnyConsumer: TypeAlias = Consumer | MultiTopicsConsumer
-"""What `Client.subscribe` returns: to annotate what takes consumers of whatever topics."""
+"""The results of `Client.subscribe`, for annotations of code that takes any of them."""
 
 
 async def subscribe(

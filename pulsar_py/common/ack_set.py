@@ -23,7 +23,7 @@ _WORD_BYTES = 8
 _WORD_MASK = (1 << _WORD_BITS) - 1
 
 MAX_WORDS: Final = 4096
-"""What a client may send and a cursor stores of one batch: 262,144 messages. A bit set of more
+"""Limit for the ack set of one batch: 262,144 messages. A bit set of more
 bytes than that has no place in the stored form of a cursor."""
 
 
@@ -57,7 +57,7 @@ def full_words(batch_size: int) -> list[int]:
 
 
 def intersect(words: Sequence[int], other: Sequence[int]) -> list[int]:
-    """What still waits in both, as the broker combines an acknowledgement with what it has."""
+    """Messages that are unacknowledged in both, as the broker combines acknowledgements."""
     return to_words(to_bits(words) & to_bits(other))
 
 
@@ -89,7 +89,7 @@ def from_indexes(batch_indexes: Iterable[int]) -> list[int]:
 
 
 def after_acknowledging(batch_index: int, batch_size: int) -> list[int]:
-    """What an individual ACK of one index of a fresh batch carries: all the others."""
+    """The ack set that acknowledges one message of a fresh batch: all other bits are set."""
     return to_words(full_bits(batch_size) & ~(1 << batch_index))
 
 

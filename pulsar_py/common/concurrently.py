@@ -21,7 +21,7 @@ _AT_ONCE: Final = 100
 async def concurrently(
     work: Callable[[A], Awaitable[T]], items: Iterable[A], *, at_once: int = _AT_ONCE
 ) -> list[T | Exception]:
-    """What `work` gave or raised for each item, in order; at most `at_once` run at a time."""
+    """The result or error of `work` for each item, in order; at most `at_once` run at a time."""
     waiting = list(items)
     results: dict[int, T | Exception] = {}
     places = iter(range(len(waiting)))
@@ -42,7 +42,7 @@ async def concurrently(
 async def each_result(
     work: Callable[[A], Awaitable[T]], items: Iterable[A], *, at_once: int = _AT_ONCE
 ) -> list[T]:
-    """What `work` gave for each item, in order, when all have ended.
+    """The result of `work` for each item, in order, when all have ended.
 
     Raises:
         Exception: The first item's that failed.

@@ -161,7 +161,7 @@ class MetadataOutcomeUnknownError(MetadataError):
 
     It may yet be made, until a `sync` of the same client has returned.
 
-    Who has to know reads the key after that, and compares value and version with what was sent.
+    A caller that has to know reads the key afterwards, and compares value and version.
     """
 
 
@@ -422,7 +422,7 @@ class ForkedProcessError(ClientError):
 
 
 class ClientTimeoutError(ClientError, TimeoutError):
-    """What was asked for did not happen in time; whether it still will is not known."""
+    """An operation did not end in time; whether it still will is unknown."""
 
 
 class OperationNotSupportedError(ClientError):
@@ -470,7 +470,7 @@ class InvalidMessageError(ClientError):
 
 
 class SinkReplayError(ClientError):
-    """What is to be written again is not what was written before; going on would lose rows."""
+    """A batch that is written again differs from the first time; going on would lose rows."""
 
 
 class InvalidConfigurationError(ClientError, ConfigurationError):

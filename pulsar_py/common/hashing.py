@@ -83,7 +83,7 @@ def java_string_hash(text: str) -> int:
 
 
 def boost_string_hash(data: bytes) -> int:
-    """What the official Python and C++ clients make of a key, with the sign bit cleared.
+    """The hash of a key in the official Python and C++ clients, with the sign bit cleared.
 
     It is `boost::hash<std::string>` of Boost 1.81 and later on 64-bit machines, as built into the
     official wheels; checked against the partitions that they choose.

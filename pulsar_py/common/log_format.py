@@ -17,7 +17,7 @@ _PLAIN_TYPES: Final = (str, int, float, bool, type(None))
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
-    """What came through `extra`."""
+    """The fields that came through `extra`."""
     return {name: value for name, value in vars(record).items() if name not in _OWN_ATTRIBUTES}
 
 

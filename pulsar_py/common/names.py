@@ -139,7 +139,7 @@ class TopicName:
     local_name: str
     """The last part, `-partition-<i>` included."""
     partition_index: int
-    """Which partition this is, or -1 for a topic that is none."""
+    """The index of the partition; -1 for a topic that is not a partition."""
 
     def __init__(self, domain: str, namespace_name: NamespaceName, local_name: str) -> None:
         """Take the parts.

@@ -18,7 +18,7 @@ UNLIMITED: Final = -1
 
 
 class SchemaCompatibilityStrategy(Enum):
-    """What a new schema must be able to do with data of older ones."""
+    """How a new schema has to be compatible with older ones."""
 
     UNDEFINED = "UNDEFINED"
     ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
@@ -32,21 +32,21 @@ class SchemaCompatibilityStrategy(Enum):
 
 
 class TopicType(Enum):
-    """What auto-creation makes."""
+    """The kind of topic that auto-creation makes."""
 
     PARTITIONED = "partitioned"
     NON_PARTITIONED = "non-partitioned"
 
 
 class BacklogQuotaType(Enum):
-    """What a backlog quota measures."""
+    """Kinds of backlog quotas."""
 
     DESTINATION_STORAGE = "destination_storage"
     MESSAGE_AGE = "message_age"
 
 
 class BacklogQuotaAction(Enum):
-    """What happens when a backlog quota is exceeded (`BacklogQuota.RetentionPolicy`)."""
+    """Actions when a backlog quota is exceeded (`BacklogQuota.RetentionPolicy`)."""
 
     PRODUCER_REQUEST_HOLD = "producer_request_hold"
     PRODUCER_EXCEPTION = "producer_exception"
@@ -54,7 +54,7 @@ class BacklogQuotaAction(Enum):
 
 
 class InactiveTopicDeleteMode(Enum):
-    """Which topics count as inactive."""
+    """Conditions under which a topic counts as inactive."""
 
     DELETE_WHEN_NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
     DELETE_WHEN_SUBSCRIPTIONS_CAUGHT_UP = "delete_when_subscriptions_caught_up"

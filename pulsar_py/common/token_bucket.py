@@ -63,7 +63,7 @@ class TokenBucket:
     def delay_until(self, count: float, now: float) -> float:
         """Seconds until `count` tokens are there, 0.0 if they are.
 
-        What exceeds the capacity can never be there; then it is the time until the bucket is full.
+        For more tokens than the capacity it is the time until the bucket is full.
         """
         missing = min(count, self._capacity) - self.available(now)
         return missing / self._rate_per_second if missing > 0 else 0.0

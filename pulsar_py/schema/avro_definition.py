@@ -99,7 +99,7 @@ def types_of(
 
 
 class _BadDefinitionError(Exception):
-    """What is wrong."""
+    """The reason why a definition is refused."""
 
 
 class _DefinitionReader:

@@ -31,7 +31,7 @@ RecordMaker = Callable[[dict[str, Any]], Any]
 
 
 class AvroDefined(Schema[T]):
-    """What schemas have in common that are defined in Avro: JSON has that, too."""
+    """The common part of schemas that are defined in Avro, AVRO and JSON."""
 
     schema_type: SchemaType
 
@@ -97,7 +97,7 @@ class AvroDefined(Schema[T]):
         self.prepare()
 
     def prepare(self) -> None:
-        """What a subclass makes of the definition, once it is known."""
+        """Prepare the subclass's encoding, once the definition is known."""
 
     def schema_info(self) -> SchemaInfo:
         """See `Schema`."""

@@ -76,7 +76,7 @@ class NamedType(ValueType):
 
     @abstractmethod
     def details(self, names: Names) -> dict[str, AvroJson]:
-        """What its definition has beside kind and name."""
+        """The parts of its definition beside kind and name."""
 
 
 class FixedType(NamedType):

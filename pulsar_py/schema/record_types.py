@@ -118,7 +118,7 @@ class _NoDefault:
 
 
 NO_DEFAULT: Final = _NoDefault()
-"""What stands for a default that isn't there; None may be one."""
+"""Marks a missing default; None may be a default."""
 
 
 @dataclass(frozen=True, slots=True)

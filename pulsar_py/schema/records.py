@@ -71,7 +71,7 @@ __all__ = [
 
 
 class Field:
-    """What one attribute of a record holds."""
+    """The field of one attribute of a record."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Field:
         self._node: ValueType | None = None
 
     def default(self) -> Any:
-        """What a new record holds."""
+        """The value in a new record."""
         return self._default
 
     def required(self) -> bool:
@@ -360,7 +360,7 @@ class Record(Field):
         raise TypeError(f"field {name!r}: {takes(type(self).__name__, value)}")
 
     def _fresh(self) -> Self:
-        """What a field of another record holds where nothing is given."""
+        """The default of a field of this type in another record."""
         return type(self)(**self._default if isinstance(self._default, dict) else {})
 
 
@@ -374,7 +374,7 @@ def _initial(field: Field) -> Any:
 
 
 _BARE = {"_default": None, "_required": False, "_required_default": False, "_node": None}
-"""What `Field.__init__` sets in a record that is only a value."""
+"""Set what `Field.__init__` sets, in a record that is only a value."""
 
 
 class _RecordClassType(RecordType):

@@ -51,7 +51,7 @@ class Schema(ABC, Generic[T]):
         """
 
     def decoder_for(self, writer: SchemaInfo | None) -> Decoder[T]:
-        """What decodes the messages of one version: made once a version, called once a message.
+        """Decodes the messages of one version: made once a version, called once a message.
 
         Args:
             writer: The definition they were written with; None where they name no version, or it
@@ -90,7 +90,7 @@ class Schema(ABC, Generic[T]):
         return False
 
     def with_topic_schema(self, topic_schema: SchemaInfo | None) -> Schema[T]:
-        """What to use on a topic that has this schema; None where it has none."""
+        """The schema to use on a topic with this schema; None for a topic without one."""
         del topic_schema
         return self
 

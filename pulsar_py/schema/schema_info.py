@@ -89,7 +89,7 @@ class SchemaInfo:
 
     @classmethod
     def from_wire(cls, schema: WireSchema) -> SchemaInfo:
-        """What a command holds."""
+        """Read from a command."""
         return cls(
             SchemaType.from_wire(schema.type),
             schema.name,
@@ -98,7 +98,7 @@ class SchemaInfo:
         )
 
     def to_wire(self) -> WireSchema | None:
-        """What goes into a command; None for "no schema", which has no message.
+        """The message for a command; None for "no schema", which has no message.
 
         AUTO_CONSUME comes as None too: who subscribes decides whether the broker can be told.
         """

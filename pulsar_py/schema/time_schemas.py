@@ -51,7 +51,7 @@ _DAYS_NANOS: Final = Struct(">qq")
 
 
 class _TimeSchema(Schema[T]):
-    """What they share: a type, a size, and errors."""
+    """The common part of these schemas: a type, a size, and errors."""
 
     schema_type: ClassVar[SchemaType]
     layout: ClassVar[Struct]

@@ -67,7 +67,7 @@ def takes(wanted: str, value: object) -> MisfitError:
 
 
 class Names:
-    """Which named types a definition has defined so far, and the namespace it is in."""
+    """The named types that a definition has defined so far, and its namespace."""
 
     def __init__(self) -> None:
         self.defined: dict[str, Any] = {}  # Any: a NamedType, which knows this class
@@ -83,7 +83,7 @@ class ValueType(ABC):
     """One type. The defaults suit those whose Python values are what Avro and JSON hold, too."""
 
     branch: str
-    """What fastavro calls it among the branches of a union."""
+    """Its name in fastavro among the branches of a union."""
 
     @abstractmethod
     def definition(self, names: Names) -> AvroJson:
@@ -91,14 +91,14 @@ class ValueType(ABC):
 
     @abstractmethod
     def to_avro(self, value: Any) -> Any:
-        """What fastavro writes; raises MisfitError."""
+        """The value for fastavro; raises MisfitError."""
 
     def from_avro(self, plain: Any) -> Any:
         """The value of what fastavro read, or of a default."""
         return plain
 
     def to_json(self, value: Any) -> Any:
-        """What JSON holds; raises MisfitError."""
+        """The value for JSON; raises MisfitError."""
         return self.to_avro(value)
 
     def from_json(self, plain: Any) -> Any:
@@ -119,7 +119,7 @@ class ValueType(ABC):
 
     @property
     def children(self) -> Iterable[ValueType]:
-        """What it is made of."""
+        """The types that it is made of."""
         return ()
 
     @property

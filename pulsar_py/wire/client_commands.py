@@ -72,7 +72,7 @@ FEATURE_FLAGS: Final = FeatureFlags(
     supports_partial_producer=True,
     supports_get_partitioned_metadata_without_auto_creation=True,
 )
-"""What our client copes with."""
+"""The feature flags of our client."""
 
 
 def connect(

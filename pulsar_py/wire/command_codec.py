@@ -107,13 +107,13 @@ def encode(message: Message) -> bytes:
 
 
 def _receipt_head(size: int) -> bytes:
-    """What precedes a serialized CommandSendReceipt of that size in its frame."""
+    """The bytes before a serialized CommandSendReceipt of that size in its frame."""
     command_size = size + 4
     return SIZES.pack(command_size + 4, command_size) + _RECEIPT_PREFIX + varint(size)
 
 
 def _message_head(size: int) -> bytes:
-    """What precedes a serialized CommandMessage of that size in its BaseCommand."""
+    """The bytes before a serialized CommandMessage of that size in its BaseCommand."""
     return _MESSAGE_PREFIX + varint(size)
 
 
@@ -175,7 +175,7 @@ two buffers more for the socket about 0.3."""
 
 
 class StoredEntry(Protocol):
-    """What MESSAGE needs of an entry."""
+    """The fields of an entry that MESSAGE needs."""
 
     ledger_id: int
     entry_id: int
@@ -183,7 +183,7 @@ class StoredEntry(Protocol):
 
 
 def _buffers(parts: list[Buffer], entries_bytes_count: int) -> list[Buffer]:
-    """What goes to the socket: four parts an entry, small entries joined."""
+    """The bytes for the socket: four parts an entry, small entries joined."""
     if 4 * entries_bytes_count <= JOIN_BELOW_BYTES * len(parts):
         return [b"".join(parts)]
     buffers: list[Buffer] = []

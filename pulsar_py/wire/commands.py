@@ -107,7 +107,7 @@ __all__ = [
 ]
 
 NO_REQUEST_ID: Final = 2**64 - 1
-"""What a broker puts where there was no request: -1, unsigned."""
+"""The request id of a broker's answer without a request: -1, unsigned."""
 
 
 def ping() -> bytes:

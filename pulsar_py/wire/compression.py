@@ -32,7 +32,7 @@ _MAX_LZ4_RATIO: Final = 255
 _MAX_SNAPPY_RATIO: Final = 22
 """A copy of 64 bytes takes three."""
 _LARGE_BYTES: Final = 64 * 1024
-"""What is smaller costs less as bytes, all told: slices of those are cheaper than of a view."""
+"""Smaller results are cheaper as bytes: slices of bytes cost less than slices of a view."""
 
 
 def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
@@ -61,7 +61,7 @@ def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
 def decompress(
     compression: CompressionType.ValueType, data: EntryBytes, uncompressed_size: int
 ) -> EntryBytes:
-    """What was compressed; exactly `uncompressed_size` bytes.
+    """The decompressed payload, of exactly `uncompressed_size` bytes.
 
     The caller has checked that size against its limit. A large result may be a view of memory that
     nobody else has.

@@ -30,7 +30,7 @@ KEEP_ALIVE_INTERVAL_SECONDS: Final = 30.0
 
 
 class Side(Enum):
-    """Which end of the connection we are."""
+    """The two ends of a connection."""
 
     BROKER = "broker"
     CLIENT = "client"
@@ -84,7 +84,7 @@ FROM_CLIENT: Final = frozenset(
         _C.WATCH_TC_ASSIGNMENTS_CLOSE,
     }
 )
-"""What a client may send once it is connected, besides PING, PONG and AUTH_RESPONSE."""
+"""Commands that a connected client may send, besides PING, PONG and AUTH_RESPONSE."""
 
 FROM_BROKER: Final = frozenset(
     {
@@ -124,7 +124,7 @@ FROM_BROKER: Final = frozenset(
         _C.WATCH_TC_ASSIGNMENTS_UPDATE,
     }
 )
-"""What a broker may send once a client is connected, besides PING and PONG."""
+"""Commands that a broker may send to a connected client, besides PING and PONG."""
 
 _NOTHING: frozenset[BaseCommand.Type.ValueType] = frozenset()
 
@@ -142,7 +142,7 @@ LEGAL_COMMANDS: Final[dict[Side, dict[State, frozenset[BaseCommand.Type.ValueTyp
         State.CLOSED: _NOTHING,
     },
 }
-"""What a side may receive in a state. A broker takes AUTH_RESPONSE only while it waits for one."""
+"""Commands that a side may receive in a state. A broker takes AUTH_RESPONSE only when due."""
 
 
 class ConnectionState:
@@ -221,13 +221,13 @@ class ConnectionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handshake:
-    """What a broker learns from CONNECT."""
+    """The contents of CONNECT that a broker uses."""
 
     client_version: str
     """Free text."""
     client_protocol_version: int
     protocol_version: int
-    """What both sides go by."""
+    """The protocol version that both sides use."""
     supports_auth_refresh: bool
     """Whether the client answers AUTH_CHALLENGE once it is connected."""
     supports_broker_entry_metadata: bool
@@ -253,7 +253,7 @@ class Handshake:
 
 
 def broker_feature_flags(*, is_topic_list_watcher_enabled: bool) -> FeatureFlags:
-    """What a broker announces in CONNECTED; flags it does not have stay away."""
+    """The feature flags that a broker announces in CONNECTED; others are left out."""
     flags = FeatureFlags(
         supports_get_partitioned_metadata_without_auto_creation=True,
         supports_repl_dedup_by_lid_and_eid=True,
@@ -265,7 +265,7 @@ def broker_feature_flags(*, is_topic_list_watcher_enabled: bool) -> FeatureFlags
 
 
 class KeepAliveDecision(Enum):
-    """What a keep-alive tick asks for."""
+    """The actions that a keep-alive tick asks for."""
 
     NOTHING = "nothing"
     SEND_PING = "send ping"

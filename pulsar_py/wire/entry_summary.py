@@ -40,7 +40,7 @@ NO_MARKER: Final = -1
 
 
 class EntrySummary:
-    """What a dispatcher needs to know of an entry, read once and kept beside it. Never changed.
+    """The parts of an entry's metadata that dispatch needs; kept beside it, never changed.
 
     An entry whose metadata can't be read has `is_readable` False and counts as one message: it was
     stored and receipted, and is never delivered.
@@ -101,7 +101,7 @@ class EntrySummary:
 
     @property
     def timestamp_millis(self) -> int:
-        """What seek by time and expiry go by: the broker's clock if stored, else the client's."""
+        """The time for seek and expiry: the broker's clock if stored, else the client's."""
         return self.broker_timestamp_millis or self.publish_time_millis
 
 
@@ -171,7 +171,7 @@ class PlainSummary(EntrySummary):
 
     @property
     def producer_name(self) -> str:  # type: ignore[override]  # Read when asked.
-        """Who published it."""
+        """The name of the producer."""
         return parse_metadata(self._data).producer_name
 
     @property
@@ -386,7 +386,7 @@ def _broker_timestamp(data: EntryBytes) -> int:
 
 
 def sticky_key(summary: EntrySummary) -> bytes:
-    """What decides which Key_Shared consumer gets the entry; of a batch, its first message's.
+    """The key by which Key_Shared chooses a consumer; of a batch, that of its first message.
 
     Source: Commands.resolveStickyKey.
     """

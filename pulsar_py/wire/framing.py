@@ -27,7 +27,7 @@ DEFAULT_MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
 """Bytes of metadata and payload, where CONNECTED does not name another limit."""
 
 FRAME_PADDING: Final = 10 * 1024
-"""What a frame may have beyond the largest message, for its command and fields."""
+"""Bytes of a frame beyond the largest message, for its command and fields."""
 
 SIZES: Final = Struct(">II")
 SIZE: Final = Struct(">I")
@@ -89,7 +89,7 @@ class FrameDecoder:
         return 4 + self._total_size if self._total_size >= 0 else 0
 
     def take_unfinished(self) -> list[Buffer]:
-        """What is there of the frame that was begun; whoever takes it receives the rest."""
+        """Take the bytes of the incomplete frame; the caller receives the rest."""
         pieces, self._pieces = self._pieces, []
         self._pending_bytes = 0
         self._total_size = -1
@@ -224,7 +224,7 @@ def refuse_frame(total_size: int, command_size: int, max_total_size: int) -> NoR
 
 
 def _guess(total_size: int) -> str:
-    """What somebody seems to speak whose first bytes gave that size; empty where nothing is known.
+    """A guess at the protocol of a peer whose first bytes gave that size; empty without one.
 
     TLS records begin with their type (20 to 23) and version 3.x, HTTP with a method or "HTTP".
     """
@@ -248,7 +248,7 @@ def encode_serialized(data: bytes) -> bytes:
 
 
 def encode_message_header(command: bytes, payload_length: int) -> bytes:
-    """What precedes the headers and payload of SEND and MESSAGE; `command` is serialized."""
+    """The bytes before the headers and payload of SEND and MESSAGE; `command` is serialized."""
     size = len(command)
     return SIZES.pack(size + 4 + payload_length, size) + command
 

@@ -46,7 +46,7 @@ _SIZE = Struct(">I")
 
 
 class ChecksumStatus(Enum):
-    """What the checksum of a payload says."""
+    """The result of verifying a checksum."""
 
     VALID = "valid"
     ABSENT = "absent"

@@ -18,7 +18,7 @@ CURRENT_VERSION: Final = max(ProtocolVersion.values())
 
 
 class Feature(Enum):
-    """What not every version knows."""
+    """Features that not every version has."""
 
     PING = auto()
     """The peer answers PING."""

@@ -29,7 +29,7 @@ WHOLE_RANGE: Final = "0x00000000_0xffffffff"
 
 
 class Lookup:
-    """Which broker serves a topic."""
+    """Topic lookup: the broker that serves a topic."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker

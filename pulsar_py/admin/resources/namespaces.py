@@ -70,7 +70,7 @@ _DEFAULTS: Final[dict[str, Any]] = {  # Any: JSON of many shapes
     "properties": {},
     "migrated": False,
 }
-"""What GET shows for policies that are not set; what is missing here is then left out."""
+"""Values that GET returns for policies that are not set; other unset policies are left out."""
 
 
 class Namespaces:

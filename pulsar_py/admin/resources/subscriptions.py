@@ -84,7 +84,7 @@ def read_reset_cursor(request: Request) -> ResetCursorData | None:
 
 
 class Subscriptions:
-    """What can be done to the subscriptions of a topic."""
+    """Operations on the subscriptions of a topic."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker

@@ -71,7 +71,7 @@ def message_id_json(position: Position, partition_index: int) -> Json:
 
 
 class Topics:
-    """What can be done to topics and partitioned topics as a whole."""
+    """Operations on topics and partitioned topics as a whole."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -297,7 +297,7 @@ class Topics:
         return NO_CONTENT
 
     async def properties(self, request: Request) -> Response:
-        """What the topic was created with; an empty body for a partitioned topic without any."""
+        """The topic's properties; an empty body for a partitioned topic without any."""
         name = topic_of(request)
         metadata = await self._broker.resources.partitioned_topics.get(name)
         if metadata is not None:

@@ -30,7 +30,7 @@ class MultiplierRedeliveryBackoff:
     max_delay_millis: int = 60_000
     """The longest delay."""
     multiplier: float = 2.0
-    """What each delay is multiplied by for the next."""
+    """Factor between one delay and the next."""
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -66,7 +66,7 @@ _SEND_RECEIPT: Final = BaseCommand.SEND_RECEIPT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CnxSettings:
-    """What a connection has to know."""
+    """The options of one connection."""
 
     remote_address: str
     """`host:port` of the broker that is meant; for logs and errors."""
@@ -236,7 +236,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         if connected.HasField("max_message_size"):
             if connected.max_message_size <= 0:
                 raise RemoteProtocolError(
-                    f"CONNECTED has max_message_size={connected.max_message_size}, expected at least 1"
+                    f"CONNECTED: max_message_size={connected.max_message_size}, expected at least 1"
                 )
             self.max_message_size = connected.max_message_size
             self._frames.set_max_frame_bytes(max_frame_bytes(self.max_message_size))
@@ -455,7 +455,7 @@ class ClientCnx(asyncio.BufferedProtocol):
     def close(self, reason: str = "closed") -> None:
         """Close at once; handlers get `on_connection_closed`, requests fail with the reason.
 
-        What was queued is still sent, for at most `CLOSE_FLUSH_SECONDS`.
+        Queued frames are still sent, for at most `CLOSE_FLUSH_SECONDS`.
         """
         transport = self._transport
         if transport is not None:
@@ -526,4 +526,4 @@ class ClientCnx(asyncio.BufferedProtocol):
 
 
 def _ignore() -> None:
-    """What a request does that is queued and did not ask to be told."""
+    """Does nothing: the callback of a request whose caller does not wait for it to be written."""

@@ -69,7 +69,7 @@ class ClientConfig:
     stats_interval_in_seconds: float = 600
     """Interval at which producers and consumers log their statistics; 0 for never."""
     listener_name: str | None = None
-    """Which of the brokers' advertised listeners to use."""
+    """Name of the brokers' advertised listener to use; None for their default."""
     message_listener_threads: int = 1
     """How many messages a `message_listener` has under way at once, as tasks of the event loop."""
     tls_trust_certs_file_path: str | None = None

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class Closable(Protocol):
-    """What a client closes when it is closed: a producer, consumer, reader, table view."""
+    """An object that closes with its client: a producer, consumer, reader or table view."""
 
     async def close(self) -> None:
         """End in bounded time; may be called again."""
@@ -190,7 +190,7 @@ class ClientContext:
 
     @property
     def children(self) -> list[Closable]:
-        """What is to be closed with the client, in the order in which it was made."""
+        """The objects to close with the client, in the order in which they were made."""
         return list(self._children)
 
     def abandon(self) -> None:

@@ -71,7 +71,7 @@ class ServiceInfo:
 
 
 class FailoverDecider:
-    """Which of the clusters to use, by what probes say. Pure: time comes in as `now` (seconds).
+    """Chooses the cluster to use from the results of probes. Pure: `now` is in seconds.
 
     Clusters are known by their number; 0 is the primary, the others follow by preference.
     Invariant: `current` is one of them.
@@ -360,7 +360,7 @@ class ControlledClusterFailover:
 
 
 def parse_document(data: bytes) -> dict[str, str]:
-    """What the document of a ControlledClusterFailover says; unknown fields are left out.
+    """Parse the document of a ControlledClusterFailover; unknown fields are ignored.
 
     Raises:
         InvalidConfigurationError: It is no JSON object, or its service URL is none.

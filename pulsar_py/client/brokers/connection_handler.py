@@ -58,7 +58,7 @@ class HandlerState(Enum):
 
 
 class ConnectionOwner(Protocol):
-    """Who needs the connection: one producer, consumer or watcher."""
+    """The producer, consumer or topic watcher that the connection is for."""
 
     async def opened(self, cnx: ClientCnx) -> None:
         """Register with the broker on `cnx`: returns when it said yes, raises when it did not.

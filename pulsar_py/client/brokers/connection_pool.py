@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 _Key = tuple[BrokerAddress, int]
 _NO_TLS_REASONS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
-"""What OpenSSL says where something else than TLS came."""
+"""OpenSSL's reasons where the peer did not speak TLS."""
 CLOSE_SECONDS = 3.0
 """How long `close` waits for sockets to end."""
 
@@ -92,7 +92,7 @@ class ConnectionPool:
         return await self._attempts.run(key, partial(self._connect, key))
 
     def new_slot(self) -> int:
-        """Which of a broker's connections the next handler takes."""
+        """The slot of the next handler, among a broker's connections."""
         self._next_slot += 1
         return (self._next_slot - 1) % self._context.config.connections_per_broker
 
@@ -215,7 +215,7 @@ class ConnectionPool:
 
 
 def _reason(error: OSError, *, is_tls: bool) -> str:
-    """What kept a connection from opening, never empty; a guess where TLS found no TLS."""
+    """The text of a failed attempt, never empty; with a guess where the peer did not speak TLS."""
     text = str(error) or type(error).__name__
     is_no_tls = (
         isinstance(error, ConnectionResetError) or getattr(error, "reason", "") in _NO_TLS_REASONS

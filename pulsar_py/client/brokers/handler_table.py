@@ -22,7 +22,7 @@ from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandTopicMigrated
 __all__ = ["HandlerTable", "Touched"]
 
 Touched = dict[ProducerHandler | ConsumerHandler, None]
-"""Who got something of one piece of received data, in order."""
+"""Handlers that got commands of one piece of received data, in order."""
 
 
 class HandlerTable:

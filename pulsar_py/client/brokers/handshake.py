@@ -31,7 +31,7 @@ __all__ = ["CLIENT_VERSION", "ClientHandshake"]
 logger = logging.getLogger(__name__)
 
 CLIENT_VERSION: Final = "pulsar_py-v0.1.0"
-"""What brokers show about us; reading the installed version costs 46 ms."""
+"""The client version that brokers show; reading the installed one would cost 46 ms."""
 
 
 class ClientHandshake:

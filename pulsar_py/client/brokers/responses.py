@@ -54,7 +54,7 @@ def request_type(frame: bytes) -> int:
 
 
 def request_id_of(answer: BaseCommand) -> int:
-    """Which request is answered."""
+    """The id of the request that is answered."""
     request_id: int = getattr(answer, FIELD_NAMES[answer.type]).request_id
     return request_id
 

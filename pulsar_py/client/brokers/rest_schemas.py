@@ -71,7 +71,7 @@ def schema_from_rest(topic: str, value: Mapping[str, Any]) -> tuple[Schema, byte
 
 
 def schema_to_rest(schema: Schema) -> dict[str, Any]:
-    """What POST takes."""
+    """The JSON body of POST."""
     is_pair = schema.type == Schema.KeyValue
     data = schema.schema_data
     return {

@@ -115,7 +115,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 class ServiceUrlHosts:
-    """Which host of the service URL is used. Pure; chance picks the first one.
+    """Chooses a host of the service URL (pure); the first one is random.
 
     Invariant: `_index` is below the count of hosts.
     """
@@ -151,11 +151,11 @@ class ServiceUrlHosts:
 
 
 class ServiceUrlControl(Protocol):
-    """What a provider may do with the client that it was given to."""
+    """The calls that a ServiceUrlProvider may make to its client."""
 
     @property
     def service_url(self) -> str:
-        """What the client uses now."""
+        """The service URL that the client uses now."""
 
     async def update_service_url(
         self,

@@ -41,7 +41,7 @@ class BrokerConsumerStatistics:
 
     @classmethod
     def of(cls, response: CommandConsumerStatsResponse) -> Self:
-        """What the answer says."""
+        """Parse the broker's answer."""
         return cls(
             message_rate_out=response.msgRateOut,
             message_throughput_out=response.msgThroughputOut,

@@ -190,7 +190,7 @@ class Consumer:
 
     @property
     def receiver(self) -> Receiver:
-        """What it receives with. For other parts of the library, which merge several."""
+        """The consumer's receiver, for parts of the library that merge several."""
         return self._receiver
 
     @property
@@ -405,7 +405,7 @@ class Consumer:
     def redeliver_unacknowledged_messages(self) -> None:
         """Ask for everything again that was delivered and not acknowledged.
 
-        What is in the queue counts as delivered. Without a connection there is nothing to do: the
+        Messages in the queue count as delivered. Without a connection there is nothing to do: the
         next one brings all of it.
         """
         if not self.is_closed:
@@ -495,7 +495,7 @@ class Consumer:
         return self._statistics.peek()
 
     async def broker_statistics(self) -> BrokerConsumerStatistics:
-        """What the broker says; asked at most once in `broker_consumer_stats_cache_time_ms`.
+        """The broker's figures; asked for once in `broker_consumer_stats_cache_time_ms` at most.
 
         Raises:
             AlreadyClosedError: The consumer is closed.

@@ -55,7 +55,7 @@ class ConsumerConfig:
     consumer_type: ConsumerType = ConsumerType.Exclusive
     """How consumers of the subscription share its messages; all have to say the same."""
     schema: Schema[Any] | None = None  # Any: of whatever values
-    """What makes values of payloads; None reads bytes."""
+    """The schema that decodes payloads; None for bytes."""
     # Any: a Consumer or MultiTopicsConsumer, whichever of them the listener says it takes.
     message_listener: Callable[[Any, Message], Awaitable[None] | None] | None = None
     """Called with the consumer and each message; `receive` is not to be called then."""
@@ -64,7 +64,7 @@ class ConsumerConfig:
     max_total_receiver_queue_size_across_partitions: int = 50_000
     """The queues of all partitions or topics together; each gets its part if that is less."""
     consumer_name: str | None = None
-    """What the broker shows, and Failover orders by; None: a generated name."""
+    """The name in the broker's statistics, by which Failover sorts; None for a generated name."""
     unacked_messages_timeout_ms: int | None = None
     """A message not acknowledged for so long is delivered again; None or 0: never."""
     broker_consumer_stats_cache_time_ms: int = 30_000
@@ -74,7 +74,7 @@ class ConsumerConfig:
     is_read_compacted: bool = False
     """Read each key's last value only, where the topic is compacted."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What the broker shows of the consumer."""
+    """Metadata of the consumer, shown in the broker's statistics."""
     pattern_auto_discovery_period: int = 60
     """Seconds between looks for topics that match a pattern."""
     initial_position: InitialPosition = InitialPosition.Latest
@@ -98,12 +98,12 @@ class ConsumerConfig:
     batch_index_ack_enabled: bool = False
     """Acknowledge single messages of a batch, instead of the batch when all of it is done."""
     regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly
-    """Which topics a pattern matches: persistent ones, others, or both."""
+    """Whether a pattern matches persistent topics, non-persistent ones, or both."""
     dead_letter_policy: DeadLetterPolicy | None = None
     """Where messages go that were delivered too often; None: nowhere. See
     `ConsumerDeadLetterPolicy`."""
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
-    """What becomes of a message that can't be decrypted."""
+    """What to do with a message that can't be decrypted."""
 
     # What follows is the Java (or C++) client's.
     retry_enable: bool = False
@@ -129,7 +129,7 @@ class ConsumerConfig:
     subscription_mode: SubscriptionMode = SubscriptionMode.Durable
     """Durable, or forgotten when its last consumer leaves."""
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
-    """What the broker keeps with a new subscription."""
+    """Properties that the broker stores with a new subscription."""
     start_message_rollback_duration_seconds: int = 0
     """Start so long ago, instead of at a message."""
     force_topic_creation: bool = True
@@ -145,7 +145,7 @@ class ConsumerConfig:
     auto_update_partitions_interval_seconds: float = 60.0
     """How often it looks for new partitions."""
     max_uncompressed_message_bytes: int | None = None
-    """What a compressed entry may claim to inflate to; None: 1 GiB. One that claims more is taken
+    """Limit for the decompressed size of an entry; None: 1 GiB. A larger one is taken
     for damaged. Brokers bound what they store, which is compressed."""
     chunk_listener: ChunkListener | None = None
     """For readers of ranges, which may begin within a chunked message; no option of `Client`."""

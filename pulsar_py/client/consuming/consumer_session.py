@@ -281,7 +281,7 @@ class ConsumerSession:
     def redeliver_all(self) -> None:
         """Ask for everything again that was delivered and not acknowledged.
 
-        What is in the queue counts as delivered. Without a connection there is nothing to do: the
+        Messages in the queue count as delivered. Without a connection there is nothing to do: the
         next one brings all of it.
         """
         cnx = self.handler.cnx

@@ -38,7 +38,7 @@ PROPERTY_REAL_TOPIC: Final = "REAL_TOPIC"
 PROPERTY_REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
 PROPERTY_ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 PROPERTY_OLD_ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_IDY_TIME"
-"""What old Java clients call the origin; still written for them."""
+"""The property by which old Java clients know the origin; still written for them."""
 PROPERTY_RECONSUME_TIMES: Final = "RECONSUMETIMES"
 PROPERTY_DELAY_TIME: Final = "DELAY_TIME"
 
@@ -178,7 +178,7 @@ def _reconsume_times(properties: Mapping[str, str]) -> int:
 
 
 class MoveOutcome(Enum):
-    """What became of a message that was to be moved."""
+    """The result of moving a message."""
 
     TAKEN = 1
     DUPLICATE = 2

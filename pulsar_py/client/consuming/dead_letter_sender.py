@@ -52,7 +52,7 @@ _SUFFIX_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class DeadLetterProducer(Protocol):
-    """What is needed of a producer."""
+    """The calls that a DeadLetterSender makes to its producers."""
 
     async def send(
         self,
@@ -78,7 +78,7 @@ MakeProducer = Callable[..., Awaitable[DeadLetterProducer]]
 
 
 class DeadLetterSource(Protocol):
-    """What is needed of the consumer whose letters these are."""
+    """The calls that a DeadLetterSender makes to its consumer."""
 
     async def acknowledge(self, message: Message | MessageId) -> None:
         """Acknowledge what was moved."""
@@ -89,7 +89,7 @@ class DeadLetterSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterNames:
-    """Who sends the letters; for the names of producers and for properties."""
+    """Names of the consumer, for names of producers and for properties."""
 
     topic: str
     """Full name, of a partition where it is one."""
@@ -169,7 +169,7 @@ class DeadLetterProducers:
 
 
 def copy_options(message: Message, plan: CopyPlan) -> dict[str, Any]:
-    """What the copy of a message is sent with: its key, times and properties."""
+    """The arguments of `send` for the copy of a message: its key, times and properties."""
     options: dict[str, Any] = {"properties": dict(plan.properties)}
     if message.has_key():
         encoded = message.has_base64_encoded_key()
@@ -311,7 +311,7 @@ class DeadLetterSender:
     async def close(self) -> None:
         """Stop moving, and close the producers. May be called again.
 
-        What was not acknowledged yet comes again to the subscription's other consumers.
+        Messages that are not acknowledged go to the subscription's other consumers.
         """
         self._stop_returns()
         await self._tasks.close()

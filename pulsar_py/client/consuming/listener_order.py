@@ -22,7 +22,7 @@ OrderKey = Hashable | None
 
 
 def order_key_of(message: Message, consumer_type: ConsumerType) -> OrderKey:
-    """What a message shares with those it must not overtake; None if it may run beside all.
+    """The order key: messages that share it run one after the other; None for no order.
 
     Shared promises no order, Key_Shared the order of each key. On Exclusive and Failover messages
     without a key keep the order of their topic, those with one that of the key.
@@ -71,7 +71,7 @@ class ListenerOrder(Generic[T]):
             self._runnable.append((order_key, message))
 
     def take(self) -> tuple[OrderKey, T] | None:
-        """What to run now, with its order key; None if nothing may. Call `done` with that after."""
+        """The next message to run, with its order key for `done`; None if none may run."""
         if self._running_count >= self._concurrency or not self._runnable:
             return None
         self._running_count += 1

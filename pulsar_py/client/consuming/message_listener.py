@@ -42,7 +42,7 @@ def listener_concurrency(context: ClientContext, wanted: int) -> int:
 
 
 class ListenedConsumer(Protocol):
-    """What is needed of a consumer."""
+    """The calls that a ListenerRunner makes to its consumer."""
 
     async def receive_for_listener(self) -> Message:
         """The next message; AlreadyClosedError ends the runner."""

@@ -24,7 +24,7 @@ def start_data(message_id: MessageId) -> MessageIdData:
 
 
 def seek_data(message_id: MessageId) -> MessageIdData:
-    """What SEEK carries: the entry, and of a batch the messages from the index on."""
+    """The id that SEEK carries: the entry, and of a batch the messages from the index on."""
     first = message_id.first_chunk or message_id
     data = MessageIdData(ledgerId=to_unsigned(first.ledger_id), entryId=to_unsigned(first.entry_id))
     if first.batch_index > 0 and first.batch_size > first.batch_index:

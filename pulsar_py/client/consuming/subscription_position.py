@@ -116,7 +116,7 @@ class SubscriptionPosition:
     def closed_by_broker(self) -> None:
         """Maybe because another consumer, or the administration, moved the subscription.
 
-        What was skipped and acknowledged before may come again, then, and is wanted.
+        Messages that were skipped or acknowledged before may come again, then, and are delivered.
         """
         start = self._start
         if not self._is_durable or self._target is not None or not self._receiver.queue.is_begun:
@@ -195,7 +195,7 @@ class SubscriptionPosition:
         return client_commands.seek_to_time(self._consumer_id, request_id, target)
 
     def _moved(self, position: StartPosition | None) -> None:
-        """What was received before is stale, and so is what was acknowledged."""
+        """Drop received messages and collected acknowledgements: they are from before the seek."""
         self._set_start(position)
         self._receiver.last = None
         self._tracker.clear()
@@ -240,7 +240,7 @@ class SubscriptionPosition:
         return answer.getLastMessageIdResponse
 
     async def broker_statistics(self) -> BrokerConsumerStatistics:
-        """What the broker says about the consumer; raises as the others."""
+        """The broker's figures about the consumer; raises as `seek`."""
         answer = await self._request(
             lambda request_id: client_commands.consumer_stats(self._consumer_id, request_id)
         )

@@ -36,7 +36,7 @@ TURN_MESSAGES: Final = 16
 
 
 class MessageSource(Protocol):
-    """What is needed of one consumer's receiver, which says what each of these does."""
+    """The calls of a consumer's receiver that are used here; `Receiver` documents them."""
 
     on_ready: Callable[[], None] | None
     on_recall: Callable[[], None] | None
@@ -51,7 +51,7 @@ class MessageSource(Protocol):
         """They were collected and are not delivered after all."""
 
     def deliver(self, messages: list[Message]) -> list[Message]:
-        """What the application gets of messages that were collected."""
+        """Deliver the collected messages."""
 
 
 S = TypeVar("S", bound=MessageSource)
@@ -132,7 +132,7 @@ class MergedReceiver(Generic[S]):
         return None
 
     def _begin_turn(self) -> S | None:
-        """Whose turn it is now, if anybody's."""
+        """The source whose turn it is; None if there is none."""
         self._current = self._ready.next()
         self._turn_left_count = TURN_MESSAGES
         return self._current
@@ -259,7 +259,7 @@ class _Batch(Generic[S]):
         return removed
 
     def deliver(self) -> list[Message]:
-        """What the application gets, in the order in which it came."""
+        """The messages for the application, in the order in which they came."""
         delivered: list[Message] = []
         for source, pairs in groupby(self._pairs(), key=itemgetter(0)):
             delivered += source.deliver([message for _, message in pairs])

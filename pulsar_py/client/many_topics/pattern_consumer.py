@@ -143,7 +143,7 @@ class PatternConsumer(MultiTopicsConsumer):
         self._on_change(self._list.on_listed(topics))
 
     def on_topics_updated(self, new: Sequence[str], deleted: Sequence[str]) -> None:
-        """What changed since."""
+        """Take topics that were added and removed."""
         self._asked_hash = None  # it was of another list
         self._on_change(self._list.on_updated(new, deleted))
 

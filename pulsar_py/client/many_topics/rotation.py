@@ -27,7 +27,7 @@ class Rotation(Generic[T]):
         self._order.setdefault(source)
 
     def next(self) -> T | None:
-        """Whose turn it is, which leaves the rotation; None if nobody has anything."""
+        """Take the source whose turn it is out of the rotation; None if that is empty."""
         for source in self._order:
             del self._order[source]
             return source

@@ -42,13 +42,13 @@ FATAL_ERRORS: Final[tuple[type[Exception], ...]] = (
 
 
 class TopicListNews(Protocol):
-    """Who wants to know."""
+    """The receiver of a watcher's lists and updates."""
 
     def on_topics_listed(self, topics: Sequence[str]) -> None:
         """All topics that match."""
 
     def on_topics_updated(self, new: Sequence[str], deleted: Sequence[str]) -> None:
-        """What changed since."""
+        """Topics were added and removed."""
 
     def on_watch_failed(self, error: Exception) -> None:
         """There will be no news any more, and why."""

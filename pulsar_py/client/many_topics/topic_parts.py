@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Part(Protocol):
-    """What is needed of one part."""
+    """The calls that `TopicParts` makes to one part."""
 
     async def close(self) -> None:
         """Let go of it."""
@@ -41,7 +41,7 @@ P = TypeVar("P", bound=Part)
 
 @dataclass(frozen=True, slots=True)
 class PartRequest:
-    """What to open."""
+    """A part to open."""
 
     topic: str
     """Full name of the topic or partition."""

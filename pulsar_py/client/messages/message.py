@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 EntryMetadata: TypeAlias = MessageMetadata
-"""What stands before an entry."""
+"""The key before all entries."""
 
 OwnMetadata: TypeAlias = MessageMetadata | SingleMessageMetadata
-"""What has a message's key, properties and event time; in a batch a part of its own."""
+"""The metadata with a message's key, properties and event time; in a batch each has its own."""
 
 
 def text_of(field: str | bytes) -> str:
@@ -263,7 +263,7 @@ class Message:
         return self.own_metadata
 
     def properties(self) -> dict[str, str]:
-        """What the application attached."""
+        """The properties that the producer's application attached."""
         return {text_of(each.key): text_of(each.value) for each in self._fields().properties}
 
     def has_property(self, name: str) -> bool:
@@ -327,7 +327,7 @@ class Message:
         return self.entry.redelivery_count
 
     def producer_name(self) -> str:
-        """Who published it."""
+        """The name of the producer."""
         return text_of(self.entry.metadata.producer_name)
 
     def sequence_id(self) -> int:
@@ -340,7 +340,7 @@ class Message:
         return metadata.sequence_id + self.batch_index
 
     def schema_version(self) -> bytes | None:
-        """Which version of the topic's schema it was written with; None if it names none."""
+        """The version of the topic's schema that the message was written with; None without one."""
         metadata = self.entry.metadata
         return metadata.schema_version if metadata.HasField("schema_version") else None
 

@@ -49,7 +49,7 @@ Accepts = Callable[[object], bool]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an option may be."""
+    """The values that an option accepts."""
 
     expected: str
     """As an error says it, after the value."""

@@ -149,7 +149,7 @@ def newest_by_topic(message_ids: Iterable[MessageId]) -> MultiMessageId:
 
 
 def route(message_id: MessageId, topics: Collection[str]) -> str:
-    """Which of `topics` (full names, partitions one by one) an id belongs to.
+    """The one of `topics` (full names, partitions one by one) that an id belongs to.
 
     Raises:
         InvalidMessageError: It does not tell, and there are several; or it is none of them.

@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Traits(NamedTuple):
-    """What an entry's metadata says for all its messages; they share a batch if it is equal."""
+    """Metadata that all messages of an entry share; a batch takes messages with equal traits."""
 
     schema_version: bytes | None
     replicate_to: tuple[str, ...]
@@ -42,7 +42,7 @@ PLAIN_TRAITS = Traits(None, ())
 
 
 def traits_of(message: OutgoingMessage) -> Traits:
-    """What a message needs of its entry."""
+    """The traits of a message."""
     return Traits(message.schema_version, message.replicate_to)
 
 
@@ -63,7 +63,7 @@ class Batch:
 
 
 class Container(ABC):
-    """What the producer needs of either kind.
+    """The interface of both containers.
 
     Invariant: `is_full` only between an `add` and the `take` that has to follow it.
     """

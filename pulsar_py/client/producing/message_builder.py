@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 NO_REPLICATION: Final = ("__local__",)
-"""What stands in `replicate_to` of a message that stays in its cluster."""
+"""The value of `replicate_to` for a message that is not replicated."""
 
 _MAX_SIGNED: Final = 2**63 - 1
 _MAX_UNSIGNED: Final = 2**64 - 1
@@ -126,7 +126,7 @@ class OutgoingMessage:
             _utf8("replication cluster", cluster)
 
     def value(self) -> Any:  # Any: whatever was given
-        """What `send` was given."""
+        """The value that `send` got."""
         return self.content
 
     def data(self) -> bytes:
@@ -134,7 +134,7 @@ class OutgoingMessage:
         return self.payload
 
     def properties(self) -> dict[str, str]:
-        """What the application attached; a copy."""
+        """The properties that the application attached; a copy."""
         return dict(self.property_map or {})
 
     def has_key(self) -> bool:
@@ -152,7 +152,7 @@ class OutgoingMessage:
         return self.key.encode() if isinstance(self.key, str) else self.key
 
     def ordering_key(self) -> bytes | None:
-        """What Key_Shared goes by instead of the key, None where there is none."""
+        """The key that Key_Shared uses instead of the partition key; None without one."""
         return self.ordering
 
     def event_timestamp(self) -> int:
@@ -160,7 +160,7 @@ class OutgoingMessage:
         return self.event_time or 0
 
     def batching_key(self) -> bytes:
-        """What messages of one batch share where batching goes by key."""
+        """The key that messages of one batch share with key-based batching."""
         if self.ordering is not None:
             return self.ordering
         return self.key_bytes() or b""

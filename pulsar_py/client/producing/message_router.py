@@ -148,7 +148,7 @@ class RoundRobinRouter(MessageRouter):
 
 
 class CustomRouter(MessageRouter):
-    """What the application's function says."""
+    """The partition that the application's function returns."""
 
     def __init__(self, function: MessageRouterFunction) -> None:
         self._function = function

@@ -291,7 +291,7 @@ class PartitionedProducer(Producer):
         return sum(each.pending_count() for each in self._started)
 
     def statistics_fields(self) -> Mapping[str, str]:
-        """What tells it from others in the log."""
+        """Log fields that identify the producer."""
         return {"topic": str(self._topic), "producer": self.producer_name()}
 
 

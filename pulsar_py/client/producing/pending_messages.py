@@ -23,7 +23,7 @@ Buffers = Sequence[bytes | memoryview]
 
 
 class ChunkedSend:
-    """What the chunks of one message share."""
+    """State that the chunks of one message share."""
 
     __slots__ = ("first_chunk",)
 

@@ -203,7 +203,7 @@ class Producer(ABC):
     async def close(self) -> None:
         """Send what is left, tell the broker, and end; at most the operation timeout.
 
-        What has no receipt by then fails with AlreadyClosedError. May be called again.
+        Messages without a receipt by then fail with AlreadyClosedError. May be called again.
         """
 
     @abstractmethod
@@ -235,7 +235,7 @@ class Producer(ABC):
 
     @abstractmethod
     def statistics(self) -> ProducerStatistics:
-        """What it did, in the interval so far and since the beginning."""
+        """Statistics of the current interval and since the producer was made."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -57,7 +57,7 @@ class ProducerConfig:
     producer_name: str | None = None
     """None: the broker makes one that is unique in the cluster."""
     schema: Schema[Any] | None = None  # Any: of whatever values
-    """What turns values into payloads; None takes bytes as they are."""
+    """The schema that encodes values; None for bytes."""
     initial_sequence_id: int | None = None
     """The first message gets the one after it; None goes on after the last the broker knows."""
     send_timeout_millis: int = 30_000
@@ -90,12 +90,12 @@ class ProducerConfig:
     chunk_max_message_size: int = -1
     """Bytes of a chunk at most; -1 for what the broker takes."""
     message_routing_mode: PartitionsRoutingMode = PartitionsRoutingMode.RoundRobinDistribution
-    """Which partition a message without a key goes to."""
+    """How to choose the partition of a message without a key."""
     message_router: MessageRouterFunction | None = None
     """Decides instead of the routing mode."""
     hashing_scheme: HashingScheme = HashingScheme.BoostHash
-    """What turns a key into a partition. The default is that of the official Python and C++
-    clients; Java's is `JavaStringHash`. All producers of a topic have to use the same."""
+    """The hash that turns a key into a partition. The default is that of the official
+    Python and C++ clients; Java's is `JavaStringHash`. All producers of a topic have to use the same."""
     lazy_start_partitioned_producers: bool = False
     """Register with a partition only when a message goes there."""
     auto_update_partitions: bool = True
@@ -103,13 +103,13 @@ class ProducerConfig:
     auto_update_partitions_interval_seconds: float = 60
     """How often it looks for new partitions."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What the broker shows of the producer."""
+    """Metadata of the producer, shown in the broker's statistics."""
     encryption_key: str | Sequence[str] | None = None
     """Name of the public key to encrypt with; several names let several readers in."""
     crypto_key_reader: CryptoKeyReader | None = None
     """Has the public keys that `encryption_key` names."""
     crypto_failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL
-    """What becomes of a message that can't be encrypted."""
+    """What to do with a message that can't be encrypted."""
     access_mode: ProducerAccessMode = ProducerAccessMode.Shared
     """Whether other producers may be on the topic beside this one."""
     interceptors: Sequence[ProducerInterceptor] = ()

@@ -76,7 +76,7 @@ class ProducerInterceptors:
         message: OutgoingMessage,
         submit: Callable[[OutgoingMessage], SendResult],
     ) -> SendResult:
-        """What `submit` says to the message as they want it; they hear how that ends."""
+        """Submit the message as the interceptors changed it, and tell them the result."""
         message = self.before_send(producer, message)
         with self._hearing_of_refusal(producer, message):
             result = submit(message)
@@ -117,7 +117,7 @@ class ProducerInterceptors:
         )
 
     def before_send(self, producer: Producer, message: OutgoingMessage) -> OutgoingMessage:
-        """What the last of them made of `message`."""
+        """The message, as changed by all interceptors in turn."""
         for interceptor in self._interceptors:
             with _logged(interceptor, "before_send"):
                 if interceptor.eligible(message):

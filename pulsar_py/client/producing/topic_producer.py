@@ -474,7 +474,7 @@ class TopicProducer(Producer):
         return self.counters.take(now, pending_queue_size=self._permits.used)
 
     def statistics_fields(self) -> dict[str, str]:
-        """What tells it from others in the log."""
+        """Log fields that identify the producer."""
         return {"topic": self._topic, "producer": self.producer_name()}
 
 

@@ -66,7 +66,7 @@ class Reader:
         return [self._consumer.topic()]
 
     def subscription_name(self) -> str:
-        """What the broker's statistics call the reader's place."""
+        """The name of the reader's subscription in the broker's statistics."""
         return self._consumer.subscription_name()
 
     def is_connected(self) -> bool:
@@ -84,7 +84,7 @@ class Reader:
         return self._consumer.has_reached_end_of_topic
 
     def statistics(self) -> ConsumerStatistics:
-        """What it did so far."""
+        """Statistics of the reader."""
         return self._consumer.statistics()
 
     async def read_next(self, timeout_millis: int | None = None) -> Message:

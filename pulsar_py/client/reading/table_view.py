@@ -73,7 +73,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             missing.on_read(message.topic_name(), message.message_id())
 
     async def _missing(self) -> CatchUp:
-        """What the topic has and the view has not; of a topic that isn't stored nothing."""
+        """The positions to catch up with; none for a non-persistent topic."""
         if not TopicName.parse(self.topic()).is_persistent:
             return CatchUp((), self._read)
         return CatchUp(await self._reader.get_last_message_ids(), self._read)

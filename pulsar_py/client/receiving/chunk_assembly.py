@@ -40,7 +40,7 @@ ChunkListener: TypeAlias = Callable[[EntryKey, MessageMetadata, bool], None]
 _REMEMBERED_COUNT: Final = 1_000
 
 MAX_CHUNKED_MESSAGE_BYTES: Final = 2**31 - 1
-"""What `total_chunk_msg_size` can name at most."""
+"""The largest value of `total_chunk_msg_size`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class ChunkOutcome:
-    """What one chunk, or time, brought about."""
+    """The result of one chunk, or of an expiry."""
 
     payload: bytes | None = None
     """The whole message, still compressed; None while it is not complete."""
@@ -118,7 +118,7 @@ class ChunkAssembly:
 
     @property
     def pending_bytes(self) -> int:
-        """What all buffers hold."""
+        """Bytes in all buffers."""
         return sum(each.received_bytes for each in self._buffers.values())
 
     def add(self, chunk: Chunk, now: float) -> ChunkOutcome:

@@ -38,7 +38,7 @@ class ChunkExpiry:
     def look(
         self, now: float, waiting: Sequence[object], *, can_come: bool
     ) -> tuple[ChunkOutcome, float | None]:
-        """What is given up now, and when to look again.
+        """The messages that expire now, and when to look again.
 
         `waiting` are entries that are here and not decoded, `can_come` tells whether the broker
         could send one.

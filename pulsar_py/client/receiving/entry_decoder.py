@@ -4,8 +4,7 @@
            checksum            decrypt                split the batch,
            metadata            decompress             leave out what is not wanted
 
-What comes in may lie in memory that is used again (`wire.frame_receiver`); nothing that goes out
-refers to it.
+Input may lie in reused memory (`wire.frame_receiver`); no result refers to it.
 
 The steps are apart because between the first two something may have to be waited for (a key, the
 schema of a version), and because a chunk goes to the assembly after decryption. An entry that can't
@@ -67,7 +66,7 @@ _MIN_MESSAGE_BYTES: Final = 6
 _MAX_COMPACTED_BATCH: Final = 1_000_000
 """Messages that a batch may have had before it was compacted; a set is made of them."""
 MAX_INFLATED_BYTES: Final = 1 << 30
-"""What an entry may claim to inflate to. `maxMessageSize` bounds what a broker stores, which is
+"""Limit for the inflated size of an entry. `maxMessageSize` bounds what a broker stores, which is
 compressed: a producer's text of ten times as much is sound."""
 _START_SIZE: Final = CHECKSUM_AND_SIZE.size
 _unpack_start = CHECKSUM_AND_SIZE.unpack_from

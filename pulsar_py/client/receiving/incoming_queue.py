@@ -57,7 +57,7 @@ ProblemListener: TypeAlias = Callable[[EntryKey, str], None]
 
 @dataclass(slots=True)
 class Effects:
-    """What decoding brought about beside messages; a new one each time somebody takes it."""
+    """Effects of decoding beside messages; a new object each time they are taken."""
 
     dropped_count: int = 0
     """Messages that took permits and will not be handed out."""
@@ -66,7 +66,7 @@ class Effects:
     to_redeliver: list[EntryKey] = field(default_factory=list)
     """Chunks whose buffer gave way: worth asking for again."""
     held: list[EntryKey] = field(default_factory=list)
-    """What is of no use now: chunks without a beginning, and what could not be decrypted."""
+    """Entries of no use now: chunks without a first one, and what could not be decrypted."""
     has_chunks: bool = False
     """Whether chunks came, so that their expiry has to be watched."""
 
@@ -79,7 +79,7 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What has to be had before the first entry can be decoded."""
+    """A key or schema without which the first entry can't be decoded."""
 
     parsed: ParsedEntry
     schema_version: bytes | None = None
@@ -184,7 +184,7 @@ class IncomingQueue:
         return self.effects
 
     def take_effects(self) -> Effects | None:
-        """What has to be done now; None for nothing."""
+        """The effects to carry out now; None without any."""
         effects, self.effects = self.effects, None
         return effects
 
@@ -228,7 +228,7 @@ class IncomingQueue:
         return Needs(parsed, version, is_key_needed)
 
     def prepared(self, now: float) -> None:
-        """What `needs` named is there, or can't be had: decode the entry with what there is."""
+        """The key or schema of `needs` was loaded, or can't be: decode the entry without it."""
         if self.needs is not None:
             parsed, self.needs = self.needs.parsed, None
             self.is_preparing = False

@@ -278,7 +278,7 @@ class Receiver:
             self.drop(effects.dropped_count)
 
     def _hold(self, effects: Effects) -> None:
-        """What can't be used now comes again: after its time-out, or as if it was refused.
+        """Have entries delivered again that can't be used now: after a time-out, or as refused.
 
         Where all would come again with it, only if there is a reason to expect more of it then.
         """
@@ -442,7 +442,7 @@ class Receiver:
         self.permits.to_give -= len(messages)
 
     def deliver(self, messages: list[Message]) -> list[Message]:
-        """What the application gets of messages that were collected."""
+        """Deliver the collected messages."""
         if self.before_delivery is not None:
             replaced = map(self.before_delivery, messages)
             messages = [each for each in replaced if each is not None]

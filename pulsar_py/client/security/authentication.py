@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 AUTH_REFRESH_CHALLENGE: Final = b"PulsarAuthRefresh"
-"""What a broker's challenge holds when it only wants fresh credentials."""
+"""The challenge of a broker that only asks for fresh credentials."""
 
 TokenSupplier = Callable[[], str | bytes | Awaitable[str | bytes]]
 
@@ -49,7 +49,7 @@ class Authentication:
         return b""
 
     def answer_challenge(self, challenge: bytes) -> bytes | Awaitable[bytes]:
-        """What a challenge is answered with: fresh credentials, unless the way knows better.
+        """The answer to a challenge: fresh credentials, unless a method overrides it.
 
         Args:
             challenge: The broker's bytes; `AUTH_REFRESH_CHALLENGE` only asks for fresh ones.

@@ -83,7 +83,7 @@ class _DataKey:
 
 
 class MessageEncryptor:
-    """What a producer encrypts with; owned by it.
+    """Encrypts the payloads of one producer, which owns it.
 
     The producer awaits `rotate` before its first message and whenever `rotation_due` says so; in
     between `encrypt` is plain and fast. Without a rotation a data key just stays in use.
@@ -224,7 +224,7 @@ def _wrapped(name: str, info: EncryptionKeyInfo, data_key: bytes) -> EncryptionK
 
 
 class MessageDecryptor:
-    """What a consumer decrypts with; owned by it. Without a reader everything encrypted fails."""
+    """Decrypts the payloads of one consumer, which owns it; without a key reader it fails."""
 
     def __init__(
         self, key_reader: CryptoKeyReader | None, *, data_keys_limit: int = DATA_KEYS_LIMIT
@@ -327,7 +327,7 @@ class EncryptionKey:
     value: bytes
     """The data key, wrapped."""
     metadata: dict[str, str]
-    """What the producer's key reader gave along."""
+    """Metadata that the producer's key reader supplied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +344,7 @@ class EncryptionContext:
 
     @classmethod
     def of(cls, metadata: MessageMetadata, *, is_decryption_failed: bool) -> EncryptionContext:
-        """What `metadata` says."""
+        """Read from a message's metadata."""
         return cls(
             [
                 EncryptionKey(each.key, each.value, {m.key: m.value for m in each.metadata})
@@ -367,7 +367,7 @@ class EncryptionContext:
         return self._param
 
     def algorithm(self) -> str:
-        """What the producer called its algorithm; the usual clients leave it empty."""
+        """The producer's name for its algorithm; Pulsar's clients leave it empty."""
         return self._algorithm
 
     def compression_type(self) -> CompressionType:

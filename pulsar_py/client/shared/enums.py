@@ -60,18 +60,18 @@ class CompressionType(IntEnum):
 
 
 class PartitionsRoutingMode(IntEnum):
-    """Which partition takes a message that has no key; one with a key goes by its hash."""
+    """How to choose the partition of a message without a key; a key's hash decides otherwise."""
 
     UseSinglePartition = 0
     """One partition, chosen by chance when the producer is made."""
     RoundRobinDistribution = 1
     """One partition after the other, a whole batch at a time."""
     CustomPartition = 2
-    """What the producer's `message_router` says."""
+    """As the producer's `message_router` returns."""
 
 
 class BatchingType(IntEnum):
-    """What a batch has in common."""
+    """What messages of one batch have in common."""
 
     Default = 0
     """Nothing: messages in the order in which they were sent."""
@@ -92,7 +92,7 @@ class ProducerAccessMode(IntEnum):
 
 
 class RegexSubscriptionMode(IntEnum):
-    """Which topics a pattern can match."""
+    """Kinds of topics that a pattern can match."""
 
     PersistentOnly = 0
     NonPersistentOnly = 1
@@ -107,7 +107,7 @@ class SubscriptionMode(IntEnum):
 
 
 class HashingScheme(IntEnum):
-    """What turns a key into a partition."""
+    """Hash functions that turn a key into a partition."""
 
     JavaStringHash = 0
     """`String.hashCode`; the default of Pulsar's Java client."""
@@ -138,7 +138,7 @@ class ConsumerCryptoFailureAction(IntEnum):
 
 
 class KeySharedMode(IntEnum):
-    """Who gives out the hash ranges of a Key_Shared subscription."""
+    """Whether the broker or consumers choose the hash ranges of a Key_Shared subscription."""
 
     AutoSplit = 0
     """The broker, as consumers come and go."""

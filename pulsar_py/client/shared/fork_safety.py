@@ -21,7 +21,7 @@ __all__ = ["watch"]
 
 
 class ForkAware(Protocol):
-    """Whoever holds sockets."""
+    """An object that holds sockets."""
 
     def detach_after_fork(self) -> list[int]:
         """Become unusable without touching any socket; returns their descriptors."""

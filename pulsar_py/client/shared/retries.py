@@ -77,7 +77,7 @@ FATAL_ONCE_OPEN: Final[tuple[type[Exception], ...]] = (
     ProducerFencedError,
     TopicTerminatedError,
 )
-"""What ends a producer or consumer that was open before."""
+"""Errors that end a producer or consumer that was open before."""
 
 
 def is_retriable(error: BaseException) -> bool:
@@ -86,7 +86,7 @@ def is_retriable(error: BaseException) -> bool:
 
 
 async def within(work: Awaitable[T], seconds: float, text: str) -> T:
-    """What `work` returns, if it does so in time.
+    """Await `work` for at most so long; returns its result.
 
     Raises:
         ClientTimeoutError: It did not, and was cancelled; `text` says what it was.

@@ -82,7 +82,7 @@ def _upper_micros(bucket: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerStatistics:
-    """What a producer did: in the last interval, and (`total_…`) since it was made."""
+    """A producer's figures of the last interval, and (`total_…`) since it was made."""
 
     interval_seconds: float
     """How long the interval was."""
@@ -123,7 +123,7 @@ class ProducerStatistics:
 
 
 class ProducerCounters:
-    """What a producer counts; plain integers that its hot path adds to."""
+    """A producer's counters: plain integers that its hot path adds to."""
 
     __slots__ = (
         "_begun_at",
@@ -187,7 +187,7 @@ class ProducerCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStatistics:
-    """What a consumer did: in the last interval, and (`total_…`) since it was made."""
+    """A consumer's figures of the last interval, and (`total_…`) since it was made."""
 
     interval_seconds: float
     """How long the interval was."""
@@ -228,7 +228,7 @@ class ConsumerStatistics:
 
 
 class ConsumerCounters:
-    """What a consumer counts; plain integers that its hot path adds to."""
+    """A consumer's counters: plain integers that its hot path adds to."""
 
     __slots__ = (
         "_begun_at",
@@ -314,7 +314,7 @@ class StatisticsSource(Protocol):
         """End the interval: `take` of its counters. Called by the reporter alone."""
 
     def statistics_fields(self) -> Mapping[str, str]:
-        """What tells it from others in the log: `topic`, and `producer` or `subscription`."""
+        """Log fields that identify it: `topic`, and `producer` or `subscription`."""
 
 
 class StatisticsReporter:
