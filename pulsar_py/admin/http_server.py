@@ -137,7 +137,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Join the server, or leave at once if it is full."""
-        stream = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
+        stream = cast("asyncio.Transport", transport)  # uvloop's does not derive from it
         if not self._server._opened(self):  # noqa: SLF001
             stream.abort()
             return

@@ -235,7 +235,7 @@ class Client:
         """The full names of a topic's partitions; its own name where it has none.
 
         Raises:
-            InvalidConfigurationError, InvalidTopicNameError: That is no topic name.
+            InvalidConfigurationError, InvalidTopicNameError: It is not a topic name.
             ServiceError, ClientError: No answer within the operation timeout, and why.
         """
         check_text("topic", topic)

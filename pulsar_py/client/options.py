@@ -196,7 +196,7 @@ class TableViewOptions(TypedDict, total=False):
 
 
 def check_names(options: Iterable[str], kind: type, method: str) -> None:
-    """Refuse what is no option of `kind`, one of the above, before anything is done with it.
+    """Refuse names that are not options of `kind`, one of the classes above.
 
     Raises:
         InvalidConfigurationError: It names the option, the method, and the nearest option there is.

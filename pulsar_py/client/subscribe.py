@@ -42,7 +42,7 @@ async def subscribe(
 
     Raises:
         InvalidConfigurationError: An option is out of bounds, or there is no topic.
-        InvalidTopicNameError: A name is none.
+        InvalidTopicNameError: A topic name is not valid.
         ServiceError, ClientError: It could not be opened within the operation timeout.
     """
     context.check_usable()

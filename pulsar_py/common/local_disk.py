@@ -350,7 +350,7 @@ def _truncate(path: str, length: int) -> None:
 
 
 def sync_file(path: Path | str) -> None:
-    """Make what a file has durable, whoever has written it; blocks.
+    """Make the contents of a file durable; blocks.
 
     Raises:
         OSError: It is not there, or can't be stored; the error has its path.

@@ -118,7 +118,7 @@ class MessageId:
         """Read the serialized form.
 
         Raises:
-            ValueError: The bytes are no message id.
+            ValueError: The bytes are not a serialized message id.
         """
         try:
             return cls.from_data(MessageIdData.FromString(data))

@@ -168,7 +168,7 @@ class TopicName:
         """Read a full or a short name.
 
         Raises:
-            InvalidTopicNameError: The text is no topic name; the message says why.
+            InvalidTopicNameError: The text is not a topic name; the message says why.
         """
         domain, separator, rest = text.partition("://")
         if not separator:
@@ -214,7 +214,7 @@ class TopicName:
 
     @property
     def base(self) -> TopicName:
-        """The partitioned topic that this is a partition of; itself if it is none."""
+        """The partitioned topic that this is a partition of; itself if it is not a partition."""
         if self.partition_index < 0:
             return self
         local_name = self.local_name[: self.local_name.rindex(PARTITION_SUFFIX)]

@@ -331,7 +331,7 @@ class PositionRangeSet:
         """Add the entries of a `page`; returns how many are new.
 
         Raises:
-            ValueError: It is no bitmap.
+            ValueError: It is not a bitmap.
         """
         added = BitMap.deserialize(data)
         if not added:

@@ -16,7 +16,7 @@ _ROUND_BYTES: Final = 64 * 1024
 
 
 class ReusedMemory:
-    """Memory for whoever asks, in pieces of some size. Not thread-safe."""
+    """Lends memory in pieces. Not thread-safe."""
 
     __slots__ = ("_kept", "_kept_bytes", "_limit_bytes")
 

@@ -89,7 +89,7 @@ class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
     """
 
     def schema_info(self) -> SchemaInfo:
-        """See `Schema`; brokers are told of no schema, so they check nothing."""
+        """See `Schema`; brokers get no schema, so they check nothing."""
         return SchemaInfo(SchemaType.AUTO_CONSUME, "AutoConsume")
 
     @property

@@ -150,7 +150,7 @@ def _supported(definition: AvroJson) -> AvroJson:
 
 
 def _with_own_decimals(definition: AvroJson) -> AvroJson:
-    """With our logical type for decimals; those that are none are left to fastavro to refuse."""
+    """With our logical type for decimals; fastavro refuses values that are not decimals."""
     if isinstance(definition, list):
         return [_with_own_decimals(each) for each in definition]
     if not isinstance(definition, Mapping):
@@ -186,7 +186,7 @@ def _with_alias(reader: AvroJson, writer: AvroJson) -> AvroJson:
 
 
 def reader_of(data: bytes, reader: AvroJson) -> AvroReader:
-    """For values of a schema that the broker told us.
+    """For values of a schema that the broker stored.
 
     Raises:
         SchemaSerializationError: They can't be read.

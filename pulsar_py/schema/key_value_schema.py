@@ -201,7 +201,7 @@ def split_key_value_info(info: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
     """The schemas of key and value in a key-value schema that a broker stored.
 
     Raises:
-        SchemaSerializationError: It is none, or makes no sense.
+        SchemaSerializationError: It is not one, or contradicts itself.
     """
     if info.type is not SchemaType.KEY_VALUE:
         raise SchemaSerializationError(f"a {info.type.name} schema, where KEY_VALUE is expected")

@@ -50,7 +50,7 @@ def wrong_size(schema_type: SchemaType, data: bytes, size: int) -> SchemaSeriali
 
 
 class BytesSchema(Schema[bytes]):
-    """Payloads as they are; the broker is told of no schema."""
+    """Payloads as they are; the broker gets no schema."""
 
     def schema_info(self) -> SchemaInfo:
         """See `Schema`."""

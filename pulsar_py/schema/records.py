@@ -83,7 +83,7 @@ class Field:
 
         Args:
             default: What a new record holds where nothing is given.
-            required: Never None: the Avro type is no union with null.
+            required: Never None: the Avro type is not a union with null.
             required_default: The default, None too, is part of the Avro definition.
         """
         self._default = default

@@ -28,7 +28,7 @@ Decoder = Callable[[bytes | None, bytes | None], T | None]
 
 
 class Schema(ABC, Generic[T]):
-    """Codec of one type of values, and how the broker is told of it."""
+    """Encodes and decodes one type of values, and describes it to the broker."""
 
     @abstractmethod
     def schema_info(self) -> SchemaInfo:

@@ -100,7 +100,7 @@ class SchemaInfo:
     def to_wire(self) -> WireSchema | None:
         """The message for a command; None for "no schema", which has no message.
 
-        AUTO_CONSUME comes as None too: who subscribes decides whether the broker can be told.
+        AUTO_CONSUME is None too: SUBSCRIBE names it only to brokers that know it.
         """
         if self.type <= SchemaType.NONE:
             return None

@@ -1,8 +1,8 @@
 """Parses and encodes commands, with fast encoders for SEND_RECEIPT and MESSAGE (pure).
 
 `read_command` returns the parsed BaseCommand and guarantees that the sub-message its type names is
-there and complete, and that its texts are UTF-8. `encode` frames any `Command…` message, whoever
-sends it; `commands` spells out a broker's answers with it. Commands that are sent once an entry
+there and complete, and that its texts are UTF-8. `encode` frames any `Command…` message, of
+either side; `commands` spells out a broker's answers with it. Commands that are sent once an entry
 have encoders that reuse their message: `SendReceiptEncoder` and `MessageEncoder`. (Parsing can't
 reuse one: upb frees what it parsed only together with the message.)
 

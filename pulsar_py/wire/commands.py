@@ -170,7 +170,7 @@ def producer_success(
     topic_epoch: int | None = None,
     is_ready: bool = True,
 ) -> bytes:
-    """Accept a PRODUCER; not ready means that it waits for its turn and will be told."""
+    """Accept a PRODUCER; not ready: it waits for exclusive access, and another answer follows."""
     return encode(
         CommandProducerSuccess(
             request_id=request_id,

@@ -34,7 +34,7 @@ _unpack_headers = CHECKSUM_AND_SIZE.unpack_from
 _HEADERS_SIZE = CHECKSUM_AND_SIZE.size
 
 NONE_KEY: Final = b"NONE_KEY"
-"""The sticky key of an entry that has nothing else to go by."""
+"""The sticky key of an entry without any key."""
 
 NO_MARKER: Final = -1
 

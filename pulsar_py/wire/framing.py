@@ -85,7 +85,7 @@ class FrameDecoder:
 
     @property
     def unfinished_frame_bytes(self) -> int:
-        """The length of the frame that was begun; 0 where there is none, or it is not known."""
+        """The length of the incomplete frame; 0 without one, or while it is unknown."""
         return 4 + self._total_size if self._total_size >= 0 else 0
 
     def take_unfinished(self) -> list[Buffer]:

@@ -82,10 +82,10 @@ FIRST_VERSION: Final[dict[Feature, int]] = {
 
 
 def allows(version: int, feature: Feature) -> bool:
-    """Whether peers that go by `version` may use `feature`."""
+    """Whether peers with `version` may use `feature`."""
     return version >= FIRST_VERSION[feature]
 
 
 def negotiate(peer_version: int, own_version: int = CURRENT_VERSION) -> int:
-    """The version both sides go by."""
+    """The version that both sides use."""
     return min(peer_version, own_version)

@@ -251,7 +251,7 @@ class Namespaces:
 
 
 async def delete_namespace(broker: BrokerService, namespace: NamespaceName) -> None:
-    """Delete a namespace with every topic that is in it, whoever is connected."""
+    """Delete a namespace with all its topics, even with producers and consumers connected."""
     for text in await broker.topics.partitioned.names(namespace):
         await broker.topics.partitioned.delete(TopicName.parse(text), force=True)
     for text in await broker.topics.list_topics(namespace, includes_system=True):

@@ -135,7 +135,7 @@ def subscription_types(request: Request) -> list[str]:
     """Names of subscription types, each once.
 
     Raises:
-        UnreadableBodyError: There is no list, or a name is unknown.
+        UnreadableBodyError: The body is not a list, or a name is unknown.
     """
     names = read_texts(request.json())
     if names is None:

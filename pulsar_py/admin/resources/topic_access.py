@@ -40,7 +40,7 @@ async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
 
     Raises:
         HttpError: 404, there is no such namespace, topic or partition; also for the name of a
-            partitioned topic, which is no topic by itself.
+            partitioned topic, which is not a topic by itself.
     """
     await require_namespace(broker, name.namespace_name)
     if await broker.topics.partitioned.count(name):

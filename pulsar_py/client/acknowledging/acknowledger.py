@@ -164,7 +164,7 @@ class Acknowledger:
         self.abandon()
 
     def abandon(self) -> None:
-        """Send nothing more; who waits for a receipt hears that it is closed."""
+        """Send nothing more; waits for receipts end with AlreadyClosedError."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

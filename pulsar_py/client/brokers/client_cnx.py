@@ -332,7 +332,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         """Queue parts of frames; one `writelines` a loop tick carries all that is queued.
 
         Leave the buffers unchanged from here on. Dropped without a word if the connection is
-        closed: its handlers hear of that.
+        closed: its handlers are called with the end of the connection.
         """
         # Hot path: produce in `make bench-client`.
         if self._transport is None:
@@ -508,7 +508,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         return f"connection to {self.remote_address} {self._closed_reason or 'not established'}"
 
     def _on_closed(self, reason: str) -> None:
-        """Once: nothing is received or sent from here on, and everybody hears of it."""
+        """Close, once: nothing is received or sent from here on; requests and handlers end."""
         if self._closed_reason is not None:
             return
         self._closed_reason = reason

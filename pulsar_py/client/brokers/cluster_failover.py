@@ -57,10 +57,10 @@ class ServiceInfo:
     """None: the client's."""
 
     def __post_init__(self) -> None:
-        """Refuse a URL that is none.
+        """Check the URL.
 
         Raises:
-            InvalidServiceUrlError: It is none.
+            InvalidServiceUrlError: It is not a service URL.
         """
         ServiceUrl.parse(self.service_url)
 
@@ -288,7 +288,7 @@ class ControlledClusterFailover:
             url_provider_headers: What goes along with the request, credentials for one.
 
         Raises:
-            InvalidConfigurationError: A URL is none, or the interval out of bounds.
+            InvalidConfigurationError: A URL is not valid, or the interval out of bounds.
         """
         ServiceUrl.parse(default_service_url)
         if not url_provider.startswith(("http://", "https://")):
@@ -299,7 +299,7 @@ class ControlledClusterFailover:
         self._default_service_url = default_service_url
         self._request = HttpRequest(url=url_provider, headers=dict(url_provider_headers or {}))
         self._interval_seconds = check_interval_ms / 1000
-        # What the client was told last.
+        # The document that the client follows now.
         self._document: Mapping[str, Any] = {"serviceUrl": default_service_url}
         self._tasks = TaskOwner("cluster failover")
 
@@ -363,7 +363,7 @@ def parse_document(data: bytes) -> dict[str, str]:
     """Parse the document of a ControlledClusterFailover; unknown fields are ignored.
 
     Raises:
-        InvalidConfigurationError: It is no JSON object, or its service URL is none.
+        InvalidConfigurationError: It is not a JSON object, or its service URL is not valid.
     """
     try:
         value = parse_json(data)

@@ -121,7 +121,7 @@ class ConnectionHandler:
         self._deadline: float | None = None
         # A place was lost while a round was under way.
         self._is_round_void = False
-        # Where a broker told us to go; None: look the topic up.
+        # The broker that a CLOSE command assigned; None: look the topic up.
         self._assigned: tuple[str | None, str | None] | None = None
         # After a migration: the other cluster, and the service URL for which that was said.
         self._migrated: tuple[str, ServiceUrl] | None = None
@@ -171,7 +171,7 @@ class ConnectionHandler:
         self._deadline = None
 
     async def _connect(self) -> None:
-        """Go on until the owner is registered, or there is no sense in it."""
+        """Repeat rounds until the owner is registered, or an error is fatal."""
         while True:
             try:
                 await self._round()
@@ -320,7 +320,7 @@ class ConnectionHandler:
             await self._connect()
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # the edge of the task: the owner is told, whatever it is
+        except Exception as error:  # the task's outermost edge: the owner gets the error
             if not isinstance(error, PulsarError):
                 logger.exception(
                     "%s: reconnecting failed", self.description, extra={"who": self.description}

@@ -18,7 +18,7 @@ __all__ = ["BrokerConnection", "ConsumerHandler", "ProducerHandler", "TopicWatch
 
 
 class BrokerConnection(Protocol):
-    """A connection, as its handlers hear of it: they ask whether it is theirs, and pass it on."""
+    """A connection, as its handlers see it: they compare it with theirs, and pass it on."""
 
     @property
     def is_connected(self) -> bool:

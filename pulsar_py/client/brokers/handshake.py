@@ -69,7 +69,7 @@ class ClientHandshake:
         self._error: PulsarError | None = None
 
     async def run(self) -> None:
-        """Return when the broker said CONNECTED; whoever calls it sets a time limit.
+        """Return when the broker sent CONNECTED; the caller sets a time-out.
 
         Raises:
             ServiceError: The broker refuses, such as AuthenticationError.

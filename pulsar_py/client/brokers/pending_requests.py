@@ -31,7 +31,7 @@ class _Request:
         self, answer: asyncio.Future[BaseCommand], expected: int, on_queued: Callable[[], None]
     ) -> None:
         self.answer = answer
-        # The type of the answer that is no error.
+        # The type of the answer that is not an error.
         self.expected = expected
         # PRODUCER: it has to wait for its turn.
         self.on_queued = on_queued
@@ -94,7 +94,7 @@ class PendingRequests:
         return answer
 
     def on_answer(self, command: BaseCommand) -> None:
-        """Give an answer to whoever waits for it.
+        """Pass an answer to the caller that waits for it.
 
         Raises:
             RemoteProtocolError: It is not one to the command that was sent.

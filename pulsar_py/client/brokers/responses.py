@@ -60,7 +60,7 @@ def request_id_of(answer: BaseCommand) -> int:
 
 
 def answer_error(answer: BaseCommand) -> ServiceError | None:
-    """The error that an answer carries, or None if it is none."""
+    """The error that an answer carries, or None if it is not an error."""
     kind = answer.type
     if kind == _C.ERROR:
         return service_error(answer.error.error, answer.error.message)

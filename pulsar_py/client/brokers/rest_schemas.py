@@ -85,7 +85,7 @@ def version_bytes(topic: str, version: object) -> bytes:
     """The version as messages carry it.
 
     Raises:
-        LookupFailedError: It is no number.
+        LookupFailedError: It is not a number.
     """
     if not isinstance(version, int) or not 0 <= version < 1 << 63:
         raise LookupFailedError(f"schema of {topic}: expected a version number, got {version!r}")

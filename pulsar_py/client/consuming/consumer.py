@@ -336,7 +336,7 @@ class Consumer:
         is lost may be delivered again.
 
         Raises:
-            InvalidMessageError: One is no message, nor an id; nothing is acknowledged then.
+            InvalidMessageError: One is neither a message nor an id; nothing is acknowledged then.
             AlreadyClosedError: The consumer is closed.
             ServiceError, ClientError: With receipts: the broker did not confirm, and why.
         """
@@ -422,7 +422,7 @@ class Consumer:
                 function from the topic's name to one of these, or to None for not at all.
 
         Raises:
-            InvalidConfigurationError: It is none of these, or a time below 0.
+            InvalidConfigurationError: It is something else, or a time below 0.
             AlreadyClosedError: The consumer is closed.
             ServiceError, ClientError: It was not moved, or nobody knows.
         """
@@ -561,7 +561,7 @@ class Consumer:
             self._closing.set_result(None)
 
     def abandon(self) -> None:
-        """Leave at once: the broker is told, and nobody waits for anything. May be called again."""
+        """Leave at once: CLOSE_CONSUMER is sent, and no answer awaited. May be called again."""
         for part in (self._listener, self._dead_letters):
             if part is not None:
                 part.abandon()

@@ -150,7 +150,7 @@ class ConsumerConfig:
     chunk_listener: ChunkListener | None = None
     """For readers of ranges, which may begin within a chunked message; no option of `Client`."""
     problem_listener: ProblemListener | None = None
-    """For readers that leave nothing out in silence: told of each entry that can't be used, with
+    """Called with each entry that can't be used, by readers that leave nothing out in silence, with
     the reason; no option of `Client`."""
     keeps_batches: bool = False
     """For those who call `Consumer.receive_run` alone: it gives large batches as a whole; no option

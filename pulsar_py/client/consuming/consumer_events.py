@@ -1,4 +1,4 @@
-"""`ConsumerEventListener`: told when a Failover consumer becomes active or inactive (interface).
+"""`ConsumerEventListener`: called when a Failover consumer becomes active or inactive (interface).
 
 The calls come from the event loop and must neither block nor raise.
 

@@ -86,7 +86,7 @@ class ConsumerSession:
             topic: Whole name of a topic without partitions, or of a partition.
             subscription_name: May be any text that is not empty.
             config: Options.
-            interceptors: Are told of messages and redeliveries.
+            interceptors: Called with messages and redeliveries.
             on_active_change: Gets whether it is the consumer's turn, and its partition (-1: none).
             start_message_id: Where a non-durable subscription begins.
         """
@@ -121,7 +121,7 @@ class ConsumerSession:
         # Told of by the broker: Failover, and whether the topic was terminated.
         self.is_active = config.consumer_type is not ConsumerType.Failover
         self.has_reached_end = False
-        # Whether the broker was told, or told us, that the consumer is no more.
+        # Whether CLOSE_CONSUMER was sent, or the broker has closed the consumer.
         self.has_left = False
         # Takes a message over (dead letters); see `Consumer.redelivery_filter`.
         self._takes_over: Callable[[Message], bool] | None = None

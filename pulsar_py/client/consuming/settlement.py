@@ -60,7 +60,7 @@ class Settlement:
             acknowledger: Who sends that.
             redeliveries: Who asks for entries again.
             counters: Statistics.
-            interceptors: Who is told.
+            interceptors: Called with each acknowledgement.
             consumer_type: What the subscription allows.
             is_receipt_wanted: Whether the broker has to confirm.
             is_batch_index_enabled: Whether single messages of a batch are acknowledged.
@@ -98,7 +98,7 @@ class Settlement:
             self._acknowledger.changed()
 
     def entry_done(self, entry: ReceivedEntry) -> None:
-        """The tracker was told of the last message of an entry."""
+        """The last message of an entry was acknowledged."""
         # Hot path: consume in `make bench-client`; once an entry.
         self._context.check_loop(self._subject)  # this may set a timer, or send
         self._counters.acks_sent += entry.batch_size or 1

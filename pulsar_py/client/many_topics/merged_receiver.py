@@ -45,7 +45,7 @@ class MessageSource(Protocol):
         """Its next message if it has one here; AlreadyClosedError if it never will again."""
 
     def collect(self, collector: BatchCollector, messages_limit: int) -> bool:
-        """Add what it has here and fits; whether there is no room for what comes next."""
+        """Add queued messages that fit; returns whether the next one does not fit."""
 
     def put_back(self, messages: list[Message]) -> None:
         """They were collected and are not delivered after all."""
@@ -65,7 +65,7 @@ class MergedReceiver(Generic[S]):
     ) -> None:
         """`check_open` raises where nothing can be received any more.
 
-        `on_failed` is told of sources that ended for good, and may raise to whoever receives.
+        `on_failed` is called for a source that ended for good, and may raise to a receiver.
         """
         self._check_open = check_open
         self._on_failed = on_failed
@@ -204,7 +204,7 @@ class MergedReceiver(Generic[S]):
                 is_enough = batch.collect(source, self._turn_left_count)
             except PulsarError as error:
                 if batch.messages_count and not isinstance(error, AlreadyClosedError):
-                    return True  # who receives next hears of the error
+                    return True  # the next `receive` raises the error
                 self._on_ended(source, error)
                 continue
             self._turn_left_count -= batch.messages_count - before_count

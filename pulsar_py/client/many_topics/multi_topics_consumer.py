@@ -165,7 +165,7 @@ class MultiTopicsConsumer:
         self._receiver.discard(part.receiver)
 
     def _on_part_failed(self, receiver: Receiver, error: PulsarError) -> None:
-        """A part ended for good: whoever receives now hears of it, once."""
+        """A part ended for good: raise its error to the caller that receives now, once."""
         del receiver
         raise error
 
@@ -215,7 +215,7 @@ class MultiTopicsConsumer:
             await self._parts.close()
 
     def abandon(self) -> None:
-        """As `close`, at once: brokers are told, and nobody waits for their answers."""
+        """As `close`, at once: commands are sent, and no answers awaited."""
         self._refuse()
         self._tasks.abandon()
         if self._listener is not None:
@@ -265,7 +265,7 @@ class MultiTopicsConsumer:
         """Where a message came from; None where that topic is gone and nothing is left to do.
 
         Raises:
-            InvalidMessageError: It came from none of the topics, or is no message at all.
+            InvalidMessageError: It is not of these topics, or not a message at all.
         """
         self._check_open()
         parts = self._parts.by_topic
@@ -281,7 +281,7 @@ class MultiTopicsConsumer:
         return parts[route(message, parts)]
 
     def _is_topic_gone(self, topic: str) -> bool:
-        """Whether a topic that is none of the parts may have been one."""
+        """Whether a topic that is not among the parts may have been one."""
         del topic
         return False
 
@@ -474,7 +474,7 @@ class MultiTopicsConsumer:
                 function from full names to an id, milliseconds, or None: as they say.
 
         Raises:
-            InvalidConfigurationError: It is none of these, or a time below 0.
+            InvalidConfigurationError: It is something else, or a time below 0.
             InvalidMessageError: An id belongs to none of the topics.
             ServiceError, ClientError: Of the first topic that could not.
         """

@@ -205,7 +205,7 @@ class PatternConsumer(MultiTopicsConsumer):
             await super().close()
 
     def abandon(self) -> None:
-        """As `close`, at once: brokers are told, and nobody waits for their answers."""
+        """As `close`, at once: commands are sent, and no answers awaited."""
         if self._watcher is not None:
             self._watcher.abandon()
         super().abandon()

@@ -72,7 +72,7 @@ class TopicListWatcher:
             description=f"watcher of {pattern.text}",
             fatal_errors=FATAL_ERRORS,
         )
-        # The broker's hash of the list it told last; None before.
+        # The broker's hash of its last list; None before the first one.
         self._topics_hash: str | None = None
         # Updates that came before the answer was handled; None: it was.
         self._early: list[tuple[Sequence[str], Sequence[str]]] | None = []

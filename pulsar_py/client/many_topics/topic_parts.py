@@ -64,7 +64,7 @@ class TopicParts(Generic[P]):
     ) -> None:
         """Take in how a part is opened, and whom to tell of each that is a part from now on.
 
-        `on_closed` is told before one of them is closed.
+        `on_closed` is called before one of them is closed.
         """
         self._open_part = open_part
         self._partitions_count = partitions_count

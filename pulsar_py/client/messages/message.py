@@ -150,7 +150,7 @@ class ReceivedEntry:
         self.unacked_end = bits.bit_length()
 
     def message_id(self, batch_index: int) -> ReceivedMessageId:
-        """The id of one of its messages; -1 where it is no batch."""
+        """The id of one of its messages; index -1 for an entry that is not a batch."""
         return ReceivedMessageId(self, batch_index)
 
 
@@ -203,13 +203,13 @@ class Message:
         self.entry = entry
         # -1: not part of a batch.
         self.batch_index = batch_index
-        # Its own metadata, perhaps not parsed yet; None where it is no part of a batch.
+        # Its own metadata, perhaps not parsed yet; None if it is not part of a batch.
         self._single = single
         self._data = data
 
     @property
     def single(self) -> SingleMessageMetadata | None:
-        """Its own metadata; None where it is no part of a batch."""
+        """Its own metadata; None if it is not part of a batch."""
         single = self._single
         if isinstance(single, bytes):
             self._single = single = SingleMessageMetadata.FromString(single)

@@ -94,7 +94,7 @@ def _own_member(kind: type[IntEnum], value: Any) -> Any:  # Any: whatever was gi
 
 
 def check_text(name: str, value: object) -> None:
-    """Refuse what is no text, such as a topic that is None or bytes.
+    """Refuse values that are not text, such as a topic that is None or bytes.
 
     Raises:
         InvalidConfigurationError: It names the argument, its value, and what is expected.
@@ -103,7 +103,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def check_topics(value: object) -> None:
-    """Refuse what is no topic, no list of topics, and no pattern; raises as `check_text`."""
+    """Refuse values that are not a topic, list of topics or pattern; raises as `check_text`."""
     _check("topic", value, _TOPICS)
 
 
@@ -113,7 +113,7 @@ def check_service_url(value: object) -> None:
 
 
 def check_start_message_id(value: object) -> None:
-    """Refuse what is no id, no mapping of ids, nor None; raises as `check_text`."""
+    """Refuse values that are not an id, mapping of ids or None; raises as `check_text`."""
     _check("start_message_id", value, _START)
 
 
@@ -123,7 +123,7 @@ def check_seek_target(value: object) -> None:
 
 
 def check_delay(name: str, value: object) -> None:
-    """Refuse what is no span of time from now on; raises as `check_text`."""
+    """Refuse values that are not a span of time from now on; raises as `check_text`."""
     _check(name, value, _DELAY)
 
 

@@ -152,7 +152,7 @@ def route(message_id: MessageId, topics: Collection[str]) -> str:
     """The one of `topics` (full names, partitions one by one) that an id belongs to.
 
     Raises:
-        InvalidMessageError: It does not tell, and there are several; or it is none of them.
+        InvalidMessageError: The id has no topic, and there are several; or another topic's.
     """
     topic_name = topic_of(message_id)
     if topic_name is None and len(topics) == 1:

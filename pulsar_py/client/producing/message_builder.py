@@ -70,9 +70,9 @@ class OutgoingMessage:
         """As `Producer.send`; `deliver_after` counts from `now_millis`.
 
         Raises:
-            InvalidMessageError: A property or key is no text that UTF-8 has, or a number does not
+            InvalidMessageError: A property or key can't be encoded in UTF-8, or a number does not
                 fit its field. What passes here can be encoded, whatever it shares a batch with.
-            InvalidConfigurationError: `deliver_after` is no timedelta or negative, or there is
+            InvalidConfigurationError: `deliver_after` is not a timedelta, or negative, or there is
                 `deliver_at` beside it.
         """
         # The value as given; None for a null value.

@@ -162,7 +162,7 @@ class CustomRouter(MessageRouter):
         """The function's answer.
 
         Raises:
-            InvalidConfigurationError: It is no partition.
+            InvalidConfigurationError: It is not the index of a partition.
         """
         del now
         chosen = self._function(message, partitions_count)

@@ -55,7 +55,7 @@ def pending_messages_limit(config: ProducerConfig, partitions_count: int) -> int
 class PartitionedProducer(Producer):
     """Owned by who created it.
 
-    Invariant: `_producers` has as many places as the router is told; an empty one is a partition
+    Invariant: `_producers` has a place for each partition of the router; None for a partition
     that has not started yet (lazy).
     """
 

@@ -69,7 +69,7 @@ class PendingEntry(SendCompletion):
             own = MessageId(ledger_id, entry_id, partition_index=self.partition_index)
             if self.chunked.first_chunk is None:
                 self.chunked.first_chunk = own
-            # A duplicate's place is not told, and that of its first chunk came before this one's.
+            # A duplicate's receipt has no position, and its first chunk's came before.
             if self.is_last_chunk and ledger_id >= 0:
                 self.message_id = MessageId(
                     ledger_id,

@@ -49,7 +49,7 @@ class Producer(ABC):
         """Publish a message; returns its id once the broker has stored it.
 
         With batching, messages that tasks send in the same step of the loop share a batch, which
-        goes out at the end of that step: whoever waits for a receipt does not wait for the batch to
+        goes out at the end of that step: awaiting the receipt does not wait for the batch to
         fill. Where the producer is full it waits for room if `block_if_queue_full` is set.
         Cancelling stops the wait; a message that was accepted goes out all the same.
 
@@ -60,8 +60,8 @@ class Producer(ABC):
         Args:
             content: The value; None for a null value (a tombstone in compacted topics).
             properties: Texts that the application attaches.
-            partition_key: Decides the partition, and what compaction and Key_Shared go by.
-            ordering_key: What Key_Shared goes by instead of the key.
+            partition_key: The key for choosing the partition, for compaction and for Key_Shared.
+            ordering_key: The key for Key_Shared, instead of the partition key.
             sequence_id: The message's own number; by default they count up by one.
             replication_clusters: Only to these clusters.
             disable_replication: Not to any other cluster.

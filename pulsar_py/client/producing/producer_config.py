@@ -94,8 +94,9 @@ class ProducerConfig:
     message_router: MessageRouterFunction | None = None
     """Decides instead of the routing mode."""
     hashing_scheme: HashingScheme = HashingScheme.BoostHash
-    """The hash that turns a key into a partition. The default is that of the official
-    Python and C++ clients; Java's is `JavaStringHash`. All producers of a topic have to use the same."""
+    """The hash that turns a key into a partition. The default is
+    that of the official Python and C++ clients; Java's is `JavaStringHash`. All producers of a
+    topic have to use the same."""
     lazy_start_partitioned_producers: bool = False
     """Register with a partition only when a message goes there."""
     auto_update_partitions: bool = True

@@ -30,10 +30,10 @@ AnySchema = Schema[Any]  # Any: the application's values
 async def topic_schema(
     context: ClientContext, topic: TopicName, schema: AnySchema | None
 ) -> AnySchema | None:
-    """The schema to use on a topic; one that depends on the topic's own is told that.
+    """The schema to use on a topic; one that depends on the topic's own schema gets that.
 
     Raises:
-        InvalidConfigurationError: That is no schema.
+        InvalidConfigurationError: It is not a schema.
         ServiceError, ClientError: The topic's schema can't be had.
     """
     if schema is None:

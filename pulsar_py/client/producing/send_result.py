@@ -104,7 +104,7 @@ class SendCompletion:
         """The id of one of its messages, once done.
 
         Raises:
-            ClientError, ServiceError: Why there is none.
+            ClientError, ServiceError: The message was not stored.
         """
         self.is_asked_for = True
         if self.error is not None:

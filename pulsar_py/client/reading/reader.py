@@ -124,7 +124,7 @@ class Reader:
         from full names, or a function of full names, as they say.
 
         Raises:
-            InvalidConfigurationError: It is none of these.
+            InvalidConfigurationError: It is something else.
         """
         check_seek_target(target)
         if isinstance(self._consumer, MultiTopicsConsumer):

@@ -79,7 +79,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         return CatchUp(await self._reader.get_last_message_ids(), self._read)
 
     async def _read_or_give_up(self) -> Message | None:
-        """The next message; None where there is none: the last ones are gone, or compacted."""
+        """The next message; None if the remaining ones were deleted or compacted."""
         while True:
             message = await self._reader.read_nowait()
             if message is not None:

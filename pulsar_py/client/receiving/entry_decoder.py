@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 NOT_BATCHED: Final = -1
-"""The batch index of a message that is no part of a batch."""
+"""The batch index of a message that is not part of a batch."""
 
 _SIZE: Final = Struct(">I")
 _MIN_MESSAGE_BYTES: Final = 6
@@ -171,7 +171,7 @@ def parse(
             start, end = metadata_bounds(data)
             metadata = _parse_metadata(bytes(data[start:end]))
             broker_metadata = parse_broker_entry_metadata(data)
-        # Asking costs 0.25 us, and whoever sets a time sets the other two required fields.
+        # Asking costs 0.25 us, and clients that set a time set the other two required fields.
         if not metadata.publish_time and not metadata.IsInitialized():
             return _undecodable(topic, key, "the metadata lack a required field")
     except (PayloadError, DecodeError) as error:

@@ -109,7 +109,7 @@ class IncomingQueue:
         """`is_version_missing` tells whether a schema version has to be fetched before.
 
         With `keeps_batches` a whole batch that can be one goes to `batches`. `problem_listener` is
-        told of each entry that can't be used. `max_inflated_bytes` bounds an entry.
+        called with each entry that can't be used. `max_inflated_bytes` bounds an entry.
         """
         self.topic: Final = topic
         self._tracker = tracker
@@ -131,7 +131,7 @@ class IncomingQueue:
         self._decoded_key: EntryKey = EARLIEST
         # What came after them.
         self._entries: deque[tuple[CommandMessage, EntryBytes]] = deque()
-        # None while there is nothing to do; whoever calls `fill` looks, and takes it.
+        # None while there is nothing to do; callers of `fill` take it.
         self.effects: Effects | None = None
         # The first entry waits for this; it has left `_entries` then.
         self.needs: Needs | None = None

@@ -8,7 +8,7 @@ makes the messages when somebody asks for them. `batch_of` finds out where the p
     sizes and sequence ids alone        read byte by byte
     others                              metadata parsed, once where its bytes repeat
 
-and leaves to `entry_decoder.messages_of` what is no whole batch: messages that were compacted out,
+and leaves incomplete batches to `entry_decoder.messages_of`: messages that were compacted out,
 null values, and damaged batches.
 
 Source: SingleMessageMetadata in PulsarApi.proto; `wire.batch` for the layout.

@@ -114,7 +114,7 @@ class Receiver:
         # Does what is to be done with a message before the application gets it; None: it was taken
         # over. The attribute itself is None where there is nothing to do.
         self.before_delivery: Callable[[Message], Message | None] | None = None
-        # Told, besides whoever waits, that entries came.
+        # Called, besides waiting tasks being woken, when entries came.
         self.on_ready: Callable[[], None] | None = None
         # Puts back what was collected elsewhere.
         self.on_recall: Callable[[], None] | None = None
@@ -145,7 +145,7 @@ class Receiver:
         self.drop(entry_messages_count(message, headers_and_payload))
 
     def wake(self) -> None:
-        """Entries came, or may be decoded now: whoever waits should look."""
+        """Wake waiting tasks: entries came, or may be decoded now."""
         self._waiters.wake_one()
         if self.on_ready is not None:
             self.on_ready()
@@ -192,7 +192,7 @@ class Receiver:
     def _send_flow(self, permits_count: int) -> None:
         if permits_count > 0 and self._cnx is not None:
             self._cnx.send(flow(self._consumer_id, permits_count))
-            # Now: whoever takes messages need not suspend until there are none, and the broker
+            # Now: a task that takes messages need not suspend until there are none, and the broker
             # should send meanwhile (consume, unbatched: 66,000 a second before, 9x,000 with it).
             self._cnx.flush()
 
@@ -202,7 +202,7 @@ class Receiver:
         """The next message if there is one here, else None.
 
         Raises:
-            AlreadyClosedError, or what ended the consumer: there is none, nor will there be.
+            AlreadyClosedError, or the error that ended the consumer: no message will come.
         """
         # Hot path: consume in `make bench-client`.
         ready, permits = self._ready, self.permits
@@ -313,7 +313,7 @@ class Receiver:
         return expires_at
 
     def take_run(self, messages_limit: int, bytes_limit: int) -> Sequence[Message]:
-        """Messages that are here, about so many at most; nothing if there are none.
+        """Queued messages, about so many at most; nothing if the queue is empty.
 
         A batch that was kept whole comes alone, as a `ReceivedBatch`. Raises as `take`.
         """
@@ -420,7 +420,7 @@ class Receiver:
                 raise
 
     def collect(self, collector: BatchCollector, messages_limit: int = sys.maxsize) -> bool:
-        """Take what is here and fits; whether there is no room for what comes next.
+        """Take queued messages that fit; returns whether the next one does not fit.
 
         Raises as `take`. Give what was taken to `deliver` or `put_back`, the latter when
         `on_recall` is called.
@@ -460,7 +460,7 @@ class Receiver:
         self._counters.bytes_received = max(queue.decoded_bytes - waiting_bytes, 0)
 
     def fail(self, error: Exception) -> None:
-        """There will be no more messages than are here: who waits hears of it."""
+        """End: queued messages can still be received, then `error` is raised."""
         self.closed_error = error
         self._cnx = None
         self._waiters.wake_all()

@@ -26,7 +26,7 @@ class StartPosition:
     message_id: MessageId
     is_inclusive: bool = False
     is_floor: bool = False
-    """Whether entries before it were read already: the broker was told to begin before it."""
+    """Whether earlier entries were read already, as the broker was asked to start before it."""
 
     def wanted(self, key: EntryKey, bits: int, batch_size: int) -> int:
         """The bits of an entry's messages that stand after the start; `batch_size` 0: no batch."""

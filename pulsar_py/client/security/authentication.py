@@ -196,7 +196,7 @@ class AuthenticationTLS(Authentication):
         """Both files are PEM; they are read for each connection, so they may be replaced.
 
         Raises:
-            InvalidConfigurationError: A path is no text.
+            InvalidConfigurationError: A path is not a text.
         """
         for name, value in (
             ("certificate_path", certificate_path),
@@ -219,7 +219,7 @@ def json_params(name: str, text: str) -> dict[str, Any]:  # Any: the JSON's own 
     """The JSON object in `text`.
 
     Raises:
-        InvalidConfigurationError: It is none; the message names the option, but not what it says.
+        InvalidConfigurationError: It is not one; the message names the option and not the value.
     """
     try:
         params = parse_json(text)

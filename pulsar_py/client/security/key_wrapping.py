@@ -48,7 +48,7 @@ def load_public_key(pem: bytes, key_name: str) -> PublicKey:
     """The RSA or EC key in `pem`.
 
     Raises:
-        CryptoError: It is no such key; the message names it.
+        CryptoError: It is not such a key; the message names it.
     """
     from cryptography.exceptions import InternalError, UnsupportedAlgorithm  # noqa: PLC0415 - 60 ms
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
@@ -67,7 +67,7 @@ def load_private_key(pem: bytes, key_name: str) -> PrivateKey:
     """The RSA or EC key in `pem`, which has no passphrase; EC parameters before it are skipped.
 
     Raises:
-        CryptoError: It is no such key; the message names it and never the key itself.
+        CryptoError: It is not such a key; the message has its name and never the key itself.
     """
     from cryptography.exceptions import InternalError, UnsupportedAlgorithm  # noqa: PLC0415 - 60 ms
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415

@@ -177,7 +177,7 @@ class MessageEncryptor:
     def remove_key(self, key_name: str) -> None:
         """Wrap for this key no more, from the next payload on; a new data key is due at once.
 
-        Its owner knows the data key in use, so what follows is safe from him only after `rotate`.
+        Its owner knows the current data key and can read messages until `rotate` makes another.
 
         Raises:
             InvalidConfigurationError: It is the last one.
@@ -379,7 +379,7 @@ class EncryptionContext:
         return self._uncompressed_message_size
 
     def batch_size(self) -> int:
-        """Messages in the batch; -1 if it is none."""
+        """Messages in the batch; -1 if it is not a batch."""
         return self._batch_size
 
     def is_decryption_failed(self) -> bool:

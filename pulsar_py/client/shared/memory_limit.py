@@ -28,7 +28,7 @@ class MemoryLimit:
         """`limit_bytes` 0 means no limit: bytes are counted all the same."""
         self.limit_bytes = limit_bytes
         self.current_bytes = 0
-        # Who waits for room, in order: what each wants, how it is told, and for whom it waits.
+        # Callers that wait for room, in order: bytes, the future to wake, and the owner.
         self._waiters: deque[tuple[int, asyncio.Future[None], object]] = deque()
 
     def _has_room(self) -> bool:

@@ -110,7 +110,7 @@ async def repeat(
     initial_seconds: float = 0.1,
     maximum_seconds: float = 60.0,
 ) -> T:
-    """The first success of `attempt`, which is told how many seconds it may take.
+    """The first success of `attempt`, which gets the seconds that it may take.
 
     Raises:
         ClientTimeoutError: The time is over; the last attempt's error is its cause.

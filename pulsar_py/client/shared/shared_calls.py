@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SharedCalls(Generic[T]):
-    """Calls under way, by what they are for. Owned by whoever owns `tasks`."""
+    """Calls under way, by their keys. Owned by the owner of `tasks`."""
 
     def __init__(self, tasks: TaskOwner) -> None:
         self._tasks = tasks
