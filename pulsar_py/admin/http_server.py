@@ -37,7 +37,7 @@ _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
-    """How much one peer, and all of them, may ask for."""
+    """Limits for one peer, and for all of them together."""
 
     header_bytes: int = 16 * 1024
     body_bytes: int = 16 * 1024 * 1024

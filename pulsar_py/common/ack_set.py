@@ -62,7 +62,7 @@ def intersect(words: Sequence[int], other: Sequence[int]) -> list[int]:
 
 
 def count(words: Sequence[int]) -> int:
-    """How many messages still wait."""
+    """The number of messages that are not acknowledged."""
     return to_bits(words).bit_count()
 
 

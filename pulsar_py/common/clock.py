@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 
 class Clock(ABC):
-    """Where edges read the time and set timers."""
+    """Gives edges the time and timers."""
 
     @abstractmethod
     def monotonic_seconds(self) -> float:

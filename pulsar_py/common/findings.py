@@ -12,7 +12,7 @@ _PATH = re.compile(r"(?P<path>[\w./-]+): (?P<problem>.*)", re.DOTALL)
 
 
 class Severity(Enum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     DAMAGE = "damage"
     """Something that counts is broken or missing."""

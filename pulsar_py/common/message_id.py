@@ -37,7 +37,7 @@ def position_of(data: MessageIdData) -> Position:
 
 @total_ordering
 class MessageId:
-    """Where one message stands. Ordered by ledger, entry and batch index."""
+    """The position of one message. Ordered by ledger, entry and batch index."""
 
     __slots__ = (
         "batch_index",

@@ -62,7 +62,7 @@ class InactiveTopicDeleteMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """How much acknowledged data stays; kept while it is within *both* limits.
+    """Retention of acknowledged data, which is kept while it is within *both* limits.
 
     `UNLIMITED` in both keeps everything, 0 in both nothing beyond the cursors.
     """

@@ -32,12 +32,12 @@ class TokenBucket:
 
     @property
     def rate_per_second(self) -> float:
-        """How fast it fills."""
+        """Tokens that are added per second."""
         return self._rate_per_second
 
     @property
     def capacity(self) -> float:
-        """How much it holds at most."""
+        """The most tokens that it can hold."""
         return self._capacity
 
     def available(self, now: float) -> float:

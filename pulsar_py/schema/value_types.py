@@ -74,7 +74,7 @@ class Names:
         self.namespace: str | None = None
 
     def reference(self, name: str) -> str:
-        """How a type that is defined already is called here: as short as possible."""
+        """The shortest name by which a defined type can be referred to here."""
         namespace, _, short = name.rpartition(".")
         return short if namespace == (self.namespace or "") else name
 

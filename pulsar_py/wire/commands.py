@@ -465,7 +465,7 @@ def tc_client_connect_response(
 
 
 class TransactionResponse(Protocol):
-    """How the answers within transactions are built: an id, or an error, or both."""
+    """Builds answers within transactions: an id, or an error, or both."""
 
     def __call__(
         self,

@@ -37,7 +37,7 @@ class Side(Enum):
 
 
 class State(Enum):
-    """How far a connection is."""
+    """The states of a connection."""
 
     START = "start"
     CONNECTING = "connecting"
@@ -146,7 +146,7 @@ LEGAL_COMMANDS: Final[dict[Side, dict[State, frozenset[BaseCommand.Type.ValueTyp
 
 
 class ConnectionState:
-    """Where one connection stands. Owned by its ServerCnx or ClientCnx, and lives as long.
+    """The state of one connection. Owned by its ServerCnx or ClientCnx, and lives as long.
 
     Invariant: `legal` is the row of `LEGAL_COMMANDS` for the state, and AUTH_RESPONSE with it while
     `is_challenge_pending`. It is an attribute so that a busy connection tests a command by one

@@ -181,7 +181,7 @@ class PlainSummary(EntrySummary):
 
     @property
     def highest_sequence_id(self) -> int:  # type: ignore[override]  # Read when asked.
-        """The same: it is one message."""
+        """The same as `sequence_id`: it is one message."""
         return self.sequence_id
 
     @property

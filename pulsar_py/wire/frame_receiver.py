@@ -40,7 +40,7 @@ _SMALL_BUFFER_BYTES: Final = 128 * 1024
 
 
 class FrameReceiver:
-    """Where one connection receives: it says into which memory, and what has become whole.
+    """Gives one connection memory to receive into, and returns complete frames.
 
     Invariant: the decoder holds nothing while a large frame is under way.
     """

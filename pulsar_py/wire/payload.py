@@ -132,7 +132,7 @@ def parse_broker_entry_metadata(data: EntryBytes) -> BrokerEntryMetadata | None:
 
 
 def metadata_bounds(data: EntryBytes) -> tuple[int, int]:
-    """Where the serialized MessageMetadata begins and ends.
+    """Offsets of the start and end of the serialized MessageMetadata.
 
     Raises:
         PayloadError: The entry is too short for what its headers say.
@@ -154,7 +154,7 @@ def metadata_bounds(data: EntryBytes) -> tuple[int, int]:
 
 
 def _find_metadata(data: EntryBytes) -> tuple[int, int]:
-    """Where the metadata begins and how long it is, whatever precedes it."""
+    """Offset and length of the metadata, behind the optional blocks."""
     start = skip_checksum(data, skip_broker_entry_metadata(data))
     if start + 4 > len(data):
         raise PayloadError(f"entry of {len(data)} bytes ends in its headers")

@@ -161,7 +161,7 @@ class Namespaces:
             )
 
     def _read_boundaries(self, fields: dict[str, Any]) -> tuple[int, ...]:  # Any: parsed JSON
-        """How the namespace is cut; a count that makes no sense is the default."""
+        """The bundles of a new namespace; an invalid count is replaced by the default."""
         boundaries = read_texts(fields.get("boundaries"), "boundaries")
         if boundaries:
             if len(boundaries) > MAX_BUNDLES + 1:
@@ -213,7 +213,7 @@ class Namespaces:
         )
 
     async def bundles(self, request: Request) -> Response:
-        """How the namespace is cut."""
+        """The bundles of the namespace."""
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, NOT_THERE)
         return json_response(await self._bundles_json(namespace))

@@ -51,7 +51,7 @@ SUBSCRIPTION: Final = TOPIC + "/subscription/{subscription}"
 
 @dataclass(frozen=True, slots=True)
 class ResetCursorData:
-    """Where a cursor shall go: to a position, or behind it."""
+    """The target of a cursor: a position, or behind one."""
 
     position: Position
     is_excluded: bool

@@ -13,7 +13,7 @@ from pulsar_py.server.topics.topic import Topic
 
 
 def broker_id_of(broker: BrokerService) -> str:
-    """How the broker is called among others: `host:web-port`."""
+    """The id of the broker: `host:web-port`."""
     url = broker.namespaces.addresses.default.http_url or ""
     return url.partition("://")[2]
 

@@ -192,7 +192,7 @@ class Topics:
     # --- partitions ----------------------------------------------------------------------------
 
     async def partitions(self, request: Request) -> Response:
-        """How many partitions; 0 for a topic without."""
+        """The number of partitions; 0 for a topic without."""
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
         metadata = await self._broker.resources.partitioned_topics.get(name)
@@ -318,7 +318,7 @@ class Topics:
         raise not_implemented(f"PUT {COMPACTION}")
 
     async def compaction_status(self, request: Request) -> Response:
-        """How the last compaction went."""
+        """The status of the last compaction."""
         await require_topic(self._broker, topic_of(request))
         return json_response({"status": "NOT_RUN", "lastError": ""})
 

@@ -58,7 +58,7 @@ class NegativeAcksTracker:
         group.add(key)
 
     def remove(self, key: EntryKey) -> None:
-        """It was acknowledged after all; unknown ones are fine."""
+        """Forget an entry that was acknowledged after all; unknown ones are ignored."""
         if (tick := self._due.pop(key, None)) is not None:
             self._groups[tick].discard(key)
 

@@ -92,12 +92,12 @@ class Redeliveries:
             self._set_timer(self._clock.monotonic_seconds())
 
     def entry_acknowledged(self, entry: ReceivedEntry) -> None:
-        """All of this entry is done."""
+        """Forget an entry that is acknowledged."""
         for key in entry.chunk_ids or (entry.key,):
             self.acknowledged(key)
 
     def acknowledged(self, key: EntryKey) -> None:
-        """All of this entry is done."""
+        """Forget an entry that is acknowledged."""
         if self.unacked is not None:
             self.unacked.remove(key)
         if len(self.negative_acks):

@@ -58,7 +58,7 @@ class UnackedMessageTracker:
         self._slots.setdefault(slot, set()).add(key)
 
     def remove(self, key: EntryKey) -> None:
-        """It is acknowledged; unknown ones are fine."""
+        """Forget an entry that is acknowledged; unknown ones are ignored."""
         if (slot := self._slot_of.pop(key, None)) is not None:
             self._leave(slot, key)
 

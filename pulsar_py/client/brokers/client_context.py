@@ -185,7 +185,7 @@ class ClientContext:
         self._children[child] = None
 
     def unregister_child(self, child: Closable) -> None:
-        """It is closed; unknown ones are fine."""
+        """Forget a child that is closed; unknown ones are ignored."""
         self._children.pop(child, None)
 
     @property

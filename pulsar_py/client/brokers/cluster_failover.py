@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServiceInfo:
-    """Where a cluster is and how to get in."""
+    """A cluster's service URL and credentials."""
 
     service_url: str
     authentication: Authentication | None = None
@@ -104,7 +104,7 @@ class FailoverDecider:
             self._recoveries.add(is_hit=is_available, now=now)
 
     def candidates(self, now: float) -> tuple[int, ...]:
-        """Where to go now, the best first; the first one that answers it is. Empty: stay."""
+        """The clusters to try now, the best first; the first that answers is used. Empty: stay."""
         if self._recoveries.is_complete(now):
             return (PRIMARY,)
         if self._failures.is_complete(now):

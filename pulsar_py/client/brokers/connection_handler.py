@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 class HandlerState(Enum):
-    """How far a producer's or consumer's connection is."""
+    """The state of a producer's or consumer's connection."""
 
     UNINITIALIZED = "uninitialized"
     CONNECTING = "connecting"
@@ -146,7 +146,7 @@ class ConnectionHandler:
 
     @property
     def epoch(self) -> int:
-        """How often the owner was asked to register before this round: 0 in the first `opened`."""
+        """The number of registrations before this round: 0 in the first `opened`."""
         return max(self._registrations_count - 1, 0)
 
     async def open(self) -> None:

@@ -58,7 +58,7 @@ class BrokerAddress:
 
 @dataclass(frozen=True, slots=True)
 class ServiceUrl:
-    """Where a cluster is: a scheme and at least one host."""
+    """The address of a cluster: a scheme and at least one host."""
 
     scheme: str
     """A key of `DEFAULT_PORTS`."""
@@ -171,7 +171,7 @@ class ServiceUrlProvider(Protocol):
     """Chooses the cluster that a client uses, also later: hand it to `Client` as its URL."""
 
     def initial_service_url(self) -> str:
-        """Where the client begins."""
+        """The service URL that the client begins with."""
 
     async def start(self, client: ServiceUrlControl, context: Any) -> None:  # Any: see docstring
         """The client works now: begin to watch. `context` is its ClientContext (clock, tasks)."""

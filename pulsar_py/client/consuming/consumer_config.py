@@ -53,7 +53,7 @@ class ConsumerConfig:
     """
 
     consumer_type: ConsumerType = ConsumerType.Exclusive
-    """How consumers of the subscription share its messages; all have to say the same."""
+    """How consumers of the subscription share its messages; all of them need the same type."""
     schema: Schema[Any] | None = None  # Any: of whatever values
     """The schema that decodes payloads; None for bytes."""
     # Any: a Consumer or MultiTopicsConsumer, whichever of them the listener says it takes.
@@ -68,7 +68,7 @@ class ConsumerConfig:
     unacked_messages_timeout_ms: int | None = None
     """A message not acknowledged for so long is delivered again; None or 0: never."""
     broker_consumer_stats_cache_time_ms: int = 30_000
-    """How long an answer of `broker_statistics` is used again."""
+    """Time for which an answer of `broker_statistics` is cached."""
     negative_ack_redelivery_delay_ms: int = 60_000
     """A message negatively acknowledged is asked for again after so long."""
     is_read_compacted: bool = False
@@ -78,7 +78,7 @@ class ConsumerConfig:
     pattern_auto_discovery_period: int = 60
     """Seconds between looks for topics that match a pattern."""
     initial_position: InitialPosition = InitialPosition.Latest
-    """Where a subscription begins that is new."""
+    """Where a new subscription starts."""
     crypto_key_reader: CryptoKeyReader | None = None
     """Has the private keys that encrypted messages name."""
     replicate_subscription_state_enabled: bool = False
@@ -94,13 +94,13 @@ class ConsumerConfig:
     )
     """When `batch_receive` returns."""
     key_shared_policy: ConsumerKeySharedPolicy | None = None
-    """How keys are shared out among Key_Shared consumers; None: by the broker."""
+    """How keys are divided among Key_Shared consumers; None: by the broker."""
     batch_index_ack_enabled: bool = False
     """Acknowledge single messages of a batch, instead of the batch when all of it is done."""
     regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly
     """Whether a pattern matches persistent topics, non-persistent ones, or both."""
     dead_letter_policy: DeadLetterPolicy | None = None
-    """Where messages go that were delivered too often; None: nowhere. See
+    """The topics for messages that were delivered too often; None: no limit. See
     `ConsumerDeadLetterPolicy`."""
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
     """What to do with a message that can't be decrypted."""
@@ -109,7 +109,7 @@ class ConsumerConfig:
     retry_enable: bool = False
     """Consume the retry-letter topic too, and allow `reconsume_later`."""
     listener_concurrency: int = 1
-    """How many messages `message_listener` may have at a time."""
+    """Calls of `message_listener` that may run at the same time."""
     ack_grouping_time_ms: int = 100
     """How long an acknowledgement waits for others; 0: each is sent at once."""
     ack_grouping_max_size: int = 1000
@@ -117,7 +117,7 @@ class ConsumerConfig:
     ack_receipt_enabled: bool = False
     """Whether `acknowledge` returns only when the broker has confirmed."""
     unacked_messages_tick_ms: int = 1000
-    """How exactly `unacked_messages_timeout_ms` is kept."""
+    """Granularity of `unacked_messages_timeout_ms`."""
     ack_timeout_redelivery_backoff: RedeliveryBackoff | None = None
     """Instead of `unacked_messages_timeout_ms`: the delay grows with each delivery."""
     negative_ack_redelivery_backoff: RedeliveryBackoff | None = None
@@ -143,7 +143,7 @@ class ConsumerConfig:
     auto_update_partitions: bool = True
     """Notice when a topic gets more partitions."""
     auto_update_partitions_interval_seconds: float = 60.0
-    """How often it looks for new partitions."""
+    """Interval at which new partitions are looked for."""
     max_uncompressed_message_bytes: int | None = None
     """Limit for the decompressed size of an entry; None: 1 GiB. A larger one is taken
     for damaged. Brokers bound what they store, which is compressed."""

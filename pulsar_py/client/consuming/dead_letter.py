@@ -133,14 +133,14 @@ def dead_letter_properties(
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """Where the copy of a message goes that is to be consumed later."""
+    """The topic and properties of the copy of a message."""
 
     topic: str
     properties: Mapping[str, str]
     is_dead: bool
     """Whether it was given up: `topic` is the dead-letter topic then."""
     delay_millis: int
-    """How long the broker holds it back; 0 for dead letters."""
+    """Delay of its delivery; 0 for dead letters."""
 
 
 def plan_reconsume(
@@ -150,7 +150,7 @@ def plan_reconsume(
     delay_millis: int = 0,
     custom_properties: Mapping[str, str] | None = None,
 ) -> CopyPlan:
-    """Where a message goes that its consumer wants to see again.
+    """The copy of a message that the application hands back by `reconsume_later`.
 
     Args:
         policy: One `with_names`.
@@ -182,7 +182,7 @@ class MoveOutcome(Enum):
 
     TAKEN = 1
     DUPLICATE = 2
-    """It is on its way already; this is another delivery of it."""
+    """It is being moved already; this is another delivery of it."""
     FULL = 3
     """Too many are on their way: ask for it again later."""
 
@@ -225,7 +225,7 @@ class MoveQueue(Generic[T]):
         return _key(message_id) in self._known
 
     def __len__(self) -> int:
-        """How many are on their way."""
+        """The number of messages that are being moved."""
         return len(self._known)
 
 

@@ -114,7 +114,7 @@ class SubscriptionPosition:
         return start.message_id
 
     def closed_by_broker(self) -> None:
-        """Maybe because another consumer, or the administration, moved the subscription.
+        """Assume that another consumer, or a REST call, has moved the subscription.
 
         Messages that were skipped or acknowledged before may come again, then, and are delivered.
         """
@@ -287,7 +287,7 @@ class SubscriptionPosition:
     def _is_after_mark_delete(
         self, last: MessageId, response: CommandGetLastMessageIdResponse
     ) -> bool:
-        """Where nothing was received yet: against what the subscription has acknowledged."""
+        """Compare with the subscription's mark-delete position, if nothing was received yet."""
         if not response.HasField("consumer_mark_delete_position"):
             return self._start is None
         return is_after(last, MessageId.from_data(response.consumer_mark_delete_position))

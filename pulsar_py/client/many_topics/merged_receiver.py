@@ -48,7 +48,7 @@ class MessageSource(Protocol):
         """Add queued messages that fit; returns whether the next one does not fit."""
 
     def put_back(self, messages: list[Message]) -> None:
-        """They were collected and are not delivered after all."""
+        """Return messages that were collected and are not delivered after all."""
 
     def deliver(self, messages: list[Message]) -> list[Message]:
         """Deliver the collected messages."""
@@ -86,7 +86,7 @@ class MergedReceiver(Generic[S]):
         self._on_ready(source)
 
     def _on_ready(self, source: S) -> None:
-        """It may have messages."""
+        """The source may have messages."""
         # Hot path: consume of a partitioned topic in `make bench-client`; once a group of entries.
         self._ready.add(source)
         self._receivers.wake_one()
@@ -97,7 +97,7 @@ class MergedReceiver(Generic[S]):
             source.put_back(batch.remove(source))
 
     def discard(self, source: S) -> None:
-        """It is being closed: nothing comes of it any more. Unknown ones are fine."""
+        """Forget a source that is being closed; unknown ones are ignored."""
         source.on_ready = source.on_recall = None
         self._ready.discard(source)
         if self._current is source:

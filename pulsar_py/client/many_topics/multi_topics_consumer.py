@@ -262,7 +262,7 @@ class MultiTopicsConsumer:
         return list(self._parts_by_topic.values())
 
     def _part_of(self, message: Message | MessageId) -> Consumer | None:
-        """Where a message came from; None where that topic is gone and nothing is left to do.
+        """The part of a message; None if its topic was removed and nothing is left to do.
 
         Raises:
             InvalidMessageError: It is not of these topics, or not a message at all.

@@ -120,7 +120,7 @@ class PartOpener:
         return start
 
     def _config_of(self, request: PartRequest) -> ConsumerConfig:
-        """Read a topic that was created late from its beginning: all its messages are new."""
+        """The options of a part; a late topic starts at its beginning: all its messages are new."""
         config = replace(
             self._config,
             receiver_queue_size=receiver_queue_size_per_topic(

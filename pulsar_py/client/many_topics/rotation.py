@@ -23,7 +23,7 @@ class Rotation(Generic[T]):
         self._order: dict[T, None] = {}
 
     def add(self, source: T) -> None:
-        """It has something: its turn comes after all others; in the rotation already, it stays."""
+        """Add a source, behind all others; one that is in the rotation stays where it is."""
         self._order.setdefault(source)
 
     def next(self) -> T | None:
@@ -34,7 +34,7 @@ class Rotation(Generic[T]):
         return None
 
     def discard(self, source: T) -> None:
-        """It is gone; unknown ones are fine."""
+        """Remove a source; unknown ones are ignored."""
         self._order.pop(source, None)
 
     def clear(self) -> None:

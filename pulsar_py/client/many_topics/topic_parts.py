@@ -88,7 +88,7 @@ class TopicParts(Generic[P]):
         return tuple(self._counts)
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions of a topic are open; 0 for one without."""
+        """The number of open partitions of a topic; 0 for one without."""
         return self._counts[topic]
 
     async def add(self, topics: Iterable[str], *, is_late: bool = False) -> None:

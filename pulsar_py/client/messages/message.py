@@ -234,7 +234,7 @@ class Message:
         return decoder.decode(data, self.schema_version(), self.key_bytes())
 
     def message_id(self) -> ReceivedMessageId:
-        """Where the message stands; store `message_id().serialize()` to come back to it."""
+        """The id of the message; store `message_id().serialize()` to seek to it later."""
         return ReceivedMessageId(self.entry, self.batch_index)
 
     def topic_name(self) -> str:
@@ -323,7 +323,7 @@ class Message:
         return self.entry.metadata.deliver_at_time
 
     def redelivery_count(self) -> int:
-        """How often it was delivered before; counted for Shared and Key_Shared only."""
+        """The number of deliveries before this one; counted for Shared and Key_Shared only."""
         return self.entry.redelivery_count
 
     def producer_name(self) -> str:
@@ -362,7 +362,7 @@ class Message:
         return text_of(self.entry.metadata.replicated_from) if self.is_replicated() else None
 
     def encryption_context(self) -> EncryptionContext | None:
-        """How it was encrypted, None if it was not."""
+        """The parameters of its encryption; None if it was not encrypted."""
         return self.entry.encryption_context
 
     def has_broker_publish_time(self) -> bool:

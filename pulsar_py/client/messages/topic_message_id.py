@@ -185,7 +185,7 @@ SeekTarget = MessageId | Mapping[str, MessageId] | int | Callable[[str], Message
 
 
 def seek_targets(target: SeekTarget, topics: Collection[str]) -> dict[str, MessageId | int]:
-    """Where to seek in each topic; topics that stay where they are are left out.
+    """The position to seek in each topic; topics to leave alone are left out.
 
     Raises:
         InvalidMessageError: An id belongs to none of the topics.

@@ -55,7 +55,7 @@ class MessageRouter(ABC):
         """The partition of any message."""
 
     def first_partition(self, partitions_count: int) -> int:
-        """Where messages without a key begin: the one that a lazy producer registers with."""
+        """The partition for the first message without a key; a lazy producer opens it first."""
         del partitions_count
         return 0
 
@@ -143,7 +143,7 @@ class RoundRobinRouter(MessageRouter):
         return self.choose_plain(len(message.payload), now, partitions_count)
 
     def first_partition(self, partitions_count: int) -> int:
-        """Where the first turn is."""
+        """The first partition."""
         return self._cursor % partitions_count
 
 

@@ -231,7 +231,7 @@ class Producer(ABC):
 
     @abstractmethod
     def partitions_count(self) -> int:
-        """How many partitions the producer knows; 0 for a topic without."""
+        """The number of partitions that the producer knows; 0 for a topic without."""
 
     @abstractmethod
     def statistics(self) -> ProducerStatistics:

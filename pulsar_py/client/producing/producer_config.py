@@ -63,14 +63,14 @@ class ProducerConfig:
     send_timeout_millis: int = 30_000
     """A message that has no receipt after so long fails; 0 for never."""
     compression_type: CompressionType = CompressionType.NONE
-    """How payloads are compressed; consumers find it in each message."""
+    """The compression of payloads; each message names it."""
     compress_min_msg_body_size: int = 4096
     """Payloads of at most so many bytes are not compressed."""
     max_pending_messages: int = 1000
     """Messages without receipt, of one topic or partition; 0 for no limit but the client's memory.
     """
     max_pending_messages_across_partitions: int = 50_000
-    """The same of all partitions together: each gets its part if that is less; 0 for no limit."""
+    """Limit for all partitions together, divided among them if that is less; 0 for no limit."""
     block_if_queue_full: bool = False
     """Whether `send` waits where it would pass a limit; else it raises ProducerQueueFullError."""
     batching_enabled: bool = False
@@ -102,7 +102,7 @@ class ProducerConfig:
     auto_update_partitions: bool = True
     """Notice when the topic gets more partitions."""
     auto_update_partitions_interval_seconds: float = 60
-    """How often it looks for new partitions."""
+    """Interval at which new partitions are looked for."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Metadata of the producer, shown in the broker's statistics."""
     encryption_key: str | Sequence[str] | None = None

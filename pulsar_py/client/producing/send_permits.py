@@ -82,5 +82,5 @@ class SendPermits:
 
     @property
     def waiters_count(self) -> int:
-        """How many wait for room."""
+        """The number of callers that wait for room."""
         return len(self._waiters)

@@ -17,7 +17,7 @@ __all__ = ["SendCompletion", "SendResult"]
 
 
 class SendCompletion:
-    """How the sending of one entry ends, for all messages in it.
+    """The result of sending one entry, for all messages in it.
 
     Invariant: once `is_done`, `error` or the ids are final and nobody waits.
     """

@@ -79,7 +79,7 @@ class ReaderConfig:
     auto_update_partitions: bool = True
     """Notice when the topic gets more partitions."""
     auto_update_partitions_interval_seconds: float = 60.0
-    """How often it looks for new partitions."""
+    """Interval at which new partitions are looked for."""
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself; bounds are checked with the consumer's options.

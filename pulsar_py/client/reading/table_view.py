@@ -36,7 +36,7 @@ TableViewListener = Callable[[str, Any], None]
 """Called with a key and its new value, None when the key was deleted. Any: the schema decides."""
 
 _PATIENCE_MILLIS: Final = 1000
-"""How long a message that should come is waited for before the broker is asked again."""
+"""Wait for an expected message before the broker is asked for its last one again."""
 _READS_WITHOUT_BREAK: Final = 100
 
 
@@ -154,7 +154,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         return iter(self._values)
 
     def __len__(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return len(self._values)
 
     def for_each(self, callback: TableViewListener) -> None:

@@ -26,7 +26,7 @@ class ConsumerBatchReceivePolicy:
     max_num_bytes: int = 10 * 1024 * 1024
     """So many bytes of payloads at most; a larger message comes alone."""
     timeout_ms: int = 100
-    """It waits so long at most."""
+    """The longest wait, in milliseconds."""
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -92,7 +92,7 @@ class Problem:
     validation_error: CommandAck.ValidationError.ValueType
     text: str
     messages_count: int = 1
-    """How many permits it took, as far as that is known."""
+    """The permits it took, as far as that is known."""
 
 
 class ParsedEntry:

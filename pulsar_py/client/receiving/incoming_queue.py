@@ -155,7 +155,7 @@ class IncomingQueue:
         return not self.ready and not self.batches and not self._entries and self.needs is None
 
     def messages_count(self) -> int:
-        """How many messages are here; reads the metadata of each entry."""
+        """The number of queued messages; reads the metadata of each entry."""
         waiting = 0 if self.needs is None else self.needs.parsed.messages_count
         return (
             len(self.ready)
@@ -333,7 +333,7 @@ class IncomingQueue:
         return None, None
 
     def _permits_of(self, parsed: ParsedEntry) -> int:
-        """How many permits the broker took for an entry."""
+        """The permits that the broker took for an entry."""
         if parsed.command.ack_set:
             return to_bits(parsed.command.ack_set).bit_count()
         return max(parsed.messages_count, 1)
@@ -514,7 +514,7 @@ def _key_of(command: CommandMessage) -> EntryKey:
 
 
 def entry_messages_count(command: CommandMessage, data: EntryBytes) -> int:
-    """How many messages an entry holds, as far as the broker counted them."""
+    """The number of messages in an entry, as the broker counts them."""
     if command.ack_set:
         return to_bits(command.ack_set).bit_count()
     parsed = parse(command, data, (0, 0), "")

@@ -437,7 +437,7 @@ class Receiver:
         return collector.is_full
 
     def put_back(self, messages: list[Message]) -> None:
-        """They were collected and are not delivered after all: they come next again."""
+        """Return messages that were collected and not delivered to the front of the queue."""
         self.queue.put_back(messages)
         self.permits.to_give -= len(messages)
 

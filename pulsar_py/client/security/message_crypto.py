@@ -332,7 +332,7 @@ class EncryptionKey:
 
 @dataclass(frozen=True, slots=True)
 class EncryptionContext:
-    """How a message was encrypted: enough for an application to decrypt it by itself."""
+    """The parameters of a message's encryption: an application can decrypt it with them."""
 
     _keys: Sequence[EncryptionKey]
     _param: bytes
@@ -371,7 +371,7 @@ class EncryptionContext:
         return self._algorithm
 
     def compression_type(self) -> CompressionType:
-        """How the payload was compressed before it was encrypted."""
+        """The compression of the payload before it was encrypted."""
         return self._compression_type
 
     def uncompressed_message_size(self) -> int:

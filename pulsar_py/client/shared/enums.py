@@ -41,7 +41,7 @@ class ConsumerType(IntEnum):
 
 
 class InitialPosition(IntEnum):
-    """Where a subscription begins that did not exist."""
+    """Where a new subscription starts."""
 
     Latest = 0
     """With messages published from now on."""
@@ -112,7 +112,7 @@ class HashingScheme(IntEnum):
     JavaStringHash = 0
     """`String.hashCode`; the default of Pulsar's Java client."""
     Murmur3_32Hash = 1
-    """The same in all languages."""
+    """Murmur3, which clients of all languages have."""
     BoostHash = 2
     """The default of the official Python and C++ clients."""
 
@@ -123,18 +123,18 @@ class ProducerCryptoFailureAction(IntEnum):
     FAIL = 0
     """Its send fails."""
     SEND = 1
-    """It goes out as it is."""
+    """Send it unencrypted."""
 
 
 class ConsumerCryptoFailureAction(IntEnum):
     """What a consumer does with a message that it can't decrypt."""
 
     FAIL = 0
-    """It is not delivered, and will be sent again."""
+    """Don't deliver it; the broker sends it again later."""
     DISCARD = 1
-    """It is acknowledged and dropped."""
+    """Acknowledge and drop it."""
     CONSUME = 2
-    """It is delivered as it is; `encryption_context` says how it was encrypted."""
+    """Deliver it encrypted; `encryption_context` has the parameters."""
 
 
 class KeySharedMode(IntEnum):

@@ -92,5 +92,5 @@ class MemoryLimit:
 
     @property
     def waiters_count(self) -> int:
-        """How many reservations wait for room."""
+        """The number of reservations that wait for room."""
         return len(self._waiters)

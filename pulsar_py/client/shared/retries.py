@@ -151,5 +151,5 @@ def _over(
 
 
 def tried_text(tried_seconds: float, timeout_seconds: float) -> str:
-    """How long it was tried, where the next attempt would have come after the time-out."""
+    """A text of how long attempts went on, for the error after the time-out."""
     return f"{tried_seconds:.1f} s, gave up (operation time-out {timeout_seconds:g} s)"

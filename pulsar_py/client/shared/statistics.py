@@ -85,7 +85,7 @@ class ProducerStatistics:
     """A producer's figures of the last interval, and (`total_…`) since it was made."""
 
     interval_seconds: float
-    """How long the interval was."""
+    """Length of the interval."""
     messages_sent: int
     """Messages handed to the producer."""
     bytes_sent: int
@@ -190,7 +190,7 @@ class ConsumerStatistics:
     """A consumer's figures of the last interval, and (`total_…`) since it was made."""
 
     interval_seconds: float
-    """How long the interval was."""
+    """Length of the interval."""
     messages_received: int
     """Messages handed to the application."""
     bytes_received: int
