@@ -18,6 +18,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import MetadataError
+from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 
@@ -186,11 +187,9 @@ class MetadataCache(Generic[V]):
             return
         self._keep(path, entry)
         for listener in tuple(self._listeners):
-            try:
+            # An error is the listener's fault: the others have to learn of the change.
+            with ErrorsLogged(logger, "listener failed", extra={"path": path}):
                 listener(path, entry.value)
-            except Exception:
-                # The listener's fault; the others have to learn of the change.
-                logger.exception("listener failed", extra={"path": path})
 
     def _keep(self, path: str, entry: Cached[V]) -> None:
         self._entries[path] = entry

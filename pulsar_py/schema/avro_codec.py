@@ -1,4 +1,4 @@
-"""Avro's binary encoding, by fastavro: one writer for each schema, one reader for each pair.
+"""Encodes and decodes Avro's binary form by fastavro, safely for foreign payloads (pure).
 
 fastavro is imported when the first codec is made. Payloads may come from anybody:
 
@@ -128,7 +128,7 @@ def _compiled(definition: AvroJson) -> Any:  # Any: fastavro's form
     try:
         return parse_schema(_supported(definition))
     except (*_ERRORS, SchemaParseException) as error:
-        raise InvalidConfigurationError(f"no Avro definition: {error!r:.300}") from error
+        raise InvalidConfigurationError(f"not an Avro definition: {error!r:.300}") from error
 
 
 def _supported(definition: AvroJson) -> AvroJson:
@@ -146,7 +146,7 @@ def _supported(definition: AvroJson) -> AvroJson:
 
 
 def _with_own_decimals(definition: AvroJson) -> AvroJson:
-    """With our logical type for decimals; those that are none are left to fastavro to refuse."""
+    """With our logical type for decimals; fastavro refuses values that are not decimals."""
     if isinstance(definition, list):
         return [_with_own_decimals(each) for each in definition]
     if not isinstance(definition, Mapping):
@@ -180,7 +180,7 @@ def _with_alias(reader: AvroJson, writer: AvroNode) -> AvroJson:
 
 
 def reader_of(data: bytes, reader: AvroJson) -> AvroReader:
-    """For values of a schema that the broker told us.
+    """For values of a schema that the broker stored.
 
     Raises:
         SchemaSerializationError: They can't be read.

@@ -70,7 +70,7 @@ def parse_definition(text: str | bytes | Mapping[str, Any]) -> AvroJson:
     try:
         return parse_json(text, max_depth=MAX_DEFINITION_DEPTH)
     except ValueError as error:
-        raise InvalidConfigurationError(f"an Avro definition that is no JSON: {error}") from None
+        raise InvalidConfigurationError(f"the Avro definition is not JSON: {error}") from None
 
 
 def types_of(

@@ -1,10 +1,10 @@
-"""Records as JSON, with an Avro definition that says what is in them.
+"""`JsonSchema`: records in JSON, with an Avro definition (pure).
 
-Values are dataclasses, `Record` classes, or dicts by a definition. JSON says by itself which fields
-it has, so a version needs no other treatment than the next: what this schema doesn't know is left
-out, what is missing gets its default. Written are the names of enumerations' members, bytes in
-Base64, times as ISO 8601, decimals and what is not finite as text: what Jackson reads into Java's
-classes. What is read may also be as Jackson or the official Python client write it. Pure.
+Values are dataclasses, `Record` classes, or dicts by a definition. JSON names its fields, so all
+versions are read alike: unknown fields are ignored, and missing ones get their default. Written are
+the names of enumerations' members, bytes in Base64, times as ISO 8601, decimals and what is not
+finite as text: what Jackson reads into Java's classes. The forms that Jackson and the official
+Python client write are read, too.
 
 Source: JSONSchema in Pulsar's Java client, `JsonSchema` in the official Python client.
 """

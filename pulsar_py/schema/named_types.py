@@ -1,6 +1,7 @@
-"""Types with a name, whose definition stands once in a text: see `value_types`.
+"""Types of enumerations and fixed-size bytes, which have names; see `value_types` (pure).
 
-Here are enumerations and fixed sizes; records have a module of their own. Pure.
+A definition contains a named type once, and refers to it by its name afterwards. Records, which are
+named too, have a module of their own.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class NamedType(ValueType):
 
     @abstractmethod
     def details(self, names: Names) -> dict[str, AvroJson]:
-        """What its definition has beside kind and name."""
+        """The parts of its definition beside kind and name."""
 
 
 class FixedType(NamedType):
@@ -92,7 +93,7 @@ class FixedType(NamedType):
         """See `ValueType`."""
         data = self._bytes.to_avro(value)
         if len(data) != self.size:
-            raise MisfitError(f"takes {self.size} bytes, not {len(data)}")
+            raise MisfitError(f"expected {self.size} bytes, got {len(data)}")
         return data
 
     def from_avro(self, plain: Any) -> Any:

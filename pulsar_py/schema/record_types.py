@@ -1,11 +1,11 @@
-"""Unions and records: see `value_types`.
+"""Types of unions and records; see `value_types` (pure).
 
 A value of a union goes to the first branch that accepts it, and is handed to fastavro with that
 branch's name, so that it need not try them all; what comes back is a pair of name and value for
 named types, or just a value. JSON says nothing of branches: the first that can read it does.
 
-How a record's Python values are taken apart and put together again is a subclass's matter. A field
-that JSON leaves out gets its default, or None where None fits. Pure.
+Subclasses take a record's Python values apart and put them together. A field that JSON leaves out
+gets its default, or None where None fits.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _NoDefault:
 
 
 NO_DEFAULT: Final = _NoDefault()
-"""What stands for a default that isn't there; None may be one."""
+"""Marks a missing default; None may be a default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from pulsar_py.common.errors import (
     StorageError,
     StoreUnavailableError,
 )
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.work import in_turns
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import (
@@ -171,7 +172,7 @@ class Bookie(LedgerStore):
         settings = settings or BookieSettings()
         settings.check()
         await disk.lock()
-        try:
+        async with OnFailureAwait(disk.close):
             if settings.is_volatile:
                 storage = LedgerStorage(disk, settings, Manifest())
                 bookie = cls(disk, clock, ledger_ids, settings, storage)
@@ -184,9 +185,6 @@ class Bookie(LedgerStore):
                 await bookie._replay_journal()
                 # What was replayed is in the journal already; the gate took it for new.
                 await bookie._housekeeper.check_room()
-        except BaseException:
-            await disk.close()
-            raise
         bookie._housekeeper.start()
         if not settings.is_volatile:
             bookie._watch.start()

@@ -16,6 +16,7 @@ from operator import itemgetter
 from pyroaring import BitMap64
 
 from pulsar_py.common.disk import Disk
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.storage.index_format import (
     Item,
     Location,
@@ -135,13 +136,10 @@ def _neighbours(page: Page, index: int, found: FoundRun, ahead_bytes: int) -> li
 async def write_table(disk: Disk, table_id: int, items: Sequence[Item]) -> None:
     """Write a table of sorted items, durably."""
     writer = await IndexTableWriter.create(disk, table_id)
-    try:
+    async with OnFailureAwait(writer.abandon):
         for start in range(0, len(items), 2000):
             await writer.add(items[start : start + 2000])
         await writer.finish()
-    except BaseException:
-        await writer.abandon()
-        raise
 
 
 async def merge_tables(
@@ -154,13 +152,10 @@ async def merge_tables(
     """
     writer = await IndexTableWriter.create(disk, table_id)
     merge = _Merge(is_complete=is_complete)
-    try:
+    async with OnFailureAwait(writer.abandon):
         async for items in _merged(tables):
             await writer.add(merge.keep(items))
         await writer.finish()
-    except BaseException:
-        await writer.abandon()
-        raise
 
 
 class _Merge:

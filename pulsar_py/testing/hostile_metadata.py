@@ -41,7 +41,7 @@ from pulsar_py.metadata.store import (
     check_creates,
 )
 from pulsar_py.metadata.watches import Watches
-from pulsar_py.testing.hostile_requests import Lane, Request
+from pulsar_py.testing.hostile_requests import HostileRequest, Lane
 from pulsar_py.testing.hostile_service import HostileService, HostileSettings
 from pulsar_py.testing.hostile_session import HostileSession
 
@@ -91,10 +91,12 @@ class HostileClient(MetadataStore):
         self._loop = asyncio.get_running_loop()
         self._watches = Watches()
         self._out, self._in = Lane(service), Lane(service)
-        self._held_out: list[Request] = []  # not sent while frozen
+        self._held_out: list[HostileRequest] = []  # not sent while frozen
         self._held_in: list[Callable[[], None]] = []  # came while frozen
-        self._waiting: dict[Request, None] = {}  # unanswered, in order
-        self._late: list[tuple[asyncio.TimerHandle, Request]] = []  # changes that may yet be made
+        self._waiting: dict[HostileRequest, None] = {}  # unanswered, in order
+        self._late: list[
+            tuple[asyncio.TimerHandle, HostileRequest]
+        ] = []  # changes that may yet be made
         self._connection = 0  # grows with each one
         self._is_connected = True
         self._is_in_doubt = False  # and it was told
@@ -262,8 +264,8 @@ class HostileClient(MetadataStore):
 
     def _request(
         self, work: Callable[[], Any], future: asyncio.Future[Any], *, is_change: bool
-    ) -> Request:
-        return Request(
+    ) -> HostileRequest:
+        return HostileRequest(
             work,
             future,
             is_change,
@@ -272,10 +274,10 @@ class HostileClient(MetadataStore):
             self.clock.monotonic_seconds(),
         )
 
-    def _send(self, request: Request) -> None:
+    def _send(self, request: HostileRequest) -> None:
         self._out.send(lambda: self._serve(request))
 
-    def _serve(self, request: Request) -> None:
+    def _serve(self, request: HostileRequest) -> None:
         """The server has a request; what of a connection that was cut may be lost on the way."""
         is_cut = request.connection != self._connection
         if is_cut and self._happens(0.5):
@@ -296,7 +298,7 @@ class HostileClient(MetadataStore):
             self._catch_up()  # one's own changes are seen by one's own reads
         self._answer(request, lambda: self._settle(request, result=result))
 
-    def _serve_without_answer(self, request: Request) -> None:
+    def _serve_without_answer(self, request: HostileRequest) -> None:
         fate = self.service.chance.choice(("made", "not made", "late"))
         if fate == "made":
             self._make(request)
@@ -306,14 +308,14 @@ class HostileClient(MetadataStore):
             self._late.append((timer, request))
         self._answer(request, lambda: self._fail(request, "the answer was lost"))
 
-    def _make(self, request: Request) -> None:
+    def _make(self, request: HostileRequest) -> None:
         if self.service.touch(request.session_id):
             try:
                 request.work()
             except MetadataError:
                 return  # refused, which nobody learns
 
-    def _answer(self, request: Request, deliver: Callable[[], None]) -> None:
+    def _answer(self, request: HostileRequest, deliver: Callable[[], None]) -> None:
         def arrive() -> None:
             if request.connection == self._connection:
                 deliver()
@@ -331,7 +333,7 @@ class HostileClient(MetadataStore):
 
     def _settle(
         self,
-        request: Request,
+        request: HostileRequest,
         *,
         result: object = None,
         error: Exception | None = None,
@@ -345,7 +347,7 @@ class HostileClient(MetadataStore):
         else:
             request.future.set_exception(error)
 
-    def _fail(self, request: Request, why: str) -> None:
+    def _fail(self, request: HostileRequest, why: str) -> None:
         """No answer will be waited for any more."""
         was_sent = request not in self._held_out
         if not was_sent:
@@ -360,7 +362,7 @@ class HostileClient(MetadataStore):
         for request in tuple(self._waiting):
             self._fail(request, why)
 
-    def _forget(self, request: Request) -> None:
+    def _forget(self, request: HostileRequest) -> None:
         self._waiting.pop(request, None)
         if request.timer is not None:
             request.timer.cancel()
@@ -376,7 +378,7 @@ class HostileClient(MetadataStore):
 
     # What becomes of the session
 
-    def _hear(self, request: Request) -> None:
+    def _hear(self, request: HostileRequest) -> None:
         """An answer says that the session lived when its request was sent, or later."""
         session = self._session
         if request.session_id != session.session_id:
@@ -392,7 +394,7 @@ class HostileClient(MetadataStore):
             self._session.tell(SessionEvent.RECONNECTED)
             self._watches.tell_anything()
 
-    def _learn_expiry(self, request: Request) -> None:
+    def _learn_expiry(self, request: HostileRequest) -> None:
         self._forget(request)
         if request.session_id == self._session.session_id:
             session = self._session

@@ -16,7 +16,7 @@ from pulsar_py.testing.hostile_service import HostileService
 
 
 @dataclass(slots=True, eq=False)
-class Request:
+class HostileRequest:
     """What was sent, and who waits for the answer."""
 
     work: Callable[[], Any]  # Any: the future's type

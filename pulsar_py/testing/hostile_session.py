@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pulsar_py.common.clock import Clock
+from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.metadata.store import IN_DOUBT_SHARE, Session, SessionEvent, SessionListener
 from pulsar_py.testing.hostile_service import HostileService
 
@@ -57,10 +58,8 @@ class HostileSession(Session):
     def tell(self, event: SessionEvent) -> None:
         """Tell all; what a listener raises is logged."""
         for listener in tuple(self.listeners):
-            try:
+            with ErrorsLogged(logger, "session listener failed", extra={"event": event.value}):
                 listener(event)
-            except Exception:
-                logger.exception("session listener failed", extra={"event": event.value})
 
     async def close(self) -> None:
         """Delete its ephemeral keys; the client goes on with another one."""

@@ -31,6 +31,7 @@ from pulsar_py.common.errors import (
     MetadataError,
     StorageError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
@@ -438,14 +439,14 @@ class CursorPersister:
             ManagedLedgerFencedError: Another owner changed it.
         """
         self._is_closed = True
-        try:
+        with OnFailure(self._go_on):
             async with self._lock:
                 await self.store.delete()
                 self._is_deleted = True
-        except BaseException:
-            self._is_closed = False
-            self.schedule()
-            raise
+
+    def _go_on(self) -> None:
+        self._is_closed = False
+        self.schedule()
 
     def _raise_if_fenced(self) -> None:
         """The new owner reads these keys: this process may not write them any more."""

@@ -29,6 +29,7 @@ from pulsar_py.common.errors import (
     TopicFencedError,
     TopicTerminatedError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.common.position import EARLIEST, LATEST, Position
@@ -438,7 +439,7 @@ class PersistentTopic(Topic):
         if not force:
             self.check_deletable()
         self.state = TopicState.CLOSING
-        try:
+        with OnFailure(self._reopen):
             self.disconnect_producers()
             self._disconnect_consumers()
             for subscription in list(self._subscriptions.values()):
@@ -447,10 +448,10 @@ class PersistentTopic(Topic):
                 await self.ledger.delete()
             except MetadataNotFoundError:
                 logger.info("topic was deleted already", extra={"topic": str(self.name)})
-        except BaseException:
-            self.state = TopicState.OPEN
-            raise
         self.state = TopicState.CLOSED
+
+    def _reopen(self) -> None:
+        self.state = TopicState.OPEN
 
     async def terminate(self) -> Position:
         """End the topic: producers get CLOSE_PRODUCER, consumers the end once they have it all."""

@@ -222,7 +222,7 @@ class TopicRegistry:
             raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
         try:
             return await PersistentTopic.open(name, ledger, settings, self._context)
-        except BaseException as error:
+        except BaseException as error:  # cancelled, too; raised again
             await ledger.close()
             if isinstance(error, (ManagedLedgerError, StorageError)):
                 raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error

@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
+from pulsar_py.common.loop_thread import LoopThread
 from pulsar_py.spark.reading.entry_source import Run, run_bytes
-from pulsar_py.spark.shared.runtime import LoopThread
 
 AHEAD_BYTES: Final = 2 << 20
 """The bytes of runs that may wait to be converted, about."""

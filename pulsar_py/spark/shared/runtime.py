@@ -10,65 +10,24 @@ gets a loop of its own.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
-
-import uvloop
+from typing import Final
 
 from pulsar_py.client import Client
 from pulsar_py.common.clock import Clock, SystemClock
+from pulsar_py.common.loop_thread import LoopThread
 from pulsar_py.spark.shared.client_settings import client_arguments
 from pulsar_py.spark.shared.logs import show_fields
 from pulsar_py.spark.shared.options import ClientOptions
-
-T = TypeVar("T")
 
 IDLE_SECONDS: Final = 600.0
 """As `spark.pulsar.client.cache.timeout` of the JVM connector."""
 
 ClientKey = tuple[str, tuple[tuple[str, str], ...]]
-
-
-class LoopThread:
-    """An event loop that runs in a daemon thread for the rest of the process."""
-
-    def __init__(self) -> None:
-        self._loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="pulsar_py", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:  # Any: as in asyncio.run
-        """Start a coroutine on the loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def call_soon(self, callback: Callable[[], object]) -> None:
-        """Have a function called on the loop."""
-        self._loop.call_soon_threadsafe(callback)
-
-    def call(self, work: Coroutine[Any, Any, T]) -> T:  # Any: as in asyncio.run
-        """Run a coroutine on the loop and wait: returns its result, raises its error."""
-        future = self.submit(work)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def stop(self) -> None:
-        """End the loop and its thread; for tests."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
 
 
 @dataclass(slots=True)

@@ -73,7 +73,7 @@ def test_what_avro_allows_beside_is_left_out() -> None:
 
 def test_json_that_can_not_be_parsed_is_refused() -> None:
     for text in ("{", b"\xff", "[" * 100_000):
-        with pytest.raises(InvalidConfigurationError, match="no JSON"):
+        with pytest.raises(InvalidConfigurationError, match="not JSON"):
             parse_definition(text)
 
 

@@ -10,7 +10,6 @@ import re
 import sys
 import types
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +31,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pulsar_py.admin_client.requests import AdminSettings, Requests
+from pulsar_py.admin_client import AdminClient
 from pulsar_py.client import Client
 from pulsar_py.client.shared.enums import InitialPosition
 from pulsar_py.common.errors import (
@@ -281,8 +280,8 @@ def test_a_commit_moves_the_user_s_subscription_alone(broker: BrokerThread) -> N
 
 def delete(broker: BrokerThread, topic: str) -> None:
     path = f"/admin/v2/{topic.replace('://', '/')}?force=true"
-    with closing(Requests(AdminSettings(url=broker.web_service_url))) as requests:
-        requests.send("DELETE", path)
+    with AdminClient(broker.web_service_url) as admin:
+        admin.send("DELETE", path)
 
 
 def pattern_of(broker: BrokerThread, **options: str) -> PulsarDataSource:

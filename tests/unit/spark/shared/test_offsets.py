@@ -56,7 +56,7 @@ def test_signed_bytes_of_the_jvm_connector_are_read(message_id: MessageId, place
         ('{"t": "1"}', "startingOffsets: t: '1' is not ledger:entry"),
         ('{"t": "1:-2"}', "startingOffsets: t: '1:-2' is not ledger:entry"),
         ('{"t": [300]}', r"startingOffsets: t: \[300\] is neither"),
-        ('{"t": [1, 2]}', "startingOffsets: t: 0102 is no message id"),
+        ('{"t": [1, 2]}', "startingOffsets: t: 0102 is not a serialized message id"),
         ('{"t": 5}', "startingOffsets: t: 5 is neither"),
     ],
 )

@@ -1,44 +1,20 @@
-"""The loop in a thread, and clients that are shared and closed when idle."""
+"""The loop of a process, and clients that are shared and closed when idle."""
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import threading
 
 import pytest
 
 from pulsar_py.client import Client
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.spark.shared.options import ClientOptions
-from pulsar_py.spark.shared.runtime import (
-    IDLE_SECONDS,
-    ClientCache,
-    LoopThread,
-    make_client,
-    runtime,
-)
+from pulsar_py.spark.shared.runtime import IDLE_SECONDS, ClientCache, make_client, runtime
 from pulsar_py.testing.clock import VirtualClock
 
 OPTIONS = ClientOptions("pulsar://localhost:1", None)
 OTHER = ClientOptions("pulsar://localhost:1", None, {"listenername": "x"})
-
-
-def test_a_coroutine_runs_in_the_other_thread_and_gives_its_result() -> None:
-    loop = LoopThread()
-
-    async def name() -> str:
-        return threading.current_thread().name
-
-    async def fail() -> None:
-        raise KeyError("x")
-
-    try:
-        assert loop.call(name()) == "pulsar_py"
-        with pytest.raises(KeyError):
-            loop.call(fail())
-    finally:
-        loop.stop()
 
 
 async def test_equal_settings_share_a_client() -> None:

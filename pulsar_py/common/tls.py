@@ -1,7 +1,11 @@
-"""The TLS context that the client's options ask for (edge: reads certificates).
+"""Makes the TLS contexts of all our clients, from options (edge: reads certificates).
 
-`ssl` is imported when the first context is made, not with the client. A context is made for each
-connection, so that certificates replaced on disk are taken up by the next one.
+The SDK's connections to brokers, its HTTP requests and the admin client come here; no other module
+makes a context. `ssl` is imported with the first one. The SDK makes a context for each connection,
+so that certificates replaced on disk count from the next one on.
+
+What always holds: TLS is 1.2 or newer; certificates are verified unless
+`tls_allow_insecure_connection` says otherwise.
 
 Source: the `tls_...` options of the official Python client.
 """
@@ -16,21 +20,19 @@ from pulsar_py.common.errors import InvalidConfigurationError
 if TYPE_CHECKING:
     import ssl
 
-    from pulsar_py.client.security.authentication import Authentication
-
 __all__ = ["TlsOptions", "client_ssl_context"]
 
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """The options by their official names."""
+    """The options by the official Python client's names, and with its defaults."""
 
     tls_trust_certs_file_path: str | None = None
-    """Certificates of those who may sign the broker's (PEM); None: those of the system."""
+    """PEM file with the certificates of the authorities to trust; None: the system's."""
     tls_allow_insecure_connection: bool = False
-    """Take any certificate of the broker, unverified."""
+    """Whether any certificate of the server is accepted, without verification."""
     tls_validate_hostname: bool = False
-    """Whether the broker's certificate has to name the host."""
+    """Whether the server's certificate has to name the host."""
     tls_certificate_file_path: str | None = None
     """The client's own certificate (PEM), where it is not that of `AuthenticationTLS`."""
     tls_private_key_file_path: str | None = None
@@ -40,16 +42,18 @@ class TlsOptions:
 
 
 def client_ssl_context(
-    options: TlsOptions, authentication: Authentication | None = None
+    options: TlsOptions, certificate_paths: tuple[str, str] | None = None
 ) -> ssl.SSLContext:
-    """A context for one connection to a broker; reads the certificates' files.
+    """A context for connections to a server; reads the certificates' files.
 
     Args:
-        options: What the client was made with.
-        authentication: Its certificate, if it has one, goes before that of the options.
+        options: What to trust and to present.
+        certificate_paths: Certificate and private key of `AuthenticationTLS`; they take precedence
+            over those of the options.
 
     Raises:
-        InvalidConfigurationError: A file can't be read as what it should be; names its option.
+        InvalidConfigurationError: A file is missing, or does not hold what it should; the message
+            names the option.
     """
     import ssl  # noqa: PLC0415 - 20 ms that clients without TLS don't pay
 
@@ -66,7 +70,7 @@ def client_ssl_context(
             context.set_ciphers(options.tls_ciphers)
         except ssl.SSLError as error:
             raise _wrong("tls_ciphers", options.tls_ciphers, error) from error
-    _show(context, options, authentication)
+    _present(context, options, certificate_paths)
     return context
 
 
@@ -81,12 +85,11 @@ def _trust(context: ssl.SSLContext, options: TlsOptions) -> None:
         raise _wrong("tls_trust_certs_file_path", path, error) from error
 
 
-def _show(
-    context: ssl.SSLContext, options: TlsOptions, authentication: Authentication | None
+def _present(
+    context: ssl.SSLContext, options: TlsOptions, certificate_paths: tuple[str, str] | None
 ) -> None:
-    paths = None if authentication is None else authentication.tls_certificate_paths
-    if paths is not None:
-        name, (certificate, key) = "AuthenticationTLS", paths
+    if certificate_paths is not None:
+        name, (certificate, key) = "AuthenticationTLS", certificate_paths
     elif options.tls_certificate_file_path is not None:
         name = "tls_certificate_file_path"
         certificate = options.tls_certificate_file_path

@@ -2,51 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import ssl
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from pulsar_py.client.brokers.tls import TlsOptions, client_ssl_context
-from pulsar_py.client.security.authentication import AuthenticationTLS
 from pulsar_py.common.errors import InvalidConfigurationError
-
-
-class Certificate:
-    """A certificate that signs itself, for `broker.example`, and its key, in two files."""
-
-    def __init__(self, directory: Path, name: str) -> None:
-        self.certificate_path = str(directory / f"{name}.pem")
-        self.key_path = str(directory / f"{name}-key.pem")
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(subject)
-            .public_key(key.public_key())
-            .serial_number(1)
-            .not_valid_before(dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
-            .not_valid_after(dt.datetime(2100, 1, 1, tzinfo=dt.UTC))
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName("broker.example")]), False)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .sign(key, hashes.SHA256())
-        )
-        Path(self.certificate_path).write_bytes(
-            certificate.public_bytes(serialization.Encoding.PEM)
-        )
-        Path(self.key_path).write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
+from pulsar_py.common.tls import TlsOptions, client_ssl_context
+from tests.certificates import Certificate
 
 
 @pytest.fixture
@@ -126,9 +89,8 @@ def test_the_authentication_s_certificate_goes_first(
         tls_certificate_file_path=broker.certificate_path,
         tls_private_key_file_path=broker.key_path,
     )
-    authentication = AuthenticationTLS(client.certificate_path, client.key_path)
 
-    context = client_ssl_context(options, authentication)
+    context = client_ssl_context(options, (client.certificate_path, client.key_path))
 
     assert handshake(context, broker, trusted=client) == "client"
 
@@ -181,4 +143,4 @@ def test_files_without_certificates_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigurationError, match="tls_trust_certs_file_path"):
         client_ssl_context(TlsOptions(tls_trust_certs_file_path=str(path)))
     with pytest.raises(InvalidConfigurationError, match="AuthenticationTLS"):
-        client_ssl_context(TlsOptions(), AuthenticationTLS(str(path), str(path)))
+        client_ssl_context(TlsOptions(), (str(path), str(path)))
