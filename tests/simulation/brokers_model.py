@@ -1,0 +1,150 @@
+"""What two brokers have promised their clients, and the checks that are counted when they hold.
+
+A message is a number of its producer, 1, 2, 3 …; its payload says both. What is confirmed has a
+position; what a subscription acknowledged with a receipt stays acknowledged. Sent again after a
+missing answer, a message may be stored twice where nobody deduplicates; its receipt names one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.crash.managed_ledger.harness import InvariantError
+
+Place = tuple[int, int]  # ledger and entry
+
+THERE = "what was confirmed is read where its receipt says"
+ONCE = "with deduplication a message is stored once"
+ORDER = "a producer's messages are stored in its order"
+GROWS = "what is sent after a receipt is stored behind it"
+OWN_PLACE = "a position is one message's"
+INTACT = "what is read was sent"
+SAME = "both brokers read the same"
+ACKED = "what was acknowledged with a receipt does not come again"
+LEFT = "what was not acknowledged comes"
+SERVES = "each broker serves each topic in the end"
+ONE_OWNER = "a bundle has one owner"
+SURE = "nothing succeeds while the session is in doubt"
+LEDGERS = "ids of ledgers grow within a topic, and the stores found nothing broken"
+ENDED = "nothing outlives brokers and clients"
+MINIMA = "enough happened"
+
+INVARIANTS = (
+    *(THERE, ONCE, ORDER, GROWS, OWN_PLACE, INTACT, SAME, ACKED, LEFT, SERVES),
+    *(ONE_OWNER, SURE, LEDGERS, ENDED, MINIMA),
+)
+
+
+@dataclass
+class Sender:
+    """One producer: what it sent, and what it was told."""
+
+    name: str
+    topic: str
+    sent_count: int = 0
+    confirmed: dict[int, Place | None] = field(default_factory=dict)
+    """By number; None where the broker had it already and did not say where."""
+    newest_before: dict[int, Place] = field(default_factory=dict)
+    """The topic's newest confirmed place when that number was sent first."""
+
+    def payload(self, number: int) -> bytes:
+        return f"{self.name}:{number}:{'x' * (number % 30)}".encode()
+
+
+@dataclass
+class Group:
+    """A subscription: what it was given, and what it acknowledged."""
+
+    name: str
+    topic: str
+    tried: set[Place] = field(default_factory=set)
+    """Acknowledged, with or without an answer."""
+    acked: set[Place] = field(default_factory=set)
+    """... and the broker said that it is kept."""
+    acked_through: Place = (-1, -1)
+    tried_through: Place = (-1, -1)
+
+    def is_acked(self, place: Place) -> bool:
+        return place <= self.acked_through or place in self.acked
+
+    def may_be_acked(self, place: Place) -> bool:
+        return place <= self.tried_through or place in self.tried or self.is_acked(place)
+
+
+class Model:
+    """All of it; each check counts."""
+
+    def __init__(self, *, is_deduplicating: bool) -> None:
+        self.held: Counter[str] = Counter(dict.fromkeys(INVARIANTS, 0))
+        self.senders: dict[str, Sender] = {}
+        self.groups: list[Group] = []
+        self.newest: dict[str, Place] = {}  # by topic, of what is confirmed
+        self._is_deduplicating = is_deduplicating
+        self._places: dict[tuple[str, Place], tuple[str, int]] = {}  # whose a position is
+
+    def require(self, name: str, *, holds: bool, detail: object) -> None:
+        if not holds:
+            raise InvariantError(f"{name}: {detail}")
+        self.held[name] += 1
+
+    @property
+    def confirmed_count(self) -> int:
+        return sum(len(each.confirmed) for each in self.senders.values())
+
+    def on_send(self, sender: Sender) -> int:
+        sender.sent_count += 1
+        number = sender.sent_count
+        if (newest := self.newest.get(sender.topic)) is not None:
+            sender.newest_before[number] = newest
+        return number
+
+    def on_confirmed(self, sender: Sender, number: int, place: Place) -> None:
+        if place[0] < 0:
+            sender.confirmed[number] = None
+            return
+        sender.confirmed[number] = place
+        owner = self._places.setdefault((sender.topic, place), (sender.name, number))
+        self.require(
+            OWN_PLACE, holds=owner == (sender.name, number), detail=(place, owner, sender, number)
+        )
+        before = sender.newest_before.get(number, (-1, -1))
+        self.require(
+            GROWS, holds=place > before, detail=(sender.name, number, place, "after", before)
+        )
+        self.newest[sender.topic] = max(self.newest.get(sender.topic, place), place)
+
+    def on_read_all(self, topic: str, read: Sequence[tuple[Place, bytes]]) -> None:
+        """Everything that a topic holds, from the first to the last message."""
+        numbers: dict[str, list[int]] = {}
+        places = dict(read)
+        self.require(
+            OWN_PLACE, holds=len(places) == len(read), detail=(topic, len(read), len(places))
+        )
+        for place, data in read:
+            name, number, _ = data.decode().split(":")
+            sender = self.senders[name]
+            is_intact = sender.topic == topic and data == sender.payload(int(number))
+            self.require(INTACT, holds=is_intact, detail=(topic, place, data))
+            numbers.setdefault(name, []).append(int(number))
+        for sender in self.senders.values():
+            if sender.topic == topic:
+                self._check_sender(sender, numbers.get(sender.name, []), places)
+
+    def _check_sender(
+        self, sender: Sender, numbers: Sequence[int], places: dict[Place, bytes]
+    ) -> None:
+        first_time = list(dict.fromkeys(numbers))
+        self.require(
+            ORDER, holds=first_time == sorted(first_time), detail=(sender.name, first_time)
+        )
+        if self._is_deduplicating:
+            twice = [each for each, count in Counter(numbers).items() if count > 1]
+            self.require(ONCE, holds=not twice, detail=(sender.name, twice))
+        for number, place in sender.confirmed.items():
+            if place is None:
+                is_there = number in first_time
+            else:
+                is_there = places.get(place) == sender.payload(number)
+            self.require(THERE, holds=is_there, detail=(sender.topic, sender.name, number, place))
