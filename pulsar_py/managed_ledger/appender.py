@@ -12,8 +12,9 @@ A ledger that was fenced has failed like any other, with one step more: repair o
 fences the writers of living topics, so that it says nothing about who owns the topic. Ownership and
 the version of the list do; they are asked before anything is done with the ledger.
 
-A store that takes nothing now (it is busy, its disk is full) refuses single appends; the ledger
-goes on.
+A store that takes nothing now (it is busy, its disk is full) refuses an append; the ledger goes on.
+What is appended until that was told is refused, too: a later entry must not be stored where an
+earlier one, which its producer sends again, was not.
 
 What always holds: listener calls come in the order of the appends that succeed; no entry is both
 answered and kept in the queue; nothing calls the listener from inside `append`.
@@ -139,6 +140,10 @@ class Appender(Generic[C]):
     def append(self, data: bytes, context: C) -> None:
         """Queue one entry; see ManagedLedger. Hot path: publish."""
         writer = self._writer
+        if self._refused:
+            assert self._refusal is not None, "set with the first refused one"
+            self._refuse(context, self._refusal)
+            return
         if writer is None:
             self._append_waiting(data, context)
             return
