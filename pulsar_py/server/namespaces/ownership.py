@@ -153,6 +153,7 @@ class BundleOwnership:
         self._doubts_count = 0  # times that the session was not known to be alive
         self._settled_count = 0  # ... after which the records were looked at
         self._is_validating = False  # a task that looks at them runs
+        self._leaving: set[Bundle] = set()  # given up, by a task each, until their records are gone
         self._tasks = TaskOwner("bundle ownership")
         # Held while a record is changed: one's own changes must not be taken for another's.
         self._locks: WeakValueDictionary[Bundle, asyncio.Lock] = WeakValueDictionary()
@@ -259,9 +260,14 @@ class BundleOwnership:
             MetadataError: It can't be written.
         """
         session_id = self._owner.session_id
-        if stored is not None and stored.owner == session_id:
-            return _Owned(OwnerRecord.decode(stored.value), stored.version, session_id)
         try:
+            if stored is not None and stored.owner == session_id:
+                version = stored.version
+                if OwnerRecord.decode(stored.value) != record:
+                    version = await self._metadata.put(
+                        path, record.encode(), expected_version=version
+                    )
+                return _Owned(record, version, session_id)
             if stored is not None:
                 await self._metadata.sync(path)
                 if await self._metadata.get(path) != stored:
@@ -328,14 +334,48 @@ class BundleOwnership:
         """Give the bundle up; anyone may take it. Somebody else's record stays.
 
         Raises:
-            MetadataError: Our record may still be there, until the session ends.
+            MetadataError: Our record may still be there; it goes as soon as that is possible, and
+                the bundle counts as being unloaded until then.
         """
-        async with self._lock_of((namespace, bundle)):
-            await self._delete(paths.bundle_owner(namespace, bundle), (namespace, bundle))
+        key = (namespace, bundle)
+        try:
+            await self._give_up(key)
+        except MetadataError:
+            if key not in self._leaving:
+                self._leaving.add(key)
+                self._tasks.spawn(self._leave(key), f"give up {namespace}/{bundle}")
+            raise
 
-    async def _delete(self, path: str, key: Bundle) -> None:
-        owned = self._owned.pop(key, None)
+    async def _leave(self, key: Bundle) -> None:
+        """Give a bundle up, however long its record can't be deleted."""
+        try:
+            while key in self._owned:
+                await asyncio.sleep(RETRY_SECONDS)
+                try:
+                    await self._give_up(key)
+                except MetadataError as error:
+                    logger.info("bundle not released", extra={"error": str(error)})
+        finally:
+            self._leaving.discard(key)
+
+    async def _give_up(self, key: Bundle) -> None:
+        owned = self._owned.get(key)
+        if owned is None:
+            return
+        self._owned[key] = replace(owned, record=replace(owned.record, is_disabled=True))
+        async with self._lock_of(key):
+            await self._delete(key)
+            self._owned.pop(key, None)
+
+    async def _delete(self, key: Bundle) -> None:
+        """Return when there is no record of this session.
+
+        Raises:
+            MetadataError: There may still be one.
+        """
+        path = paths.bundle_owner(*key)
         for _ in range(ATTEMPTS_COUNT):
+            owned = self._owned.get(key)
             if owned is not None and owned.session_id != self._owner.session_id:
                 owned = await self._refreshed(path, owned)
             if owned is None:
@@ -346,8 +386,12 @@ class BundleOwnership:
                 return
             except (MetadataBadVersionError, MetadataOutcomeUnknownError):
                 owned = await self._refreshed(path, owned)
+                if owned is None:
+                    return
+                self._owned[key] = owned
             else:
                 return
+        raise MetadataUnavailableError(f"{path}: the record can't be deleted")
 
     async def _refreshed(self, path: str, owned: _Owned) -> _Owned | None:
         """What we own as it is stored now; None if there is no record of this session."""
@@ -422,8 +466,9 @@ class BundleOwnership:
                 self._lose(key)
                 return
             taken = await self._take(path, stored, owned.record)
-            if taken is not None and key in self._owned:
-                self._owned[key] = taken
+            if taken is not None and (newest := self._owned.get(key)) is not None:
+                # Unloading may have begun meanwhile.
+                self._owned[key] = replace(taken, record=newest.record)
                 return
         raise MetadataUnavailableError(f"{path}: others change it all the time")
 
@@ -439,8 +484,8 @@ class BundleOwnership:
         if self._stop_listening is not None:
             self._stop_listening()
         await self._tasks.close()
-        for namespace, bundle in list(self._owned):
+        for key in list(self._owned):
             try:
-                await self.release(namespace, bundle)
+                await self._give_up(key)
             except MetadataError as error:
                 logger.info("bundle's record is left", extra={"error": str(error)})
