@@ -100,6 +100,11 @@ async def _subscribe(
         if pending.is_abandoned:
             return
         consumer = await topic.subscribe(request)
+        try:
+            cnx.connections.namespaces.check_session()
+        except ServiceNotReadyError:
+            consumer.close()
+            raise
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         if not pending.is_abandoned:
             del cnx.pending_consumers[consumer_id]

@@ -290,3 +290,16 @@ async def test_last_message_id_is_the_last_one_that_may_be_dispatched(
             last = answer.last_message_id
             told.append((last.entryId, last.batch_index))
         assert told == [(MAX, -1), (0, -1), (0, -1), (2, -1), (3, 4), (3, 4)]
+
+
+async def test_no_consumer_is_let_in_once_it_is_doubtful_who_owns_the_topic(
+    server: Server,
+) -> None:
+    client = await server.connect()
+    server.namespaces.doubt = ServiceNotReadyError("in doubt")
+    error = await client.asks(subscribe())
+    assert (error.request_id, error.error) == (1, ServiceNotReadyError.code)
+    assert server.topic().consumers[0].is_closed
+    assert not client.cnx.consumers
+    server.namespaces.doubt = None
+    assert (await client.asks(subscribe(request_id=2))).request_id == 2
