@@ -61,7 +61,9 @@ class Network:
         self.connections: dict[MemoryTransport, None] = {}
         self._listeners: dict[Address, MemoryServer] = {}
         self._silent: set[Address] = set()  # where connecting never ends
-        self._stalled: dict[str, list[Callable[[], object]]] = {}  # by host: what happens at its end
+        self._stalled: dict[
+            str, list[Callable[[], object]]
+        ] = {}  # by host: what happens at its end
         self._next_port = FIRST_FREE_PORT
         self.digest = 0  # CRC-32 of everything that was sent: when, by whom, and what
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pulsar_py.common.position_ranges import PositionRange
 from tests.crash.managed_ledger.harness import InvariantError
 
 Place = tuple[int, int]  # ledger and entry
@@ -22,7 +23,7 @@ GROWS = "what is sent after a receipt is stored behind it"
 OWN_PLACE = "a position is one message's"
 INTACT = "what is read was sent"
 SAME = "both brokers read the same"
-ACKED = "what was acknowledged with a receipt does not come again"
+KEPT = "what a cursor kept is acknowledged for whoever owns the topic next"
 LEFT = "what was not acknowledged comes"
 SERVES = "each broker serves each topic in the end"
 ONE_OWNER = "a bundle has one owner"
@@ -32,7 +33,7 @@ ENDED = "nothing outlives brokers and clients"
 MINIMA = "enough happened"
 
 INVARIANTS = (
-    *(THERE, ONCE, ORDER, GROWS, OWN_PLACE, INTACT, SAME, ACKED, LEFT, SERVES),
+    *(THERE, ONCE, ORDER, GROWS, OWN_PLACE, INTACT, SAME, KEPT, LEFT, SERVES),
     *(ONE_OWNER, SURE, LEDGERS, ENDED, MINIMA),
 )
 
@@ -60,17 +61,14 @@ class Group:
     name: str
     topic: str
     tried: set[Place] = field(default_factory=set)
-    """Acknowledged, with or without an answer."""
-    acked: set[Place] = field(default_factory=set)
-    """... and the broker said that it is kept."""
-    acked_through: Place = (-1, -1)
+    """Acknowledged, one by one, whatever the answer was."""
     tried_through: Place = (-1, -1)
-
-    def is_acked(self, place: Place) -> bool:
-        return place <= self.acked_through or place in self.acked
+    """... and all up to there."""
+    answered: set[Place] = field(default_factory=set)
+    """Acknowledged with a receipt: in a broker's memory, and soon in its cursor's ledger."""
 
     def may_be_acked(self, place: Place) -> bool:
-        return place <= self.tried_through or place in self.tried or self.is_acked(place)
+        return place <= self.tried_through or place in self.tried
 
 
 class Model:
@@ -80,6 +78,8 @@ class Model:
         self.held: Counter[str] = Counter(dict.fromkeys(INVARIANTS, 0))
         self.senders: dict[str, Sender] = {}
         self.groups: list[Group] = []
+        self._marks: dict[int, int] = {}  # by ledger: the last entry that a mark-delete was at
+        self._kept: dict[int, set[int]] = {}  # by ledger: single entries that cursors kept
         self.newest: dict[str, Place] = {}  # by topic, of what is confirmed
         self._is_deduplicating = is_deduplicating
         self._places: dict[tuple[str, Place], tuple[str, int]] = {}  # whose a position is
@@ -114,6 +114,30 @@ class Model:
             GROWS, holds=place > before, detail=(sender.name, number, place, "after", before)
         )
         self.newest[sender.topic] = max(self.newest.get(sender.topic, place), place)
+
+    def on_kept(self, mark_delete: Place, ranges: Sequence[PositionRange]) -> None:
+        """A cursor knows that a state is durable. Each topic has one subscription."""
+        ledger_id, entry_id = mark_delete
+        self._marks[ledger_id] = max(self._marks.get(ledger_id, -1), entry_id)
+        for each in ranges:
+            kept = self._kept.setdefault(each.ledger_id, set())
+            kept.update(range(each.first, each.last + 1))
+
+    def on_drained(self, group: Group, places: Sequence[Place], come: set[Place]) -> None:
+        """What came of a subscription in the end, of all that its topic holds."""
+        missing = [each for each in places if each not in come and not group.may_be_acked(each)]
+        self.require(LEFT, holds=not missing, detail=(group.topic, missing[:5], len(missing)))
+        ledger_ids = {ledger_id for ledger_id, _ in places}
+        mark = max(
+            ((each, last) for each, last in self._marks.items() if each in ledger_ids),
+            default=(-1, -1),
+        )
+        again = [
+            (ledger_id, entry_id)
+            for ledger_id, entry_id in sorted(come)
+            if (ledger_id, entry_id) <= mark or entry_id in self._kept.get(ledger_id, ())
+        ]
+        self.require(KEPT, holds=not again, detail=(group.topic, again[:5], len(again), mark))
 
     def on_read_all(self, topic: str, read: Sequence[tuple[Place, bytes]]) -> None:
         """Everything that a topic holds, from the first to the last message."""

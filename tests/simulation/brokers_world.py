@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,8 +19,10 @@ from unittest.mock import patch
 from pulsar_py.client.client import Client
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.names import NamespaceName
+from pulsar_py.common.position_ranges import PositionRange
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerStore, StoreLimits
+from pulsar_py.managed_ledger.cursor_state import CursorChanges, CursorState
 from pulsar_py.metadata.embedded import MetadataStores
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
@@ -33,6 +35,7 @@ from pulsar_py.testing.hostile_ledgers import HostileLedgers, LedgerFaults
 from pulsar_py.testing.hostile_metadata import HostileClient, HostileMetadata
 from pulsar_py.testing.hostile_service import HostileSettings
 from pulsar_py.testing.network import SimulatedLoop
+from tests.simulation.brokers_model import Place
 
 NAMES = ("one", "two")
 NAMESPACE = NamespaceName("public", "default")
@@ -219,6 +222,31 @@ class World:
             patch.object(handle_consume, "_subscribe", watched_subscribe),
         ):
             yield
+
+
+@contextmanager
+def cursors_watched(on_kept: Callable[[Place, Sequence[PositionRange]], None]) -> Iterator[None]:
+    """Tell `on_kept` of each state of a subscription that its cursor knows to be durable."""
+    changes_due, persisted = CursorState.changes_due, CursorState.persisted
+    written: dict[CursorState, tuple[Place, Sequence[PositionRange]]] = {}
+
+    def watched_changes_due(state: CursorState, now: float, **how: bool) -> CursorChanges | None:
+        changes = changes_due(state, now, **how)
+        if changes is not None and not state.properties:  # deduplication's cursor has some
+            ranges = tuple(state.individual_deleted_messages.ranges())
+            written[state] = (state.mark_delete_position, ranges)
+        return changes
+
+    def watched_persisted(state: CursorState, changes: CursorChanges) -> None:
+        persisted(state, changes)
+        if state in written:
+            on_kept(*written.pop(state))
+
+    with (
+        patch.object(CursorState, "changes_due", watched_changes_due),
+        patch.object(CursorState, "persisted", watched_persisted),
+    ):
+        yield
 
 
 _COMMAND_AT = 8  # behind both sizes
