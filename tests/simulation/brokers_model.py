@@ -27,6 +27,8 @@ KEPT = "what a cursor kept is acknowledged for whoever owns the topic next"
 LEFT = "what was not acknowledged comes"
 SERVES = "each broker serves each topic in the end"
 ONE_OWNER = "a bundle has one owner"
+RIGHTLY = "who gives a topic up has lost it"
+LEARNT = "each broker learns what others changed"
 SURE = "nothing succeeds while the session is in doubt"
 LEDGERS = "ids of ledgers grow within a topic, and the stores found nothing broken"
 ENDED = "nothing outlives brokers and clients"
@@ -34,7 +36,7 @@ MINIMA = "enough happened"
 
 INVARIANTS = (
     *(THERE, ONCE, ORDER, GROWS, OWN_PLACE, INTACT, SAME, KEPT, LEFT, SERVES),
-    *(ONE_OWNER, SURE, LEDGERS, ENDED, MINIMA),
+    *(ONE_OWNER, RIGHTLY, LEARNT, SURE, LEDGERS, ENDED, MINIMA),
 )
 
 

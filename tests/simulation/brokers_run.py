@@ -13,18 +13,26 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from pulsar_py.client.client import Client
 from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
-from pulsar_py.common.errors import ProducerQueueFullError, PulsarError
+from pulsar_py.common.errors import MetadataExistsError, ProducerQueueFullError, PulsarError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.managed_ledger.ledger_format import decode_ledger_list, ledger_path
+from pulsar_py.managed_ledger.ledger_format import (
+    LedgerList,
+    decode_ledger_list,
+    encode_ledger_list,
+    ledger_path,
+)
+from pulsar_py.metadata.documents import NamespacePolicies
+from pulsar_py.metadata.store import MUST_NOT_EXIST
 from pulsar_py.testing.network import SimulatedLoop, run_simulated
 from tests.simulation import brokers_model as model
 from tests.simulation.brokers_model import Group, Model, Place, Sender
@@ -35,6 +43,7 @@ from tests.simulation.brokers_world import (
     SESSION_SECONDS,
     Failures,
     Node,
+    Owners,
     World,
     cursors_watched,
 )
@@ -78,6 +87,11 @@ class Run:
         self._tasks = TaskOwner("run")
         self._failed: asyncio.Future[None]
         self._clients: dict[str, Client] = {}
+        self._limit = 100  # newest that somebody wanted
+        self._stored_limit = 0  # newest that was written
+        self._added: set[str] = set()  # topics made behind the brokers' backs
+        self._told: dict[str, set[str]] = {name: set() for name in NAMES}  # ... they know of
+        self._changes: list[asyncio.Task[Any]] = []
 
     async def run(self) -> Outcome:
         """Play it."""
@@ -90,6 +104,7 @@ class Run:
                 with (
                     self.world.answers_watched(self._on_success),
                     cursors_watched(self.model.on_kept),
+                    Owners(self.world).watched(self._on_given_up),
                 ):
                     await self._or_failed(self._play())
             await asyncio.sleep(1)
@@ -123,12 +138,17 @@ class Run:
                 for group, kind, count in self._groups()
                 for number in range(count)
             ]
+            for node in self.world.nodes:
+                node.broker.service.topics.watch(
+                    NAMESPACE, partial(self._on_topics_changed, self._told[node.name])
+                )
+            await asyncio.sleep(1)
             self.world.storm()
             await self._weather()
             self.is_stopping = True
             self.world.calm()
             async with asyncio.timeout(HEAL_SECONDS):
-                await asyncio.gather(*senders)
+                await asyncio.gather(*senders, *self._changes)
             self._is_done = True
             await asyncio.gather(*receivers)
         await self._check_all()
@@ -186,6 +206,14 @@ class Run:
         except AssertionError as error:
             self._fail(error)
 
+    def _on_given_up(self, name: str, is_lost: bool, error: Exception) -> None:  # noqa: FBT001
+        self._note("given up", name, repr(error))
+        self.met["given up"] += 1
+        try:
+            self.model.require(model.RIGHTLY, holds=is_lost, detail=(name, repr(error), self.now()))
+        except AssertionError as failure:
+            self._fail(failure)
+
     # Weather
 
     async def _weather(self) -> None:
@@ -197,6 +225,8 @@ class Run:
             (self._pause, (1, 3)),
             (self._expire, (1, 2)),
             (self._cut, (1, 3)),
+            (self._change_policies, (2, 4)),
+            (self._add_topic, (1, 3)),
         ):
             plan += [
                 (chance.uniform(2, STORM_SECONDS - 4), act) for _ in range(chance.randint(*counts))
@@ -290,6 +320,36 @@ class Run:
         self.met["cuts"] += 1
         node.metadata.cut(chance.uniform(0.1, SESSION_SECONDS))
 
+    def _change_policies(self, chance: random.Random) -> None:
+        """Through either broker, whose news the other one may miss."""
+        node = chance.choice(self.world.nodes)
+        self._limit += 1
+        limit = self._limit
+
+        def change(policies: NamespacePolicies) -> NamespacePolicies:
+            self._stored_limit = limit
+            return policies.replace(max_producers_per_topic=limit)
+
+        namespaces = node.broker.service.resources.namespaces
+        work = self._opened("policies", lambda: namespaces.update(NAMESPACE, change))
+        self._changes.append(self._spawn(work, "change policies"))
+
+    def _add_topic(self, chance: random.Random) -> None:
+        node = chance.choice(self.world.nodes)
+        name = TopicName.parse(f"persistent://public/default/new-{len(self._added)}")
+        self._added.add(str(name))
+        path = ledger_path(name.managed_ledger_name)
+        metadata = node.metadata
+        value = encode_ledger_list(LedgerList(properties={"made": "by hand"}))
+
+        async def add() -> None:
+            try:
+                await metadata.put(path, value, expected_version=MUST_NOT_EXIST)
+            except MetadataExistsError:
+                return
+
+        self._changes.append(self._spawn(self._opened(str(name), add), f"add {name}"))
+
     async def _watch_owners(self) -> None:
         """Never two, by what each of them believes at the same moment."""
         before: dict[str, Node] = {}
@@ -338,8 +398,9 @@ class Run:
         outcomes: list[asyncio.Task[None]] = []
         while not self.is_stopping:
             count = chance.randint(1, 6)
-            for _ in range(count):
-                outcomes.append(self._spawn(self._send_one(producer, sender), name))
+            outcomes += [
+                self._spawn(self._send_one(producer, sender), name) for _ in range(count)
+            ]
             await asyncio.sleep(chance.expovariate(EACH_SENDER_A_SECOND / count))
         await asyncio.gather(*outcomes)
         await producer.close()
@@ -429,6 +490,8 @@ class Run:
                 await self._check_group(client, group, [place for place, _ in read[group.topic]])
         for topic in TOPICS:
             self._check_ledgers(topic)
+        for node in self.world.nodes:
+            await self._check_news(node)
 
     async def _settle_on(self, node: Node) -> None:
         """Let this broker own everything."""
@@ -482,6 +545,23 @@ class Run:
                 quiet_at = self.now() + QUIET_SECONDS
         self.met["receipts lost"] += len(group.answered & come)
         self.model.on_drained(group, places, come)
+
+    @staticmethod
+    def _on_topics_changed(told: set[str], created: Sequence[str], deleted: Sequence[str]) -> None:
+        told.update(created)
+        told.difference_update(deleted)
+
+    async def _check_news(self, node: Node) -> None:
+        service = node.broker.service
+        unknown = self._added - self._told[node.name]
+        self.model.require(model.LEARNT, holds=not unknown, detail=(node.name, unknown))
+        policies = await service.resources.namespaces.get(NAMESPACE)
+        assert policies is not None
+        limits = {policies.max_producers_per_topic or 0}
+        limits.update(each.settings.max_producers for each in service.topics.topics.values())
+        is_learnt = limits == {self._stored_limit}
+        detail = (node.name, limits, "not", self._stored_limit)
+        self.model.require(model.LEARNT, holds=is_learnt, detail=detail)
 
     def _check_ledgers(self, topic: str) -> None:
         path = ledger_path(TopicName.parse(topic).managed_ledger_name)

@@ -8,6 +8,7 @@ its clients; nobody is told. What the brokers tell their clients is looked at as
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -18,11 +19,15 @@ from unittest.mock import patch
 
 from pulsar_py.client.client import Client
 from pulsar_py.common.clock import Clock
-from pulsar_py.common.names import NamespaceName
+from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.position_ranges import PositionRange
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerStore, StoreLimits
 from pulsar_py.managed_ledger.cursor_state import CursorChanges, CursorState
+from pulsar_py.managed_ledger.ledger_state import State
+from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
+from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.embedded import MetadataStores
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
@@ -66,7 +71,7 @@ CALM = HostileSettings(
 STORM = replace(
     CALM,
     delay_seconds=(0.001, 0.03),
-    unavailable_share=0.01,
+    unavailable_share=0.03,
     unknown_share=0.03,
     late_seconds=(0.1, 4.0),
     lost_watch_share=0.05,
@@ -106,7 +111,7 @@ class Node:
     async def __call__(
         self, metadata: MetadataStore, ledger_ids: LedgerIds, clock: Clock
     ) -> LedgerStore:
-        """This broker's client of the ledgers."""
+        """The client of the ledgers."""
         self.ledgers = self._world.ledgers.connect(self.name, ledger_ids)
         return self.ledgers
 
@@ -247,6 +252,65 @@ def cursors_watched(on_kept: Callable[[Place, Sequence[PositionRange]], None]) -
         patch.object(CursorState, "persisted", watched_persisted),
     ):
         yield
+
+
+class Owners:
+    """Who the records said owned each bundle, one after the other, whatever brokers believe."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._history: dict[str, list[str | None]] = {}  # by path: URLs, None for nobody
+        self._begun: dict[tuple[int, str], int] = {}  # loads: how long the history was
+        self._opened: dict[Any, tuple[Node, int]] = {}  # ... of managed ledgers: whose, the same
+
+    def _path(self, node: Node, name: str) -> str:
+        topic = TopicName.from_managed_ledger_name(name)
+        bundles = node.broker.service.namespaces._bundles[NAMESPACE]
+        return paths.bundle_owner(NAMESPACE, bundles.bundle_of(str(topic)))
+
+    def _is_lost(self, ledger: Any) -> bool:
+        """Whether its bundle was anybody else's, or nobody's, since it was opened."""
+        node, begun = self._opened[ledger]
+        since = self._history.get(self._path(node, ledger.name), [])[max(begun - 1, 0) :]
+        return any(each != node.url for each in since)
+
+    @contextmanager
+    def watched(self, on_given_up: Callable[[str, bool, Exception], None]) -> Iterator[None]:
+        """Tell of each managed ledger that is given up, and whether it was lost."""
+        service = self._world.metadata.service
+        nodes = {id(node.broker.service.managed_ledgers): node for node in self._world.nodes}
+        commit, load = service._commit, ManagedLedgerOpener._load
+        made, fence = ManagedLedger.__init__, ManagedLedger.fence
+
+        def watched_commit(changes: Any) -> None:
+            for change in changes:
+                if change.path.startswith(paths.bundle_owners(NAMESPACE)):
+                    value = change.versioned and change.versioned.value
+                    url = json.loads(value)["nativeUrl"] if value else None
+                    self._history.setdefault(change.path, []).append(url)
+            commit(changes)
+
+        async def watched_load(opener: Any, name: str, *how: Any, **more: Any) -> Any:
+            history = self._history.get(self._path(nodes[id(opener)], name), ())
+            self._begun[id(opener), name] = len(history)
+            return await load(opener, name, *how, **more)
+
+        def watched_made(ledger: Any, name: str, config: Any, opener: Any, *how: Any, **more: Any):
+            made(ledger, name, config, opener, *how, **more)
+            self._opened[ledger] = (nodes[id(opener)], self._begun[id(opener), name])
+
+        def watched_fence(ledger: Any, error: Exception) -> None:
+            if ledger.ledgers.state not in (State.FENCED, State.CLOSED):
+                on_given_up(ledger.name, self._is_lost(ledger), error)
+            fence(ledger, error)
+
+        with (
+            patch.object(service, "_commit", watched_commit),
+            patch.object(ManagedLedgerOpener, "_load", watched_load),
+            patch.object(ManagedLedger, "__init__", watched_made),
+            patch.object(ManagedLedger, "fence", watched_fence),
+        ):
+            yield
 
 
 _COMMAND_AT = 8  # behind both sizes
