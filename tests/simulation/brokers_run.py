@@ -398,9 +398,7 @@ class Run:
         outcomes: list[asyncio.Task[None]] = []
         while not self.is_stopping:
             count = chance.randint(1, 6)
-            outcomes += [
-                self._spawn(self._send_one(producer, sender), name) for _ in range(count)
-            ]
+            outcomes += [self._spawn(self._send_one(producer, sender), name) for _ in range(count)]
             await asyncio.sleep(chance.expovariate(EACH_SENDER_A_SECOND / count))
         await asyncio.gather(*outcomes)
         await producer.close()

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from pulsar_py.common.errors import MetadataUnavailableError
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.store import Notification, NotificationType
 from pulsar_py.server.topics.topic_watch import TopicWatch
 from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.topics.rig import NAMESPACE, name_of
@@ -39,4 +41,39 @@ async def test_nobody_is_told_after_closing(virtual_clock: VirtualClock) -> None
     await store.put(paths.managed_ledger(name_of("a").managed_ledger_name), b"")
     await virtual_clock.sleep(0.01)
     assert events == []
+    await store.close()
+
+
+class Fickle(MemoryMetadataStore):
+    """Can't be asked at times."""
+
+    is_reachable = True
+
+    async def children(self, path: str) -> list[str]:
+        if not self.is_reachable:
+            raise MetadataUnavailableError("not connected")
+        return await super().children(path)
+
+
+async def test_what_was_missed_is_told_as_soon_as_the_store_can_be_asked(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = Fickle(virtual_clock)
+    watch = TopicWatch(store)
+    events: list[list[str]] = []
+    store.is_reachable = False
+    watch.watch(NAMESPACE, lambda new, _: events.append(list(new)))
+    watch._cancel()
+    await virtual_clock.sleep(2)
+    store.is_reachable = True
+    await virtual_clock.sleep(2)
+    await store.put(paths.managed_ledger(name_of("a").managed_ledger_name), b"x")
+    store.is_reachable = False
+    watch._on_notification(Notification(NotificationType.ANYTHING, paths.MANAGED_LEDGERS))
+    await virtual_clock.sleep(2)
+    assert events == []
+    store.is_reachable = True
+    await virtual_clock.sleep(2)
+    assert events == [[str(name_of("a"))]]
+    watch.close()
     await store.close()
