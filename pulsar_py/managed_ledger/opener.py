@@ -159,6 +159,9 @@ class ManagedLedgerOpener:
         self, name: str, config: ManagedLedgerConfig, *, create_if_missing: bool
     ) -> Ledger:
         path = ledger_path(name)
+        # What this broker wrote before it closed it last, and got no answer to, is made by then or
+        # never; else it would be taken for another owner's later.
+        await self.metadata.sync(path)
         found = await self.metadata.get(path)
         if found is None:
             if not create_if_missing:

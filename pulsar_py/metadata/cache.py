@@ -2,10 +2,11 @@
 
 A value that was read once can be had without waiting (`get_cached`); when its key changes it is
 read again, and then listeners are told. Where the store may have missed changes, everything counts
-as changed; where it can't be asked now, it is asked until it can. A key with an empty value, as a parent made on demand has, counts as having none.
-Between the change and that moment `get_cached` gives the
-old value, while `get` reads the store. What its owner writes is noted at once (`note_written`). A
-key that does not exist is remembered, too. At most `max_entries` are kept, the oldest goes.
+as changed; where it can't be asked now, it is asked until it can. Between the change and that
+moment `get_cached` gives the old value, while `get` reads the store. A key with an empty value, as
+a parent made on demand has, counts as having none. What its owner writes is noted at once
+(`note_written`). A key that does not exist is remembered, too. At most `max_entries` are kept, the
+oldest goes.
 
 Invariant: a path in `_entries` is either not in `_stale`, or being read again.
 """
