@@ -24,6 +24,7 @@ OWN_PLACE = "a position is one message's"
 INTACT = "what is read was sent"
 SAME = "both brokers read the same"
 KEPT = "what a cursor kept is acknowledged for whoever owns the topic next"
+ARRIVES = "who consumes all the time gets what was confirmed"
 LEFT = "what was not acknowledged comes"
 SERVES = "each broker serves each topic in the end"
 ONE_OWNER = "a bundle has one owner"
@@ -35,7 +36,7 @@ ENDED = "nothing outlives brokers and clients"
 MINIMA = "enough happened"
 
 INVARIANTS = (
-    *(THERE, ONCE, ORDER, GROWS, OWN_PLACE, INTACT, SAME, KEPT, LEFT, SERVES),
+    *(THERE, ONCE, ORDER, GROWS, OWN_PLACE, INTACT, SAME, KEPT, ARRIVES, LEFT, SERVES),
     *(ONE_OWNER, RIGHTLY, LEARNT, SURE, LEDGERS, ENDED, MINIMA),
 )
 
@@ -62,6 +63,7 @@ class Group:
 
     name: str
     topic: str
+    delivered: set[Place] = field(default_factory=set)
     tried: set[Place] = field(default_factory=set)
     """Acknowledged, one by one, whatever the answer was."""
     tried_through: Place = (-1, -1)
@@ -116,6 +118,16 @@ class Model:
             GROWS, holds=place > before, detail=(sender.name, number, place, "after", before)
         )
         self.newest[sender.topic] = max(self.newest.get(sender.topic, place), place)
+
+    def missing(self) -> list[tuple[str, Place]]:
+        """What was confirmed and not delivered, by topic."""
+        return [
+            (group.topic, place)
+            for group in self.groups
+            for sender in self.senders.values()
+            for place in sender.confirmed.values()
+            if sender.topic == group.topic and place is not None and place not in group.delivered
+        ]
 
     def on_kept(self, mark_delete: Place, ranges: Sequence[PositionRange]) -> None:
         """A cursor knows that a state is durable. Each topic has one subscription."""

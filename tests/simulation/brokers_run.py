@@ -131,28 +131,43 @@ class Run:
                 self._clients[name] = await stack.enter_async_context(
                     self.world.client(name, *hosts)
                 )
-            senders = [self._spawn(self._send(name), f"send {name}") for name in SENDERS]
-            self._spawn(self._watch_owners(), "watch owners")
-            receivers = [
-                self._spawn(self._receive(group, kind, number), f"receive {group.name} {number}")
-                for group, kind, count in self._groups()
-                for number in range(count)
-            ]
-            for node in self.world.nodes:
-                node.broker.service.topics.watch(
-                    NAMESPACE, partial(self._on_topics_changed, self._told[node.name])
-                )
-            await asyncio.sleep(1)
-            self.world.storm()
-            await self._weather()
-            self.is_stopping = True
-            self.world.calm()
-            async with asyncio.timeout(HEAL_SECONDS):
-                await asyncio.gather(*senders, *self._changes)
-            self._is_done = True
-            await asyncio.gather(*receivers)
+            try:
+                await self._storm()
+            except BaseException as error:
+                self._fail(error)  # first: what it takes down with it fails, too
+                raise
         await self._check_all()
         await self._tasks.drain()
+
+    async def _storm(self) -> None:
+        senders = [self._spawn(self._send(name), f"send {name}") for name in SENDERS]
+        self._spawn(self._watch_owners(), "watch owners")
+        receivers = [
+            self._spawn(self._receive(group, kind, number), f"receive {group.name} {number}")
+            for group, kind, count in self._groups()
+            for number in range(count)
+        ]
+        for node in self.world.nodes:
+            node.broker.service.topics.watch(
+                NAMESPACE, partial(self._on_topics_changed, self._told[node.name])
+            )
+        await asyncio.sleep(1)
+        self.world.storm()
+        await self._weather()
+        self.is_stopping = True
+        self.world.calm()
+        async with asyncio.timeout(HEAL_SECONDS):
+            await asyncio.gather(*senders, *self._changes)
+        await self._all_arrived()
+        self._is_done = True
+        await asyncio.gather(*receivers)
+
+    async def _all_arrived(self) -> None:
+        """Whoever consumed all the time gets everything, wherever the topic is by now."""
+        until = self.now() + HEAL_SECONDS
+        while (missing := self.model.missing()) and self.now() < until:  # noqa: ASYNC110 - no event says so
+            await asyncio.sleep(0.5)
+        self.model.require(model.ARRIVES, holds=not missing, detail=missing[:5])
 
     def _groups(self) -> Iterator[tuple[Group, ConsumerType, int]]:
         for topic, kind, count in GROUPS:
@@ -261,8 +276,10 @@ class Run:
             bundles = node.broker.service.namespaces.owned_bundles()
         if bundles:
             _, bundle = chance.choice(bundles)
-            takes = chance.random() < 0.6
+            takes = chance.random() < 0.7
             self._spawn(self._unload(node, bundle, takes=takes), f"unload {bundle}")
+            if chance.random() < 0.25:  # stands still in the middle of it
+                asyncio.get_running_loop().call_later(chance.uniform(0, 0.4), self._sleep, node, 9)
 
     def _other(self, node: Node) -> Node:
         return self.world.nodes[self.world.nodes[0] is node]
@@ -298,7 +315,9 @@ class Run:
     def _pause(self, chance: random.Random) -> None:
         node = chance.choice(self.world.nodes)
         seconds = chance.choice((chance.uniform(0.2, 3), chance.uniform(4, 14)))
-        stalls = chance.random() < 0.6
+        self._sleep(node, seconds, stalls=chance.random() < 0.6)
+
+    def _sleep(self, node: Node, seconds: float, *, stalls: bool = True) -> None:
         self._note("pause", node.name, seconds, stalls)
         self.met["pauses"] += 1
         node.pause(stalls=stalls)
@@ -440,6 +459,7 @@ class Run:
                     message = await consumer.receive(timeout_millis=500)
                 except TimeoutError:
                     continue
+                group.delivered.add(_place(message.message_id()))
                 if chance.random() < 0.1:
                     continue  # never acknowledged: it has to come again in the end
                 acks.append(
