@@ -82,6 +82,7 @@ class ManagedLedgerOpener:
         cache_eviction_interval_seconds: float = 0.05,
         cursor_memory_bytes: int = DEFAULT_LIMIT_BYTES,
         owns: Callable[[str], Awaitable[bool]] | None = None,
+        check_owner: Callable[[str], None] | None = None,
     ) -> None:
         """`cache_size_bytes` bounds the entry caches of all ledgers together; 0 switches them off.
 
@@ -91,12 +92,16 @@ class ManagedLedgerOpener:
 
         `owns` is asked whether a managed ledger is still this process's when one of its ledgers was
         fenced; it raises MetadataError where that can't be known. None: it always is.
+
+        `check_owner` is asked before each change of its metadata, and raises
+        MetadataUnavailableError while it is not known that the managed ledger is this process's.
         """
         self.ledger_store = ledger_store
         self.metadata = metadata
         self.clock = clock
         self.chance = chance
         self.owns = owns or _owns_everything
+        self.check_owner = check_owner or _is_never_in_doubt
         self.flusher = CursorFlusher(clock)
         self.cursor_memory = CursorMemory(cursor_memory_bytes)
         self.cache_manager = EntryCacheManager(
@@ -317,6 +322,10 @@ async def _check(ledger: Ledger) -> None:
 
 async def _owns_everything(_: str) -> bool:
     return True
+
+
+def _is_never_in_doubt(_: str) -> None:
+    return
 
 
 # Path segments below the root before a managed ledger's own: tenant, namespace, domain.

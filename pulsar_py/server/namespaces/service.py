@@ -157,6 +157,16 @@ class NamespaceService:
         bundle = await self.bundle_of(name)
         return await self._ownership.still_owns(name.namespace_name, bundle)
 
+    def check_owner(self, managed_ledger_name: str) -> None:
+        """Return if nobody else can have what is owned here; what was lost is given up by then.
+
+        Raises:
+            SessionInDoubtError: The session is in doubt, or what it owned was not looked at since:
+                a managed ledger's metadata must not be written.
+        """
+        del managed_ledger_name
+        self._ownership.check_session()
+
     def is_owned(self, name: TopicName) -> bool:
         """Whether this broker serves the topic's bundle now, beyond doubt."""
         bundles = self._bundles.get(name.namespace_name)

@@ -9,10 +9,11 @@ import pytest
 from pulsar_py.common.errors import (
     MetadataUnavailableError,
     ServiceNotReadyError,
+    SessionInDoubtError,
     TopicNotFoundError,
 )
 from pulsar_py.common.names import NamespaceName, TopicName
-from pulsar_py.managed_ledger.ledger_format import ROOT
+from pulsar_py.managed_ledger.ledger_format import ROOT, cursor_path
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
@@ -149,3 +150,19 @@ async def test_a_lookup_does_not_succeed_once_the_session_is_in_doubt(rig: Rig) 
     namespaces._ownership.__class__ = Doubted
     with pytest.raises(ServiceNotReadyError, match="in doubt"):
         await namespaces.lookup(name_of("t"))
+
+
+async def test_no_cursor_is_written_before_it_was_looked_at_who_owns_the_topic(rig: Rig) -> None:
+    topic, ownership = await rig.persistent(), rig.broker.namespaces._ownership
+    await topic.create_subscription("s", starts_at_earliest=True)
+    send(await rig.producer(topic, rig.cnx()), 0)
+    await rig.clock.sleep(0.01)
+    ownership._doubts_count += 1  # a new session has begun
+    cursor = next(iter(topic.ledger.cursors.values()))
+    cursor.acknowledge([topic.ledger.last_confirmed_entry])
+    path = cursor_path(topic.ledger.name, cursor.name)
+    before = await rig.metadata.get(path)
+    with pytest.raises(SessionInDoubtError):
+        await cursor.close()
+    assert await rig.metadata.get(path) == before
+    ownership._settled_count += 1
