@@ -208,6 +208,13 @@ def a_stale_owner_takes_over_the_version() -> Iterator[None]:
 
 
 @contextmanager
+def cursors_are_written_before_it_is_known_who_owns() -> Iterator[None]:
+    """A new session writes what the old one left, as long as nobody else has written it."""
+    with _replaced(NamespaceService, check_owner=lambda self, name: None):
+        yield
+
+
+@contextmanager
 def one_s_own_write_is_another_owners() -> Iterator[None]:
     """Where an answer was lost, the version that is found says that somebody else wrote it."""
 
@@ -337,6 +344,7 @@ MUTATIONS: dict[str, Mutation] = {
         an_unload_stops_where_it_fails,
         a_topic_that_fails_to_close_ends_the_unload,
         a_stale_owner_takes_over_the_version,
+        cursors_are_written_before_it_is_known_who_owns,
         one_s_own_write_is_another_owners,
         a_fence_is_another_owner,
         ids_are_leased_in_blocks,

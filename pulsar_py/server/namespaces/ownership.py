@@ -153,7 +153,8 @@ class BundleOwnership:
         self._doubts_count = 0  # times that the session was not known to be alive
         self._settled_count = 0  # ... after which the records were looked at
         self._is_validating = False  # a task that looks at them runs
-        self._leaving: set[Bundle] = set()  # given up, by a task each, until their records are gone
+        # Given up, by a task each, until their records are gone.
+        self._leaving: dict[Bundle, None] = {}
         self._tasks = TaskOwner("bundle ownership")
         # Held while a record is changed: one's own changes must not be taken for another's.
         self._locks: WeakValueDictionary[Bundle, asyncio.Lock] = WeakValueDictionary()
@@ -342,7 +343,7 @@ class BundleOwnership:
             await self._give_up(key)
         except MetadataError:
             if key not in self._leaving:
-                self._leaving.add(key)
+                self._leaving[key] = None
                 self._tasks.spawn(self._leave(key), f"give up {namespace}/{bundle}")
             raise
 
@@ -356,7 +357,7 @@ class BundleOwnership:
                 except MetadataError as error:
                     logger.info("bundle not released", extra={"error": str(error)})
         finally:
-            self._leaving.discard(key)
+            self._leaving.pop(key, None)
 
     async def _give_up(self, key: Bundle) -> None:
         owned = self._owned.get(key)
