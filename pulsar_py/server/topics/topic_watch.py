@@ -42,6 +42,7 @@ class TopicWatch:
         self._metadata = metadata
         self._callbacks: dict[NamespaceName, list[OnTopicsChanged]] = {}
         self._known: dict[NamespaceName, set[str]] = {}  # persistent ones that were told or there
+        self._news_count = 0  # topics that came or went: a list that was under way is old then
         self._tasks = TaskOwner("topic watch")
         self._cancel = metadata.watch(paths.MANAGED_LEDGERS, self._on_notification)
 
@@ -94,6 +95,7 @@ class TopicWatch:
 
     async def _compare_one(self, namespace: NamespaceName) -> bool:
         """False: it has to be tried again."""
+        news_count = self._news_count
         try:
             stored = await self._stored(namespace)
         except MetadataUnavailableError as error:
@@ -102,6 +104,8 @@ class TopicWatch:
         except MetadataError as error:
             logger.warning("topics not listed", extra={"error": str(error)})
             return True
+        if news_count != self._news_count:
+            return False
         known = self._known.get(namespace, stored)  # nobody may watch it any more
         for name in sorted(stored - known):
             self.on_created(TopicName.parse(name))
@@ -111,12 +115,14 @@ class TopicWatch:
 
     def on_created(self, name: TopicName) -> None:
         """A topic is there now."""
+        self._news_count += 1
         if name.is_persistent and name.namespace_name in self._known:
             self._known[name.namespace_name].add(str(name))
         self._tell(name, [str(name)], [])
 
     def on_deleted(self, name: TopicName) -> None:
         """A topic is gone."""
+        self._news_count += 1
         if name.namespace_name in self._known:
             self._known[name.namespace_name].discard(str(name))
         self._tell(name, [], [str(name)])
