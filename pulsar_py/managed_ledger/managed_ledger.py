@@ -74,6 +74,7 @@ class SharedParts(Protocol):
     cursor_memory: CursorMemory
     cache_manager: EntryCacheManager
     owns: Callable[[str], Awaitable[bool]]
+    check_owner: Callable[[str], None]
 
     def on_ledger_closed(self, ledger: ManagedLedger[Any]) -> None:  # Any: whatever its contexts
         """It is closed or deleted, and may be opened anew."""
@@ -105,6 +106,7 @@ class ManagedLedger(Generic[C]):
         """`stored` is the list in metadata, at `version`; MUST_NOT_EXIST for a new one."""
         self.name = name
         self.config = config
+        self._shared = shared
         self.clock = shared.clock
         self.flusher = shared.flusher
         self.cursor_memory = shared.cursor_memory
@@ -117,10 +119,10 @@ class ManagedLedger(Generic[C]):
             version=version,
             current=self._ledgers.stored,
             on_lost=self.fence,
+            check_owner=self.check_owner,
         )
         self.change_lock = self.ledger_list.lock
         self.ledgers_kept = self.ledger_list.settled
-        self._shared = shared
         self._appender: Appender[C | Waiter] = Appender(
             self,
             self._ledgers,
@@ -301,6 +303,14 @@ class ManagedLedger(Generic[C]):
             self.fence(error)
             raise error
         await self.ledger_list.confirm()
+
+    def check_owner(self) -> None:
+        """Return if it is known at this moment that it is ours; asked before metadata is written.
+
+        Raises:
+            MetadataUnavailableError: Somebody else may have it.
+        """
+        self._shared.check_owner(self.name)
 
     def _tell_fenced(self, error: Exception) -> None:
         self._appender.fail_pending(ManagedLedgerFencedError(f"{self.name}: {error}"))

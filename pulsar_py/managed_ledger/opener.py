@@ -80,6 +80,7 @@ class ManagedLedgerOpener:
         cache_eviction_interval_seconds: float = 0.05,
         cursor_memory_bytes: int = DEFAULT_LIMIT_BYTES,
         owns: Callable[[str], Awaitable[bool]] | None = None,
+        check_owner: Callable[[str], None] | None = None,
     ) -> None:
         """`cache_size_bytes` bounds the entry caches of all ledgers together; 0 switches them off.
 
@@ -89,12 +90,16 @@ class ManagedLedgerOpener:
 
         `owns` says whether a managed ledger is still this process's when one of its ledgers was
         fenced; it raises MetadataError if that is unknown. None: it always is.
+
+        `check_owner` is called before each change of the metadata, and raises
+        MetadataUnavailableError while it is not known that the managed ledger is this process's.
         """
         self.ledger_store = ledger_store
         self.metadata = metadata
         self.clock = clock
         self.chance = chance
         self.owns = owns or _owns_everything
+        self.check_owner = check_owner or _is_never_in_doubt
         self.deletions = CutShortDeletions(metadata)
         self.flusher = CursorFlusher(clock)
         self.cursor_memory = CursorMemory(cursor_memory_bytes)
@@ -158,6 +163,9 @@ class ManagedLedgerOpener:
         self, name: str, config: ManagedLedgerConfig, *, create_if_missing: bool
     ) -> Ledger:
         path = ledger_path(name)
+        # What this broker wrote before it closed it last, and got no answer to, is made by then or
+        # never; else it would be taken for another owner's later.
+        await self.metadata.sync(path)
         found = await self.metadata.get(path)
         if found is None:
             if not create_if_missing:
@@ -313,3 +321,7 @@ async def _check(ledger: Ledger) -> None:
 
 async def _owns_everything(_: str) -> bool:
     return True
+
+
+def _is_never_in_doubt(_: str) -> None:
+    return

@@ -109,6 +109,7 @@ class BrokerService:
             cache_eviction_interval_seconds=config.managedLedgerCacheEvictionIntervalMs / 1000,
             cursor_memory_bytes=config.managedLedgerCursorMemorySizeMB * MEBIBYTE,
             owns=self.namespaces.still_owns,
+            check_owner=self.namespaces.check_owner,
         )
         self.schemas = SchemaRegistry(metadata, ledger_store, clock, cluster=config.clusterName)
         self.ledger_store = ledger_store

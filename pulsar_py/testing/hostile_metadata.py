@@ -299,6 +299,7 @@ class HostileClient(MetadataStore):
         self._answer(request, lambda: self._settle(request, result=result))
 
     def _serve_without_answer(self, request: HostileRequest) -> None:
+        self.service.unknown_count += 1
         fate = self.service.chance.choice(("made", "not made", "late"))
         if fate == "made":
             self._make(request)

@@ -55,6 +55,13 @@ class RegistryOwner(CursorOwner, Protocol):
             MetadataError: That can't be known now.
         """
 
+    def check_owner(self) -> None:
+        """Return if it is known at this moment that the managed ledger is ours.
+
+        Raises:
+            MetadataUnavailableError: Somebody else may have it.
+        """
+
 
 FLUSHES_AT_ONCE = 100
 """Cursors of one topic that are written at the same time."""
@@ -128,6 +135,7 @@ class CursorRegistry:
             self._ledger_store,
             self._owner.clock,
             prove_ownership=self._owner.prove_ownership,
+            check_owner=self._owner.check_owner,
         )
 
     def _new_state(

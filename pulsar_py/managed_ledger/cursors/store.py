@@ -95,15 +95,20 @@ class CursorStore:
         clock: Clock,
         *,
         prove_ownership: Callable[[], Awaitable[None]],
+        check_owner: Callable[[], None] | None = None,
     ) -> None:
-        """`prove_ownership` raises if the managed ledger may belong to another owner."""
+        """Both raise where the managed ledger may be somebody else's.
+
+        `prove_ownership` looks after a cursor ledger was fenced, `check_owner` before each change
+        of the record, without waiting.
+        """
         self._path = path
         self._metadata = metadata
         self._ledger_store = ledger_store
         self._clock = clock
         self._prove_ownership = prove_ownership
         self._was_fenced = False  # the last cursor ledger; ownership has to be proven
-        self._record = OwnedRecord(metadata, path)
+        self._record = OwnedRecord(metadata, path, check_owner=check_owner)
         self._writer: LedgerWriter | None = None  # the cursor ledger, if this process made it
         self._writes: deque[tuple[int, OnWritten]] = deque()  # under way: entry id, callback
         self._ledger_since_seconds = 0.0  # when the writer was made

@@ -12,7 +12,9 @@ A fenced ledger counts as failed, with one step more: repair of a lost replica f
 living topics, so a fence does not tell who owns the topic. The bundle's ownership and the version
 of the list do; both are checked before anything is done with the ledger.
 
-A store that is busy, or has a full disk, refuses single appends; the ledger stays open.
+A store that takes nothing now (it is busy, its disk is full) refuses an append; the ledger goes on.
+What is appended until that was told is refused, too: a later entry must not be stored where an
+earlier one, which its producer sends again, was not.
 
 What always holds: listener calls come in the order of the appends that succeed; no entry is both
 answered and kept in the queue; nothing calls the listener from inside `append`.
@@ -138,6 +140,10 @@ class Appender(Generic[C]):
     def append(self, data: bytes, context: C) -> None:
         """Queue one entry; see ManagedLedger. Hot path: publish."""
         writer = self._writer
+        if self._refused:
+            assert self._refusal is not None, "set with the first refused one"
+            self._refuse(context, self._refusal)
+            return
         if writer is None:
             self._append_waiting(data, context)
             return

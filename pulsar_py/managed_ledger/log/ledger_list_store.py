@@ -36,14 +36,17 @@ class LedgerListStore:
         version: int,
         current: Callable[[], LedgerList],
         on_lost: Callable[[Exception], None],
+        check_owner: Callable[[], None] | None = None,
     ) -> None:
         """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
 
-        `current` gives the list as it is in memory.
+        `current` gives the list as it is in memory; `check_owner` is asked before it is written.
         """
         self.lock = asyncio.Lock()  # held while the list of ledgers changes
         self._metadata = metadata
-        self._record = OwnedRecord(metadata, ledger_path(name), version=version)
+        self._record = OwnedRecord(
+            metadata, ledger_path(name), version=version, check_owner=check_owner
+        )
         self._current = current
         self._on_lost = on_lost
 

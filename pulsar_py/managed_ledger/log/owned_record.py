@@ -6,6 +6,10 @@ not, or it may yet be made. The digest of such a value is kept; if a later compa
 another version, the key is read back, and a value with a kept digest at the very next version is
 this owner's own write. So the next write, at the latest, finds out whether it was made.
 
+A version does not tell that somebody else reads: who took over may not have written this key yet.
+So before each change `check_owner` is asked whether it is known, at this moment, that nobody did;
+a session that ends before the change arrives takes it along.
+
 What always holds: the version that a write is made on top of is one that this owner has written, or
 found when it became the owner. It never takes over a version of another writer.
 
@@ -16,6 +20,7 @@ which rely on every answer.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from hashlib import sha256
 
 from pulsar_py.common.errors import (
@@ -39,12 +44,21 @@ class OwnedRecord:
     """A key and the version that its owner knows. One write at a time; owned by who writes it."""
 
     def __init__(
-        self, metadata: MetadataStore, path: str, *, version: int = MUST_NOT_EXIST
+        self,
+        metadata: MetadataStore,
+        path: str,
+        *,
+        version: int = MUST_NOT_EXIST,
+        check_owner: Callable[[], None] | None = None,
     ) -> None:
-        """`version` is what is stored now; MUST_NOT_EXIST if nothing is."""
+        """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
+
+        `check_owner` raises MetadataUnavailableError while somebody else may be the owner.
+        """
         self.path = path
         self.version = version
         self._metadata = metadata
+        self._check_owner = check_owner or _nobody_else
         self._doubtful: set[bytes] = set()  # digests of values sent on top of `version`
 
     @property
@@ -68,6 +82,7 @@ class OwnedRecord:
         before = set(self._doubtful)
         self._doubtful.add(digest)
         try:
+            self._check_owner()
             version = await self._metadata.put(self.path, value, expected_version=self.version)
         except _ANOTHER_VERSION as error:
             self._doubtful = before  # this write was certainly not made
@@ -143,6 +158,7 @@ class OwnedRecord:
             MetadataError: It may still be there.
         """
         try:
+            self._check_owner()
             await self._metadata.delete(self.path, expected_version=self.version)
         except MetadataNotFoundError:
             logger.info("record was gone", extra={"path": self.path})
@@ -154,3 +170,7 @@ class OwnedRecord:
         except MetadataError:
             if await self._read() is not None:
                 raise
+
+
+def _nobody_else() -> None:
+    """There are no other owners."""

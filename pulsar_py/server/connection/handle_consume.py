@@ -106,6 +106,11 @@ async def _subscribe(
         if pending.is_abandoned:
             return
         consumer = await topic.subscribe(request)
+        try:
+            cnx.connections.namespaces.check_session()
+        except ServiceNotReadyError:
+            consumer.close()
+            raise
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         # An abandoned one was taken off the list, where the id may stand again for another.
         if not pending.is_abandoned:

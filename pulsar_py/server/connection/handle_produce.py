@@ -105,6 +105,7 @@ async def _create(
             return
         request = replace(request, schema_version=version)
         grant = await topic.add_producer(request)
+        _check_session(cnx, grant)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         _on_failed(cnx, request_id, request.producer_id, pending, error)
         return
@@ -119,6 +120,19 @@ async def _create(
     else:
         pending.producer = grant.producer
     _send_success(cnx, request_id, grant)
+
+
+def _check_session(cnx: CommandConnection, grant: ProducerGrant) -> None:
+    """Take back what was granted while it got doubtful who owns the topic.
+
+    Raises:
+        ServiceNotReadyError: It is doubtful.
+    """
+    try:
+        cnx.connections.namespaces.check_session()
+    except ServiceNotReadyError:
+        grant.producer.on_connection_lost()
+        raise
 
 
 def _register(
@@ -142,6 +156,11 @@ def _on_ready(
         if isinstance(answer, ProducerGrant):
             answer.producer.on_connection_lost()
     elif isinstance(answer, ProducerGrant):
+        try:
+            _check_session(cnx, answer)
+        except ServiceNotReadyError as error:
+            _on_failed(cnx, request_id, producer_id, pending, error)
+            return
         _register(cnx, producer_id, pending, answer.producer)
         _send_success(cnx, request_id, answer)
     else:

@@ -105,8 +105,8 @@ class BundleOwnership:
         self._stop_watching: Callable[[], None] | None = None
         self._suspects: dict[Bundle, None] = {}  # records that changed, to be looked at
         self._is_looking = False  # a task that does that runs
-        self._left_over: dict[Bundle, None] = {}  # given up, and the record may still be there
-        self._is_removing = False  # a task that removes those runs
+        # Given up, by a task each, until their records are gone.
+        self._leaving: dict[Bundle, None] = {}
         self._tasks = TaskOwner("bundle ownership")
         # Held while a record is changed: one's own changes must not be taken for another's.
         self._locks: WeakValueDictionary[Bundle, asyncio.Lock] = WeakValueDictionary()
@@ -188,10 +188,7 @@ class BundleOwnership:
             stored = await self._metadata.get(path)
             if stored is not None and not self._may_be_ours(stored, addresses):
                 return OwnerRecord.decode(stored.value)
-            record = OwnerRecord(addresses)
-            taken = await self._take(path, stored, record)
-            if taken is not None and taken.record != record:  # a release that failed left it
-                taken = await self._put_right(path, taken, record)
+            taken = await self._take(path, stored, OwnerRecord(addresses))
             if taken is not None:
                 self._owned[namespace, bundle] = taken
                 return taken.record
@@ -217,9 +214,14 @@ class BundleOwnership:
             MetadataError: It can't be written.
         """
         session_id = self._owner.session_id
-        if stored is not None and stored.owner == session_id:
-            return _Owned(OwnerRecord.decode(stored.value), stored.version, session_id)
         try:
+            if stored is not None and stored.owner == session_id:
+                version = stored.version
+                if OwnerRecord.decode(stored.value) != record:
+                    version = await self._metadata.put(
+                        path, record.encode(), expected_version=version
+                    )
+                return _Owned(record, version, session_id)
             if stored is not None:
                 await self._metadata.sync(path)
                 if await self._metadata.get(path) != stored:
@@ -307,48 +309,48 @@ class BundleOwnership:
         """Give the bundle up; anyone may take it. Somebody else's record stays.
 
         Raises:
-            MetadataError: Our record may still be there; it is tried again until it is gone.
+            MetadataError: Our record may still be there; it goes as soon as that is possible, and
+                the bundle counts as being unloaded until then.
         """
-        key = namespace, bundle
-        async with self._lock_of(key):
-            try:
-                await self._delete(paths.bundle_owner(namespace, bundle), key)
-            except MetadataError:
-                self._left_over[key] = None
-                self._start_removing()
-                raise
-
-    def _start_removing(self) -> None:
-        if not self._is_removing:
-            self._is_removing = True
-            self._tasks.spawn(self._remove_left_over(), "remove records")
-
-    async def _remove_left_over(self) -> None:
-        """Delete records of bundles that were given up and could not be deleted then."""
+        key = (namespace, bundle)
         try:
-            while self._left_over:
+            await self._give_up(key)
+        except MetadataError:
+            if key not in self._leaving:
+                self._leaving[key] = None
+                self._tasks.spawn(self._leave(key), f"give up {namespace}/{bundle}")
+            raise
+
+    async def _leave(self, key: Bundle) -> None:
+        """Give a bundle up, however long its record can't be deleted."""
+        try:
+            while key in self._owned:
                 await asyncio.sleep(RETRY_SECONDS)
-                for key in list(self._left_over):
-                    try:
-                        async with self._lock_of(key):
-                            await self._remove_if_left(key)
-                    except MetadataError as error:
-                        logger.info("bundle's record is left", extra={"error": str(error)})
+                try:
+                    await self._give_up(key)
+                except MetadataError as error:
+                    logger.info("bundle not released", extra={"error": str(error)})
         finally:
-            self._is_removing = False
+            self._leaving.pop(key, None)
 
-    async def _remove_if_left(self, key: Bundle) -> None:
-        """Delete the record of this session for a bundle that is not ours any more. Locked."""
-        if key not in self._owned:
-            path = paths.bundle_owner(*key)
-            found = await self._find_ours(path)
-            if found is not None:
-                await self._metadata.delete(path, expected_version=found.version)
-        self._left_over.pop(key, None)
+    async def _give_up(self, key: Bundle) -> None:
+        owned = self._owned.get(key)
+        if owned is None:
+            return
+        self._owned[key] = replace(owned, record=replace(owned.record, is_disabled=True))
+        async with self._lock_of(key):
+            await self._delete(key)
+            self._owned.pop(key, None)
 
-    async def _delete(self, path: str, key: Bundle) -> None:
-        owned = self._owned.pop(key, None)
+    async def _delete(self, key: Bundle) -> None:
+        """Return when there is no record of this session.
+
+        Raises:
+            MetadataError: There may still be one.
+        """
+        path = paths.bundle_owner(*key)
         for _ in range(ATTEMPTS_COUNT):
+            owned = self._owned.get(key)
             if owned is not None and owned.session_id != self._owner.session_id:
                 owned = await self._refreshed(path, owned)
             if owned is None:
@@ -359,8 +361,12 @@ class BundleOwnership:
                 return
             except (MetadataBadVersionError, MetadataOutcomeUnknownError):
                 owned = await self._refreshed(path, owned)
+                if owned is None:
+                    return
+                self._owned[key] = owned
             else:
                 return
+        raise MetadataUnavailableError(f"{path}: the record can't be deleted")
 
     async def _refreshed(self, path: str, owned: _Owned) -> _Owned | None:
         """What we own as it is stored now; None if there is no record of this session."""
@@ -437,26 +443,10 @@ class BundleOwnership:
             # It may have got a mark meanwhile that is not written so far.
             record = self._owned.get(key, owned).record
             taken = await self._take(path, stored, record)
-            if taken is not None and taken.record != record:
-                taken = await self._put_right(path, taken, record)
-            if taken is not None and key in self._owned:
-                self._owned[key] = replace(taken, record=self._owned[key].record)
+            if taken is not None and (newest := self._owned.get(key)) is not None:
+                self._owned[key] = replace(taken, record=newest.record)
                 return
         raise MetadataUnavailableError(f"{path}: others change it all the time")
-
-    async def _put_right(self, path: str, taken: _Owned, record: OwnerRecord) -> _Owned | None:
-        """Have a record of this session say what it should; None: it has to be read again.
-
-        Raises:
-            MetadataError: It can't be written.
-        """
-        try:
-            version = await self._metadata.put(
-                path, record.encode(), expected_version=taken.version
-            )
-        except (MetadataBadVersionError, MetadataOutcomeUnknownError):
-            return None
-        return replace(taken, record=record, version=version)
 
     # Changes of the records that are not ours
 
@@ -498,8 +488,8 @@ class BundleOwnership:
             if stop is not None:
                 stop()
         await self._tasks.close()
-        for namespace, bundle in list(self._owned):
+        for key in list(self._owned):
             try:
-                await self.release(namespace, bundle)
+                await self._give_up(key)
             except MetadataError as error:
                 logger.info("bundle's record is left", extra={"error": str(error)})

@@ -19,6 +19,7 @@ from typing import Any
 from pulsar_py.common.errors import (
     ManagedLedgerError,
     ManagedLedgerFencedError,
+    MetadataError,
     MetadataNotFoundError,
     PersistenceError,
     PulsarError,
@@ -413,14 +414,30 @@ class PersistentTopic(Topic):
         if disconnect_clients:
             self.disconnect_producers()
         self._disconnect_consumers()
+        try:
+            await self._write_down()
+        finally:
+            await self.ledger.close()
+            self.state = TopicState.CLOSED
+
+    async def _write_down(self) -> None:
+        """Close the subscriptions, and store what the topic keeps with its ledger.
+
+        Raises:
+            ManagedLedgerError, StorageError, MetadataError: Something is not stored; the rest is.
+        """
+        failures: list[Exception] = []
         for subscription in list(self._subscriptions.values()):
-            await subscription.close()
+            try:
+                await subscription.close()
+            except (ManagedLedgerError, StorageError, MetadataError) as error:
+                failures.append(error)
         if not self._lost:
             if self.deduplication is not None:
                 self.deduplication.take_snapshot()
             await self._save_index()
-        await self.ledger.close()
-        self.state = TopicState.CLOSED
+        if failures:
+            raise failures[0]
 
     def _disconnect_consumers(self) -> None:
         """Close all consumers, so that nothing is sent while the first cursors are written."""

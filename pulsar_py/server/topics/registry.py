@@ -20,6 +20,7 @@ from typing import Protocol
 from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     ManagedLedgerError,
+    MetadataError,
     MetadataNotFoundError,
     NotAllowedError,
     PersistenceError,
@@ -422,7 +423,7 @@ class TopicRegistry:
         ended = self._unloads.setdefault(str(topic.name), asyncio.Event())
         try:
             await topic.close()
-        except (ManagedLedgerError, StorageError) as error:
+        except (ManagedLedgerError, MetadataError, StorageError) as error:
             logger.warning(
                 "topic not closed cleanly", extra={"topic": str(topic.name), "error": str(error)}
             )

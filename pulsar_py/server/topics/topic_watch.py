@@ -9,10 +9,16 @@ Source: TopicResources in Pulsar's broker.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from pulsar_py.common.errors import InvalidTopicNameError, MetadataError
+from pulsar_py.common.errors import (
+    InvalidTopicNameError,
+    MetadataError,
+    MetadataUnavailableError,
+)
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.metadata import paths
@@ -22,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 OnTopicsChanged = Callable[[Sequence[str], Sequence[str]], None]
 """Takes full names of created topics and of deleted ones."""
+
+RETRY_SECONDS: Final = 0.5
+"""How long to wait where the topics can't be listed."""
 
 _TOPIC_DEPTH = 5  # slashes in /managed-ledgers/tenant/namespace/persistent/topic
 
@@ -59,13 +68,18 @@ class TopicWatch:
     async def _learn(self, namespace: NamespaceName) -> None:
         """Read the existing topics before any change is reported."""
         known = self._known.get(namespace)
-        try:
-            names = await self._stored(namespace)
-        except MetadataError as error:
-            logger.warning("topics not listed", extra={"error": str(error)})
-            return
-        if known is not None and known is self._known.get(namespace):
+        while known is not None and known is self._known.get(namespace):
+            try:
+                names = await self._stored(namespace)
+            except MetadataUnavailableError as error:
+                logger.info("topics not listed yet", extra={"error": str(error)})
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            except MetadataError as error:
+                logger.warning("topics not listed", extra={"error": str(error)})
+                return
             known.update(names)
+            return
 
     async def _stored(self, namespace: NamespaceName) -> set[str]:
         path = paths.managed_ledgers(namespace)
@@ -79,32 +93,38 @@ class TopicWatch:
             self._tasks.spawn(self._compare_all(), "compare")
 
     async def _compare_all(self) -> None:
-        """Tell what was missed; once more if something was missed meanwhile."""
+        """Report what was missed, as soon as it is known; again if more was missed meanwhile."""
         try:
             while self._compares_count:
                 self._compares_count = 1
-                for namespace in list(self._known):
-                    await self._compare(namespace)
+                waiting = list(self._known)
+                while waiting:
+                    waiting = [each for each in waiting if not await self._compare(each)]
+                    if waiting:
+                        await asyncio.sleep(RETRY_SECONDS)
                 self._compares_count -= 1
         finally:
             self._compares_count = 0
 
-    async def _compare(self, namespace: NamespaceName) -> None:
+    async def _compare(self, namespace: NamespaceName) -> bool:
+        """False: it has to be tried again."""
         meanwhile = self._told_meanwhile = set()
         try:
             stored = await self._stored(namespace)
+        except MetadataUnavailableError as error:
+            logger.info("topics not listed yet", extra={"error": str(error)})
+            return False
         except MetadataError as error:
             logger.warning("topics not listed", extra={"error": str(error)})
-            return
+            return True
         finally:
             self._told_meanwhile = None
-        known = self._known.get(namespace)
-        if known is None:
-            return
+        known = self._known.get(namespace, stored)  # nobody may watch it any more
         for name in sorted(stored - known - meanwhile):
             self.on_created(TopicName.parse(name))
         for name in sorted(known - stored - meanwhile):
             self.on_deleted(TopicName.parse(name))
+        return True
 
     def on_created(self, name: TopicName) -> None:
         """A topic was created."""

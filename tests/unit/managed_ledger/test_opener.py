@@ -10,6 +10,8 @@ from pulsar_py.common.errors import (
     ManagedLedgerClosedError,
     MetadataError,
     MetadataNotFoundError,
+    MetadataOutcomeUnknownError,
+    MetadataUnavailableError,
     StorageError,
 )
 from pulsar_py.managed_ledger.log.ledger_format import (
@@ -19,6 +21,7 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     encode_ledger_list,
     ledger_path,
 )
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from tests.managed_ledger_parts import NAME, World, append_all, rolling, settle
 
 
@@ -209,3 +212,46 @@ async def test_a_deletion_cut_short_is_finished_by_who_opens_it_next(monkeypatch
     fresh = await world.open(opener=opener)
     assert not fresh.cursors
     assert not fresh.entries_count
+
+
+class Late(MemoryMetadataStore):
+    """Makes changes whose answers got lost late: at the next `sync` at the latest."""
+
+    def __init__(self, clock):
+        super().__init__(clock)
+        self.is_losing = False
+        self.late = []
+
+    async def put(self, path, value, **how):
+        if self.is_losing:
+            self.late.append((path, value, how))
+            raise MetadataOutcomeUnknownError("no answer")
+        return await super().put(path, value, **how)
+
+    async def sync(self, path):
+        if self.is_losing:
+            raise MetadataUnavailableError("not connected")
+        late, self.late = self.late, []
+        for each, value, how in late:
+            await super().put(each, value, **how)
+        await super().sync(path)
+
+
+async def test_a_write_of_unknown_outcome_is_decided_before_it_is_opened_again():
+    world = World()
+    world.metadata = Late(world.clock)
+    opener = world.opener()
+    ledger = await world.open(opener=opener)
+    cursor = await ledger.open_cursor("c")
+    await append_all(ledger, 3)
+    cursor.acknowledge([ledger.last_confirmed_entry])
+    world.metadata.is_losing = True
+    with pytest.raises(MetadataOutcomeUnknownError):
+        await ledger.close()
+    world.metadata.is_losing = False
+    again = await world.open(opener=opener)
+    await world.metadata.sync("/")
+    again.cursors["c"].acknowledge([again.first_position])
+    await again.close()
+    assert not again.is_fenced
+    assert not again.listener.fenced

@@ -315,3 +315,16 @@ async def test_what_a_subscribe_holds_is_asserted_to_be_little(server: Server, w
             getattr(command, where).add(key="", value="")
     with pytest.raises(AssertionError, match="10001 units at once"):
         handle_subscribe(client.cnx, command)
+
+
+async def test_no_consumer_is_let_in_once_it_is_doubtful_who_owns_the_topic(
+    server: Server,
+) -> None:
+    client = await server.connect()
+    server.namespaces.doubt = ServiceNotReadyError("in doubt")
+    error = await client.asks(subscribe())
+    assert (error.request_id, error.error) == (1, ServiceNotReadyError.code)
+    assert server.topic().consumers[0].is_closed
+    assert not client.cnx.consumers
+    server.namespaces.doubt = None
+    assert (await client.asks(subscribe(request_id=2))).request_id == 2

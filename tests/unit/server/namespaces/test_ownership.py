@@ -152,6 +152,8 @@ class Fickle(MemoryMetadataStore):
             if self.outcomes.pop(0) == "made":
                 await super().delete(path, expected_version=expected_version)
             raise MetadataOutcomeUnknownError("no answer")
+        if not self.is_reachable:
+            raise MetadataUnavailableError("not connected")
         await super().delete(path, expected_version=expected_version)
 
     async def get(self, path: str) -> Versioned | None:
@@ -320,6 +322,54 @@ async def test_unloading_never_touches_somebody_elses_record(owner: Owner, work:
     assert stored.value == value
 
 
+@pytest.mark.parametrize("outcome", ["made", "lost"])
+async def test_what_can_not_be_given_up_now_goes_as_soon_as_it_can(
+    owner: Owner, outcome: str
+) -> None:
+    await owner.acquire()
+    await owner.ownership.disable(NAMESPACE, BUNDLE)
+    owner.store.outcomes = [outcome]
+    owner.store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await owner.ownership.release(NAMESPACE, BUNDLE)
+    await asyncio.sleep(3)
+    assert owner.ownership.owned_bundles() == [(NAMESPACE, BUNDLE)]
+    assert (await owner.acquire()).is_disabled, "not taken back before it is gone"
+    owner.store.is_reachable = True
+    await asyncio.sleep(1)
+    assert owner.ownership.owned_bundles() == []
+    assert await owner.stored() is None
+    assert not (await owner.acquire()).is_disabled
+
+
+async def test_a_record_of_ours_that_nobody_unloads_serves_again(owner: Owner) -> None:
+    value = OwnerRecord(addresses("a"), is_disabled=True).encode()
+    await owner.store.put(PATH, value, expected_version=MUST_NOT_EXIST, session=owner.session)
+    assert not (await owner.acquire()).is_disabled
+    assert owner.owns()
+    stored = await owner.stored()
+    assert stored is not None
+    assert not OwnerRecord.decode(stored.value).is_disabled
+
+
+async def test_a_new_session_does_not_forget_that_a_bundle_is_being_unloaded(
+    owner: Owner,
+) -> None:
+    await owner.acquire()
+    owner.store.outcomes = ["lost"]
+    owner.store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await owner.ownership.disable(NAMESPACE, BUNDLE)
+    owner.store.is_reachable = True
+    await owner.session.get_in_doubt()
+    await owner.session.come_back()
+    await settle()
+    assert not owner.owns()
+    stored = await owner.stored()
+    assert stored is not None
+    assert OwnerRecord.decode(stored.value).is_disabled
+
+
 async def test_records_that_can_not_be_looked_at_are_looked_at_again(owner: Owner) -> None:
     await owner.acquire()
     owner.store.is_reachable = False
@@ -485,10 +535,10 @@ async def test_a_record_that_could_not_be_deleted_goes_later(owner: Owner) -> No
     owner.store.is_reachable = True
     await asyncio.sleep(1)
     assert await owner.stored() is None
-    assert not owner.ownership._is_removing
+    assert not owner.ownership._leaving
 
 
-async def test_a_record_that_could_not_be_deleted_serves_who_takes_the_bundle_again(
+async def test_a_record_that_could_not_be_deleted_goes_before_the_bundle_is_taken_again(
     owner: Owner,
 ) -> None:
     await owner.acquire()
@@ -498,6 +548,8 @@ async def test_a_record_that_could_not_be_deleted_serves_who_takes_the_bundle_ag
     with pytest.raises(MetadataUnavailableError):
         await owner.ownership.release(NAMESPACE, BUNDLE)
     owner.store.is_reachable = True
+    assert (await owner.acquire()).is_disabled
+    await asyncio.sleep(1)
     assert await owner.acquire() == OwnerRecord(addresses("a"))
     assert owner.owns()
     await asyncio.sleep(2)

@@ -3,8 +3,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import pytest
-
 from pulsar_py.common.errors import MetadataUnavailableError
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
@@ -123,22 +121,58 @@ async def test_what_is_told_while_it_lists_counts_more(virtual_clock: VirtualClo
     await watching.close()
 
 
-async def test_a_store_that_can_not_be_asked_is_asked_the_next_time(
-    virtual_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+class Fickle(MemoryMetadataStore):
+    """Can't be asked at times."""
+
+    is_reachable = True
+    seconds = 0.0
+    """How long the answer with a list is under way."""
+
+    async def children(self, path: str) -> list[str]:
+        if not self.is_reachable:
+            raise MetadataUnavailableError("not connected")
+        found = await super().children(path)
+        await asyncio.sleep(self.seconds)
+        return found
+
+
+async def test_what_was_missed_is_told_as_soon_as_the_store_can_be_asked(
+    virtual_clock: VirtualClock,
 ) -> None:
-    watching = Watching(virtual_clock)
-    await watching.begin("a")
-    await watching.put("b")
+    store = Fickle(virtual_clock)
+    watch = TopicWatch(store)
+    events: list[list[str]] = []
+    store.is_reachable = False
+    watch.watch(NAMESPACE, lambda new, _: events.append(list(new)))
+    watch._cancel()
+    await virtual_clock.sleep(2)
+    store.is_reachable = True
+    await virtual_clock.sleep(2)
+    await store.put(paths.managed_ledger(name_of("a").managed_ledger_name), b"x")
+    store.is_reachable = False
+    watch._on_notification(Notification(NotificationType.ANYTHING, paths.MANAGED_LEDGERS))
+    await virtual_clock.sleep(2)
+    assert events == []
+    store.is_reachable = True
+    await virtual_clock.sleep(2)
+    assert events == [[str(name_of("a"))]]
+    watch.close()
+    await store.close()
 
-    async def failing(_: str) -> list[str]:
-        raise MetadataUnavailableError("not now")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(watching.store, "children", failing)
-        watching.miss()
-        await virtual_clock.sleep(0.01)
-    assert watching.told == []
-    watching.miss()
-    await virtual_clock.sleep(0.01)
-    assert watching.told == [("+", [str(name_of("b"))])]
-    await watching.close()
+async def test_a_list_that_is_older_than_the_news_says_nothing(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = Fickle(virtual_clock)
+    watch = TopicWatch(store)
+    events: list[tuple[list[str], list[str]]] = []
+    watch.watch(NAMESPACE, lambda new, gone: events.append((list(new), list(gone))))
+    await virtual_clock.sleep(1)
+    store.seconds = 1.0
+    watch._on_notification(Notification(NotificationType.ANYTHING, paths.MANAGED_LEDGERS))
+    await virtual_clock.sleep(0.5)
+    await store.put(paths.managed_ledger(name_of("a").managed_ledger_name), b"x")
+    await virtual_clock.sleep(5)
+    assert events == [([str(name_of("a"))], [])]
+    watch.close()
+    await store.close()
