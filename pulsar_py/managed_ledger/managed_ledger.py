@@ -155,6 +155,7 @@ class ManagedLedger(Generic[C]):
             readers=self._readers,
             cache=self._cache,
         )
+        self._is_lost = False  # it was fenced; also once it is closed
         self._is_closing = False
         self._closed = asyncio.Event()
 
@@ -284,6 +285,7 @@ class ManagedLedger(Generic[C]):
         if self._ledgers.state in (State.FENCED, State.CLOSED):
             return
         logger.warning("managed ledger fenced", extra={"topic": self.name, "error": str(error)})
+        self._is_lost = True
         self._ledgers.move_to(State.FENCED)
         self._appender.release()
         asyncio.get_running_loop().call_soon(self._tell_fenced, error)
@@ -308,8 +310,11 @@ class ManagedLedger(Generic[C]):
         """Return if it is known at this moment that it is ours; asked before metadata is written.
 
         Raises:
+            ManagedLedgerFencedError: Another owner has it: what began before that was known ends.
             MetadataUnavailableError: Somebody else may have it.
         """
+        if self._is_lost:
+            raise ManagedLedgerFencedError(f"{self.name}: another owner has it")
         self._shared.check_owner(self.name)
 
     def _tell_fenced(self, error: Exception) -> None:

@@ -11,15 +11,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from pulsar_py.managed_ledger.appender import Appender
-from pulsar_py.managed_ledger.owned_record import OwnedRecord
-
 from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
     MetadataError,
     MetadataNotFoundError,
     StorageError,
 )
+from pulsar_py.managed_ledger.log.appender import Appender
+from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.cache import MetadataCache

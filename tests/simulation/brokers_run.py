@@ -19,19 +19,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from pulsar_py.managed_ledger.ledger_format import (
-    LedgerList,
-    decode_ledger_list,
-    encode_ledger_list,
-    ledger_path,
-)
-
 from pulsar_py.client.client import Client
 from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
 from pulsar_py.common.errors import MetadataExistsError, ProducerQueueFullError, PulsarError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.log.ledger_format import (
+    LedgerList,
+    decode_ledger_list,
+    encode_ledger_list,
+    ledger_path,
+)
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.store import MUST_NOT_EXIST
 from pulsar_py.testing.network import SimulatedLoop, run_simulated

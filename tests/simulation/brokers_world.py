@@ -17,15 +17,14 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from pulsar_py.managed_ledger.cursor_state import CursorChanges, CursorState
-from pulsar_py.managed_ledger.ledger_state import State
-
 from pulsar_py.client.client import Client
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.position_ranges import PositionRange
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerStore, StoreLimits
+from pulsar_py.managed_ledger.cursors.state import CursorChanges, CursorState
+from pulsar_py.managed_ledger.log.ledger_state import State
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata import paths

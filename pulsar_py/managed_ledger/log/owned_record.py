@@ -53,7 +53,8 @@ class OwnedRecord:
     ) -> None:
         """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
 
-        `check_owner` raises MetadataUnavailableError while somebody else may be the owner.
+        `check_owner` raises MetadataUnavailableError while somebody else may be the owner, and
+        ManagedLedgerFencedError when somebody else is.
         """
         self.path = path
         self.version = version

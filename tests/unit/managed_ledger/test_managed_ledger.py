@@ -13,7 +13,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import LATEST, Position
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.managed_ledger.log.ledger_format import ledger_path
+from pulsar_py.managed_ledger.log.ledger_format import cursor_path, ledger_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from tests.managed_ledger_parts import MANY, NAME, World, append_all, settle, texts
 
@@ -278,3 +278,21 @@ async def test_a_new_cursor_does_not_begin_in_what_is_being_trimmed():
         assert not opening.done()
     await opening
     assert await ledger.open_cursor("sub") is ledger.cursors["sub"]
+
+
+async def test_what_began_before_it_was_lost_writes_no_cursor_afterwards():
+    world = World()
+    ledger = await world.open()
+    cursor = await ledger.open_cursor("c")
+    await append_all(ledger, 2)
+    path = cursor_path(NAME, "c")
+    before = await world.metadata.get(path)
+    world.store.creations_may_proceed = asyncio.Event()
+    cursor.acknowledge([ledger.first_position])
+    await asyncio.sleep(2)  # it makes a cursor ledger by now
+    ledger.fence(ManagedLedgerFencedError("another broker owns the bundle"))
+    world.store.creations_may_proceed.set()
+    await settle()
+    assert await world.metadata.get(path) == before
+    await ledger.close()
+    assert await world.metadata.get(path) == before
