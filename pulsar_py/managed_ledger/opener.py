@@ -159,6 +159,7 @@ class ManagedLedgerOpener:
         self, name: str, config: ManagedLedgerConfig, *, create_if_missing: bool
     ) -> Ledger:
         path = ledger_path(name)
+        await self.metadata.sync(path)  # what the former owner wrote last, and its cursors
         found = await self.metadata.get(path)
         if found is None:
             if not create_if_missing:
@@ -244,6 +245,7 @@ class ManagedLedgerOpener:
 
     async def named_ledgers(self) -> set[int]:
         """Ids of all ledgers that metadata names, for a collector to compare with the store's."""
+        await self.metadata.sync(ROOT)  # all that was named before is found
         named: set[int] = set()
         paths = [ROOT]
         for _ in range(_LEDGER_DEPTH):  # tenants, namespaces, domains

@@ -1,4 +1,7 @@
-"""`python -m tests.simulation --seeds 1000 --first 0`: run seeds, print what was checked."""
+"""`python -m tests.simulation --seeds 1000 --first 0`: run seeds, print what was checked.
+
+`--ledgers FIRST COUNT` runs seeds of stores and managed ledgers over the hostile stores.
+"""
 
 # ruff: noqa: T201 - it prints what it found.
 
@@ -10,6 +13,8 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
+from tests.simulation.ledger_judge import INVARIANTS as LEDGER_INVARIANTS
+from tests.simulation.ledger_run import run_ledger_seed
 from tests.simulation.model import INVARIANTS
 from tests.simulation.run import Outcome, SeedError, run_seed
 
@@ -21,20 +26,32 @@ def attempt(seed: int) -> Outcome | str:
         return str(error)
 
 
+def attempt_ledgers(seed: int) -> Outcome | str:
+    try:
+        return run_ledger_seed(seed)
+    except SeedError as error:
+        return str(error)
+
+
 def main() -> int:
     """Returns 1 if a seed failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first one")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--ledgers", nargs=2, type=int, metavar=("FIRST", "COUNT"))
     arguments = parser.parse_args()
+    work, names = attempt, INVARIANTS
+    if arguments.ledgers:
+        work, names = attempt_ledgers, LEDGER_INVARIANTS
+        arguments.first, arguments.seeds = arguments.ledgers
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    held: Counter[str] = Counter(dict.fromkeys(INVARIANTS, 0))
+    held: Counter[str] = Counter(dict.fromkeys(names, 0))
     faults: Counter[str] = Counter()
     failed = 0
     begun = time.perf_counter()
     with ProcessPoolExecutor(arguments.processes) as pool:
-        for seed, outcome in zip(seeds, pool.map(attempt, seeds, chunksize=10), strict=True):
+        for seed, outcome in zip(seeds, pool.map(work, seeds, chunksize=10), strict=True):
             if isinstance(outcome, str):
                 failed += 1
                 print(outcome, flush=True)
