@@ -154,9 +154,11 @@ class _Run:
     async def _hand_over(self, name: str, to: Process) -> None:
         """Have all others give it up, and let `to` take it."""
         for process in self._world.processes:
+            work = LedgerWork(process, self._trace)
             if process is not to:
-                work = LedgerWork(process, self._trace)
                 await self._await(process, work.do(work.give_up, name))
+            elif not await work.has(name):
+                await self._await(process, work.do(work.close_topic, name))
         has = await to.spawn(to.ownership.acquire(name))
         self._world.judge.require(WORKS, holds=has, detail=(name, "is nobody's"))
 

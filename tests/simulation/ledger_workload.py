@@ -58,6 +58,7 @@ class LedgerWork:
         self._chance = process.world.chance
         self._trace = trace
         self._readers = count()
+        self._delivering: set[ManagedCursor] = set()
         self._steps: dict[Step, int] = {
             self.append: 24,
             self.append_and_wait: 4,
@@ -80,6 +81,8 @@ class LedgerWork:
     async def run(self, steps_count: int) -> None:
         """So many steps."""
         for _ in range(steps_count):
+            if self._process.is_dead:
+                return
             step = self._chance.choices(list(self._steps), list(self._steps.values()))[0]
             await self.do(step, self._chance.choice(TOPICS))
             await asyncio.sleep(self._chance.choice((0.0, 0.01, 0.3, 1.0)))
@@ -91,6 +94,8 @@ class LedgerWork:
             async with asyncio.timeout(STUCK_AFTER_SECONDS):
                 await step(name)
         except TimeoutError as error:
+            if self._process.is_dead:
+                return  # nothing of it ends any more
             raise LedgerInvariantError(f"{ENDS}: {step.__name__} {name}") from error
         except FAILURES as error:
             self._note(repr(error))
@@ -109,7 +114,7 @@ class LedgerWork:
         """The topic, if this process has it or can take it."""
         process, ledger = self._process, self._process.open.get(name)
         if ledger is not None and not ledger.is_closed and not ledger.is_fenced:
-            is_ours = await process.ownership.has(name)
+            is_ours = await self.has(name)
             if is_ours or process.ownership.is_stale or self._chance.random() < 0.3:
                 return ledger
         if ledger is not None:
@@ -124,11 +129,18 @@ class LedgerWork:
         if ledger.listener is None:
             ledger.listener = Listener(process, name)
         process.open[name] = ledger
+        process.taken[name] = await process.ownership.session_of(name)
         if self._judge.of(ledger) is incarnation:
             self._check_cursors(ledger, sure)
         for cursor_name in CURSORS[: self._chance.randint(0, 2)]:
             await self.open_cursor(ledger, cursor_name)
         return ledger
+
+    async def has(self, name: str) -> bool:
+        """Whether it is known to be ours, and was ever since it was opened."""
+        ownership = self._process.ownership
+        session_id = await ownership.session_of(name)
+        return session_id == self._process.taken.get(name) and await ownership.has(name)
 
     def _check_cursors(self, ledger: ManagedLedger, sure: dict[str, CursorPromise]) -> None:
         """After opening: all cursors are there, and in a state between durable and asked for."""
@@ -157,6 +169,8 @@ class LedgerWork:
         cursor.state.check()
         there = self._there(ledger)
         found = acknowledged(cursor, set(there))
+        if promise.deletions_count:
+            return
         if not promise.is_sure or promise.is_going:
             promise.adopt(found, cursor.mark_delete_position)
             return
@@ -293,13 +307,13 @@ class LedgerWork:
     async def open_cursor(self, ledger: ManagedLedger, cursor_name: str) -> None:
         """Open one, or make it."""
         judge, incarnation = self._judge, self._judge.of(ledger)
-        has = await self._process.ownership.has(ledger.name)
+        has = await self.has(ledger.name)
         if cursor_name in ledger.cursors or incarnation is None or not has:
             return  # nobody subscribes to what is not known to be ours
         promise = incarnation.cursors[cursor_name] = CursorPromise()
         initial = self._chance.choice((InitialPosition.EARLIEST, InitialPosition.LATEST))
         cursor = await ledger.open_cursor(cursor_name, initial)
-        has = await self._process.ownership.has(ledger.name)
+        has = await self.has(ledger.name)
         if has and judge.is_current_cursor(ledger, cursor):
             found = acknowledged(cursor, set(self._there(ledger)))
             promise.adopt(found, cursor.mark_delete_position)
@@ -362,6 +376,16 @@ class LedgerWork:
         if (found := await self._with_cursor(name)) is None:
             return
         ledger, cursor, _ = found
+        if cursor in self._delivering:
+            return  # one read at a time
+        self._delivering.add(cursor)
+        try:
+            await self._deliver(ledger, cursor)
+        finally:
+            self._delivering.discard(cursor)
+
+    async def _deliver(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
+        name = ledger.name
         judge, incarnation = self._judge, self._judge.of(ledger)
         was_current = judge.is_current(ledger)
         expected = set(self._there(ledger)) if was_current else set()
@@ -387,7 +411,11 @@ class LedgerWork:
         ledger, cursor, promise = found
         incarnation = self._judge.of(ledger)
         promise.is_going = True
-        await ledger.delete_cursor(cursor.name)
+        promise.deletions_count += 1
+        try:
+            await ledger.delete_cursor(cursor.name)
+        finally:
+            promise.deletions_count -= 1
         if incarnation is not None and incarnation.cursors.get(cursor.name) is promise:
             del incarnation.cursors[cursor.name]
 

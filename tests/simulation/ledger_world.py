@@ -156,8 +156,12 @@ class Ownership:
 
     async def has(self, name: str) -> bool:
         """Whether it was taken under a session that goes on. Never asks the store."""
-        session = await self._metadata.open_session()
-        return session.is_good and self._sessions.get(name) == session.session_id
+        return (await self._metadata.open_session()).is_good and await self.session_of(name) != ""
+
+    async def session_of(self, name: str) -> str:
+        """The session under which it was taken, if that goes on; else nothing."""
+        session_id = (await self._metadata.open_session()).session_id
+        return session_id if self._sessions.get(name) == session_id else ""
 
     async def _is_stored(self, name: str) -> bool:
         session = await self._metadata.open_session()
@@ -176,9 +180,7 @@ class Ownership:
 
     async def release(self, name: str) -> None:
         """Let others have it."""
-        session = await self._metadata.open_session()
-        if self._sessions.pop(name, None) != session.session_id:
-            return  # it went with its session
+        self._sessions.pop(name, None)
         try:
             if await self._is_stored(name):
                 await self._metadata.delete(self.path(name))
@@ -233,7 +235,9 @@ class Process:
             owns=self.ownership.owns,
         )
         self.collector = self.new_collector(COLLECTED_AFTER_SECONDS)
-        self.open: dict[str, Any] = {}  # topics, as its workload has them
+        # Topics, as its workload has them, and the sessions under which they were taken.
+        self.open: dict[str, Any] = {}
+        self.taken: dict[str, str] = {}
         self.fenced: list[str] = []
         self.is_dead = False
 
