@@ -26,6 +26,8 @@ from pulsar_py.managed_ledger.ledger_format import (
     decode_ledger_list,
     ledger_path,
 )
+from pulsar_py.managed_ledger.owned_record import OwnedRecord
+from pulsar_py.metadata.store import Versioned
 from pulsar_py.testing.hostile_ledgers import HostileLedgers
 from pulsar_py.testing.hostile_service import HostileService, View
 
