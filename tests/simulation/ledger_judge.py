@@ -11,7 +11,9 @@ cursor what anybody asked for, and what an owner was told to be durable. What is
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -48,6 +50,7 @@ INVENTED = "nothing is acknowledged that nobody acknowledged"
 READ = "what is confirmed can be read, and is right"
 REFERENCED = "no ledger goes that is named"
 COLLECTED = "what nobody names is collected, and nothing that is not ours"
+OVERTAKEN = "an owner writes nothing over what a newer one opened"
 ENDS = "every call ends"
 CAUSE = "errors have a cause"
 WORKS = "in calm weather every topic works"
@@ -56,10 +59,17 @@ PINS = "nothing stays lent"
 
 INVARIANTS = (
     KEPT, ONCE, ORDER, NAMED, LISTED, ENDED, TRIMMED, DELETED, BACK, INVENTED, READ, REFERENCED,
-    COLLECTED, ENDS, CAUSE, WORKS, TASKS, PINS,
+    COLLECTED, OVERTAKEN, ENDS, CAUSE, WORKS, TASKS, PINS,
 )  # fmt: skip
 
 Acks = set[tuple[Position, int]]
+
+
+PROCESS: ContextVar[object] = ContextVar("process")
+"""Whose task it is, and whose write."""
+
+LATE_SECONDS = 8.0
+"""After which nothing that was sent before can come any more."""
 
 
 class LedgerInvariantError(AssertionError):
@@ -110,6 +120,8 @@ class Incarnation:
     may_die: bool = False
     """Somebody asked to delete it."""
     is_dying: bool = False
+    openings: dict[object, float] = field(default_factory=dict)
+    """Who has opened it when, as last known; the last one is the newest owner."""
 
     @property
     def ledger_ids(self) -> set[int]:
@@ -130,6 +142,7 @@ class LedgerJudge:
         self.held: Counter[str] = Counter()
         self.violations: list[str] = []
         self.is_over = False
+        self._opening: set[tuple[object, str]] = set()
         self._metadata = metadata
         self._ledgers = ledgers
         view = View(metadata._tree, lambda notification: self._on_change(notification.path))
@@ -152,6 +165,33 @@ class LedgerJudge:
         """Raise what was kept."""
         if self.violations:
             raise LedgerInvariantError(self.violations[0])
+
+    # Who writes
+
+    def on_opening(self, process: object, name: str) -> None:
+        """Somebody begins to open a topic, and may write."""
+        self._opening.add((process, name))
+
+    def on_opened(self, process: object, ledger) -> None:
+        """He has it; whoever opened it before is overtaken, unless somebody changed it meanwhile."""
+        self._opening.discard((process, ledger.name))
+        incarnation = self.of(ledger)
+        if incarnation is not None and self.is_current(ledger):
+            incarnation.openings.pop(process, None)
+            incarnation.openings[process] = asyncio.get_running_loop().time()
+
+    def on_not_opened(self, process: object, name: str) -> None:
+        """He has not."""
+        self._opening.discard((process, name))
+
+    def _check_writer(self, incarnation: Incarnation, path: str, grace_seconds: float) -> None:
+        process, openings = PROCESS.get(None), incarnation.openings
+        if process is None or not openings or (process, incarnation.name) in self._opening:
+            return
+        newest = next(reversed(openings))
+        since_seconds = asyncio.get_running_loop().time() - openings[newest]
+        is_right = newest is process or since_seconds <= grace_seconds
+        self.expect(OVERTAKEN, holds=is_right, detail=(path, str(process), str(newest)))
 
     # What is stored
 
@@ -182,6 +222,7 @@ class LedgerJudge:
             return
         if incarnation is None:
             incarnation = self.topics[name] = Incarnation(name)
+        self._check_writer(incarnation, name, 0.0)
         self._compare(incarnation, stored)
         incarnation.stored, incarnation.version = stored, versioned.version
 
@@ -205,7 +246,8 @@ class LedgerJudge:
 
     def _on_named(self, incarnation: Incarnation, ledger_id: int) -> None:
         name = incarnation.name
-        is_newest = ledger_id > max(incarnation.named, default=0)
+        # One may come back: it was to be trimmed, and whether that was stored was unknown.
+        is_newest = ledger_id in incarnation.named or ledger_id > max(incarnation.named, default=0)
         self.expect(LISTED, holds=is_newest, detail=(name, ledger_id, list(incarnation.named)))
         self.incarnation_of[ledger_id] = incarnation
         self.expect(LISTED, holds=self.exists(ledger_id), detail=(name, ledger_id, "is missing"))
@@ -240,6 +282,8 @@ class LedgerJudge:
 
     def _on_cursor(self, path: str, name: str, cursor_name: str, versioned) -> None:
         incarnation = self.topics.get(name)
+        if incarnation is not None:
+            self._check_writer(incarnation, path, LATE_SECONDS)
         if versioned is not None:
             ledger_id = decode_cursor_record(versioned.value).cursor_ledger_id
             self.cursor_ledgers[path] = ledger_id

@@ -125,7 +125,13 @@ class LedgerWork:
         incarnation = self._judge.topics.get(name)
         sure = {} if incarnation is None else dict(incarnation.cursors)
         sure = {each: promise for each, promise in sure.items() if promise.is_sure}
-        ledger = await process.opener.open(name, self._world.config)
+        self._judge.on_opening(process, name)
+        try:
+            ledger = await process.opener.open(name, self._world.config)
+        except BaseException:
+            self._judge.on_not_opened(process, name)
+            raise
+        self._judge.on_opened(process, ledger)
         if ledger.listener is None:
             ledger.listener = Listener(process, name)
         process.open[name] = ledger

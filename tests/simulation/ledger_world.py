@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.hostile_ledgers import HostileLedgers, LedgerFaults
 from pulsar_py.testing.hostile_metadata import HostileMetadata
 from pulsar_py.testing.hostile_service import HostileSettings
-from tests.simulation.ledger_judge import CLUSTER, ORDER, LedgerJudge
+from tests.simulation.ledger_judge import CLUSTER, ORDER, PROCESS, LedgerJudge
 
 TOPICS = ("t/n/persistent/a", "t/n/persistent/b")
 SESSION_SECONDS = 8.0
@@ -52,9 +52,6 @@ CONFIG = ManagedLedgerConfig(
     cluster=CLUSTER,
 )
 COLLECTED_AFTER_SECONDS = 120.0  # while owners work: longer than any name takes to come
-
-PROCESS: ContextVar[object] = ContextVar("process")
-"""Whose task it is."""
 
 
 def draw_ledger_faults(chance: random.Random) -> LedgerFaults:
@@ -240,6 +237,9 @@ class Process:
         self.taken: dict[str, str] = {}
         self.fenced: list[str] = []
         self.is_dead = False
+
+    def __str__(self) -> str:
+        return self.name
 
     def new_collector(self, minimum_age_seconds: float) -> LedgerCollector:
         return LedgerCollector(
