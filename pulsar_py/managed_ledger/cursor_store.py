@@ -14,7 +14,8 @@ it goes on naming the old ledger and adds what it can take: recovery joins the t
 
 A cursor ledger that was fenced has failed like any other, if the managed ledger is still ours:
 repair of a lost replica fences, too. The record is never written on top of a version that somebody
-else wrote: finding one ends the ownership.
+else wrote: finding one ends the ownership. A newer owner may have written none as yet, and would be
+overtaken by ours: so the list of ledgers, which whoever opens it writes, is looked at before.
 
 What always holds: whatever moment the process stops, the record leads to the last state of which a
 write was reported done, or to a newer one.
@@ -95,13 +96,18 @@ class CursorStore:
         clock: Clock,
         *,
         prove_ownership: Callable[[], Awaitable[None]],
+        confirm_newest: Callable[[], Awaitable[None]],
     ) -> None:
-        """`prove_ownership` raises where the managed ledger may be somebody else's."""
+        """`prove_ownership` raises where the managed ledger may be somebody else's.
+
+        `confirm_newest` raises where somebody else has opened it since.
+        """
         self._path = path
         self._metadata = metadata
         self._ledger_store = ledger_store
         self._clock = clock
         self._prove_ownership = prove_ownership
+        self._confirm_newest = confirm_newest
         self._was_fenced = False  # the last cursor ledger; ownership has to be proven
         self._record = OwnedRecord(metadata, path)
         self._writer: LedgerWriter | None = None  # the cursor ledger, if this process made it
@@ -119,6 +125,11 @@ class CursorStore:
     def last_entry_id(self) -> int:
         """The last entry of the cursor ledger, -1 if it has none or is only read."""
         return -1 if self._writer is None else self._writer.last_add_pushed
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nobody knows if the last write of the record was made."""
+        return self._record.is_in_doubt
 
     # The record
 
@@ -152,6 +163,7 @@ class CursorStore:
             max_batches=_ALL,
             adds_to_ledger=addition is not None,
         )
+        await self._confirm_newest()
         await self._record.write(encoded.data)
         if self.ledger_id != ledger_id:
             self.last_switch_millis = self._clock.wall_time_millis()
@@ -421,6 +433,7 @@ class CursorStore:
             MetadataError: The record may still be there.
             ManagedLedgerFencedError: Someone else changed it.
         """
+        await self._confirm_newest()
         await self._record.delete()
         await self.drop_ledger(self.ledger_id)
 

@@ -119,6 +119,7 @@ class ManagedLedger(Generic[C]):
             on_lost=self.fence,
         )
         self.change_lock = self.ledger_list.lock
+        self.confirm_newest = self.ledger_list.confirm
         self.ledgers_kept = self.ledger_list.settled
         self._shared = shared
         self._appender: Appender[C | Waiter] = Appender(

@@ -103,7 +103,7 @@ class CursorPromise:
         """It is there for certain, in this state."""
         self.asked |= found
         self.asked_to = max(self.asked_to, mark_delete)
-        self.durable = set(found)
+        self.durable = set()
         self.is_sure, self.is_going = True, False
 
 
@@ -181,12 +181,14 @@ class LedgerJudge:
             incarnation.openings[process] = asyncio.get_running_loop().time()
 
     def on_not_opened(self, process: object, name: str) -> None:
-        """He has not."""
+        """He has not; what he wrote meanwhile may yet come."""
         self._opening.discard((process, name))
+        if (incarnation := self.topics.get(name)) is not None:
+            incarnation.openings.pop(process, None)
 
     def _check_writer(self, incarnation: Incarnation, path: str, grace_seconds: float) -> None:
         process, openings = PROCESS.get(None), incarnation.openings
-        if process is None or not openings or (process, incarnation.name) in self._opening:
+        if process not in openings or (process, incarnation.name) in self._opening:
             return
         newest = next(reversed(openings))
         since_seconds = asyncio.get_running_loop().time() - openings[newest]

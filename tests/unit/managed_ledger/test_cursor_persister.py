@@ -329,6 +329,27 @@ async def test_acknowledgements_while_a_ledger_is_made_are_written_after_it():
     assert cursor.persistent_mark_delete_position == Position(3, 1)
 
 
+async def test_a_state_that_outgrows_one_entry_while_a_ledger_is_made_is_written_afterwards():
+    world = World()
+    _, cursor = await opened(world, max_ranges_in_cursor_entry=1)
+    world.store.creations_may_proceed = asyncio.Event()
+    cursor.acknowledge([Position(3, 2)])
+    flushing = asyncio.ensure_future(cursor.flush())  # noqa: TID251  (a test's own task)
+    await asyncio.sleep(0.01)
+    cursor.acknowledge([Position(3, 4), Position(3, 6)])
+    world.store.creations_may_proceed.set()
+    await flushing
+    await cursor.flush()
+    again = await after_a_crash(world)
+    assert [again.is_acknowledged(Position(3, each)) for each in (2, 3, 4, 5, 6)] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
 async def test_cursor_properties_are_stored_and_internal_ones_protected():
     world = World()
     _, cursor = await opened(world)

@@ -1,6 +1,7 @@
 """ManagedLedgerOpener: one object a name, whatever happens at once."""
 
 import asyncio
+import random
 
 import pytest
 
@@ -8,6 +9,7 @@ from pulsar_py.common.errors import (
     CorruptDataError,
     LedgerNotFoundError,
     ManagedLedgerClosedError,
+    ManagedLedgerFencedError,
     MetadataError,
     MetadataNotFoundError,
     StorageError,
@@ -19,6 +21,12 @@ from pulsar_py.managed_ledger.ledger_format import (
     encode_ledger_list,
     ledger_path,
 )
+from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.testing.clock import VirtualClock
+from pulsar_py.testing.hostile_ledgers import HostileLedgers
+from pulsar_py.testing.hostile_metadata import HostileMetadata
+from pulsar_py.testing.hostile_service import HostileSettings
 from tests.managed_ledger_parts import NAME, World, append_all, rolling, settle
 
 
@@ -52,14 +60,58 @@ async def test_opening_while_closing_waits_for_the_end():
     assert again.entries_count == 1
 
 
-async def test_a_clean_open_writes_nothing():
+async def test_a_clean_open_takes_the_list_over_as_it_is():
     world = World()
     ledger = await world.open()
     await append_all(ledger, 1)
     await ledger.close()
     before = await world.metadata.get(ledger_path(NAME))
     await world.open()
-    assert await world.metadata.get(ledger_path(NAME)) == before
+    after = await world.metadata.get(ledger_path(NAME))
+    assert (after.value, after.version) == (before.value, before.version + 1)
+
+
+async def test_who_opened_it_before_can_change_nothing_even_without_a_ledger_to_fence():
+    world = World()
+    ledger = await world.open(max_entries=2)
+    cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
+    await append_all(ledger, 3)
+    await ledger.close()
+    former = await world.open(retention_seconds=0)
+    newer = await world.open()
+    await newer.open_cursor("other", InitialPosition.EARLIEST)
+    cursor = former.cursors["sub"]
+    cursor.acknowledge_cumulative(former.last_confirmed_entry)
+
+    with pytest.raises(ManagedLedgerFencedError):
+        await cursor.flush()
+
+    assert former.is_fenced
+    newer.cursors["sub"].set_properties({"a": 1})
+    await newer.cursors["sub"].flush()
+    assert newer.cursors["other"].backlog_count() == 3
+    assert not newer.is_fenced
+
+
+async def test_a_topic_is_opened_from_what_was_written_last_however_late_reads_are():
+    settings = HostileSettings(lag_seconds=60.0)
+    service = HostileMetadata(random.Random(3), VirtualClock(), settings)
+    store = HostileLedgers(random.Random(3)).connect("both")
+    one, other = (
+        ManagedLedgerOpener(
+            store, service.connect(name, VirtualClock()), VirtualClock(), chance=random.Random(1)
+        )
+        for name in ("one", "other")
+    )
+    ledger = await one.open(NAME, rolling())
+    await ledger.append_and_wait(b"1")
+    await ledger.open_cursor("sub")
+    await ledger.close()
+
+    again = await other.open(NAME, rolling(), create_if_missing=False)
+
+    assert again.entries_count == 1
+    assert list(again.cursors) == ["sub"]
 
 
 async def test_after_a_crash_the_end_is_written_and_the_old_owner_fenced():
