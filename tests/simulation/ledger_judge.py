@@ -51,6 +51,7 @@ READ = "what is confirmed can be read, and is right"
 REFERENCED = "no ledger goes that is named"
 COLLECTED = "what nobody names is collected, and nothing that is not ours"
 OVERTAKEN = "an owner writes nothing over what a newer one opened"
+FENCED = "nobody is fenced but by a newer owner"
 ENDS = "every call ends"
 CAUSE = "errors have a cause"
 WORKS = "in calm weather every topic works"
@@ -59,7 +60,7 @@ PINS = "nothing stays lent"
 
 INVARIANTS = (
     KEPT, ONCE, ORDER, NAMED, LISTED, ENDED, TRIMMED, DELETED, BACK, INVENTED, READ, REFERENCED,
-    COLLECTED, OVERTAKEN, ENDS, CAUSE, WORKS, TASKS, PINS,
+    COLLECTED, OVERTAKEN, FENCED, ENDS, CAUSE, WORKS, TASKS, PINS,
 )  # fmt: skip
 
 Acks = set[tuple[Position, int]]
@@ -185,6 +186,18 @@ class LedgerJudge:
         self._opening.discard((process, name))
         if (incarnation := self.topics.get(name)) is not None:
             incarnation.openings.pop(process, None)
+
+    def is_newest(self, process: object, ledger) -> bool:
+        """Whether nobody else opened it since, or is about to, or changed the list."""
+        incarnation = self.of(ledger)
+        stored = self.list_of(ledger.name)
+        return (
+            incarnation is not None
+            and not incarnation.is_dying
+            and next(reversed(incarnation.openings), None) is process
+            and not any(name == ledger.name for _, name in self._opening)
+            and _knows(ledger.ledger_list._record, stored)
+        )
 
     def _check_writer(self, incarnation: Incarnation, path: str, grace_seconds: float) -> None:
         process, openings = PROCESS.get(None), incarnation.openings

@@ -133,7 +133,7 @@ class LedgerWork:
             raise
         self._judge.on_opened(process, ledger)
         if ledger.listener is None:
-            ledger.listener = Listener(process, name)
+            ledger.listener = Listener(process, ledger)
         process.open[name] = ledger
         process.taken[name] = await process.ownership.session_of(name)
         if self._judge.of(ledger) is incarnation:

@@ -22,6 +22,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.position import Position
 from pulsar_py.ledgers.store import LedgerOptions, StoreLimits
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
+from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataLimits
@@ -30,7 +31,7 @@ from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.hostile_ledgers import HostileLedgers, LedgerFaults
 from pulsar_py.testing.hostile_metadata import HostileMetadata
 from pulsar_py.testing.hostile_service import HostileSettings
-from tests.simulation.ledger_judge import CLUSTER, ORDER, PROCESS, LedgerJudge
+from tests.simulation.ledger_judge import CLUSTER, FENCED, ORDER, PROCESS, LedgerJudge
 
 TOPICS = ("t/n/persistent/a", "t/n/persistent/b")
 SESSION_SECONDS = 8.0
@@ -175,6 +176,11 @@ class Ownership:
             raise SessionInDoubtError(f"{self._process.name} may have lost {name}")
         return await self._is_stored(name)
 
+    def is_known(self, name: str) -> bool:
+        """Whether the key is this session's, as nobody but a judge can know."""
+        stored = self._metadata.service._tree.get(self.path(name))
+        return stored is not None and stored.owner == self._sessions.get(name)
+
     async def release(self, name: str) -> None:
         """Let others have it."""
         self._sessions.pop(name, None)
@@ -188,10 +194,11 @@ class Ownership:
 class Listener:
     """One opened topic's producer side; contexts are the entries' bytes."""
 
-    def __init__(self, process: Process, name: str) -> None:
+    def __init__(self, process: Process, ledger: ManagedLedger) -> None:
         self._process = process
         self._judge = process.world.judge
-        self._name = name
+        self._ledger = ledger
+        self._name = ledger.name
         self._last_number = -1
         self.failed: set[bytes] = set()
 
@@ -208,7 +215,10 @@ class Listener:
         self.failed.update(contexts)
 
     def on_fenced(self, error: Exception) -> None:
-        self._process.fenced.append(self._name)
+        is_newest = self._judge.is_newest(self._process, self._ledger)
+        has_it = self._process.ownership.is_known(self._name)
+        detail = (self._name, self._process.name, error)
+        self._judge.expect(FENCED, holds=not (is_newest and has_it), detail=detail)
 
 
 class Process:
@@ -235,7 +245,6 @@ class Process:
         # Topics, as its workload has them, and the sessions under which they were taken.
         self.open: dict[str, Any] = {}
         self.taken: dict[str, str] = {}
-        self.fenced: list[str] = []
         self.is_dead = False
 
     def __str__(self) -> str:
