@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from itertools import count
 from typing import Any
 from unittest.mock import patch
@@ -16,8 +16,6 @@ from unittest.mock import patch
 from pulsar_py.common.errors import (
     LedgerFencedError,
     ManagedLedgerFencedError,
-    MetadataExistsError,
-    MetadataNotFoundError,
     StorageError,
 )
 from pulsar_py.managed_ledger import opener as opener_module
@@ -26,17 +24,15 @@ from pulsar_py.managed_ledger.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.cursor_persister import CursorPersister
 from pulsar_py.managed_ledger.cursor_registry import CursorRegistry
 from pulsar_py.managed_ledger.cursor_store import CursorStore, encode_state
-from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.ledger_format import decode_ledger_list
+from pulsar_py.managed_ledger.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.ledger_trimmer import LedgerTrimmer
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.managed_ledger.owned_record import OwnedRecord
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
-from pulsar_py.metadata.memory_tree import MemoryTree
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.testing.hostile_ledger_client import HostileWriter
-from pulsar_py.testing.hostile_metadata import HostileClient
 
 Mutation = Callable[[], AbstractContextManager[None]]
 
@@ -136,10 +132,8 @@ def a_close_without_answer_counts_as_made() -> Iterator[None]:
     """The end that its writer knows is taken for the ledger's."""
 
     async def mutated(self: Any, writer: Any) -> tuple[int, int]:
-        try:
+        with suppress(StorageError):
             await writer.close()
-        except StorageError:
-            pass
         return writer.last_add_confirmed, writer.length_bytes
 
     with patch.object(Appender, "_end_of", mutated):
@@ -202,23 +196,21 @@ def a_cursor_made_without_an_answer_is_forgotten() -> Iterator[None]:
 
 @contextmanager
 def topics_opened_from_late_reads() -> Iterator[None]:
-    original = HostileClient.sync
+    """What the former owner wrote last may not be seen."""
+    original = ManagedLedgerOpener._load
 
-    async def mutated(self: Any, path: str) -> None:
-        if not asyncio.current_task() or "opening" not in _flags:
-            await original(self, path)
+    async def mutated(self: Any, *arguments: Any, **options: Any) -> Any:
+        class Late:
+            def __getattr__(self, name: str) -> Any:
+                return _nothing if name == "sync" else getattr(metadata, name)
 
-    _flags: set[str] = set()
-    load = ManagedLedgerOpener._load
-
-    async def mutated_load(self: Any, *arguments: Any, **options: Any) -> Any:
-        sync, self.metadata.sync = self.metadata.sync, _nothing
+        metadata, self.metadata = self.metadata, Late()
         try:
-            return await load(self, *arguments, **options)
+            return await original(self, *arguments, **options)
         finally:
-            self.metadata.sync = sync
+            self.metadata = metadata
 
-    with patch.object(ManagedLedgerOpener, "_load", mutated_load):
+    with patch.object(ManagedLedgerOpener, "_load", mutated):
         yield
 
 
@@ -263,40 +255,24 @@ def a_parent_without_value_is_a_topic() -> Iterator[None]:
 @contextmanager
 def a_clean_open_writes_nothing() -> Iterator[None]:
     """A former owner without a ledger to fence goes on."""
-    original = ManagedLedgerOpener._end_last_ledger
-    write = LedgerListStore.write
+    end_last, write = ManagedLedgerOpener._end_last_ledger, LedgerListStore.write
+    as_found: set[int] = set()  # lists that nothing was changed in
 
-    async def end(self: Any, stored: Any, config: Any) -> None:
-        stored.is_as_found = bool(stored.ledgers) and stored.ledgers[-1].is_closed
-        await original(self, stored, config)
+    async def mutated_end(self: Any, stored: Any, config: Any) -> None:
+        if stored.ledgers and stored.ledgers[-1].is_closed:
+            as_found.add(id(stored))
+        await end_last(self, stored, config)
 
-    async def mutated(self: Any, stored: Any) -> None:
-        if stored not in clean:
+    async def mutated_write(self: Any, stored: Any) -> None:
+        if id(stored) in as_found:
+            as_found.discard(id(stored))
+        else:
             await write(self, stored)
 
-    clean: list[Any] = []
-    load_end = original
-
-    async def end_last(self: Any, stored: Any, config: Any) -> None:
-        was_closed = bool(stored.ledgers) and stored.ledgers[-1].is_closed
-        await load_end(self, stored, config)
-        if was_closed:
-            clean.append(_Same(stored))
-
     with ExitStack() as stack:
-        stack.enter_context(patch.object(ManagedLedgerOpener, "_end_last_ledger", end_last))
-        stack.enter_context(patch.object(LedgerListStore, "write", mutated))
+        stack.enter_context(patch.object(ManagedLedgerOpener, "_end_last_ledger", mutated_end))
+        stack.enter_context(patch.object(LedgerListStore, "write", mutated_write))
         yield
-
-
-class _Same:
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def __eq__(self, other: object) -> bool:
-        return self._value is other
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @contextmanager
@@ -329,39 +305,6 @@ def a_state_is_encoded_when_its_ledger_is_there() -> Iterator[None]:
 
     with patch.object(CursorPersister, "_write_small", mutated):
         yield
-
-
-@contextmanager
-def a_ledger_is_used_before_it_is_named() -> Iterator[None]:
-    original = LedgerListStore.write
-
-    async def mutated(self: Any, stored: Any) -> None:
-        asyncio.get_running_loop().call_soon(lambda: None)
-        await original(self, stored)
-
-    create = Appender._create
-
-    async def mutated_create(self: Any) -> None:
-        async def later(stored: Any) -> None:
-            self._tasks.spawn(_ignoring(write(stored)), "name it")
-
-        write, self._ledger_list.write = self._ledger_list.write, later
-        try:
-            await create(self)
-        finally:
-            self._ledger_list.write = write
-
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(LedgerListStore, "write", mutated))
-        stack.enter_context(patch.object(Appender, "_create", mutated_create))
-        yield
-
-
-async def _ignoring(work: Any) -> None:
-    try:
-        await work
-    except (ManagedLedgerFencedError, MetadataExistsError, MetadataNotFoundError):
-        return
 
 
 @contextmanager
