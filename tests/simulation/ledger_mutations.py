@@ -352,3 +352,5 @@ MUTATIONS: dict[str, Mutation] = {
         trimming_ignores_cursors,
     )
 }
+
+FOUND_BY: dict[str, int] = dict.fromkeys(MUTATIONS, 0)

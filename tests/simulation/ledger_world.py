@@ -65,7 +65,9 @@ def draw_ledger_faults(chance: random.Random) -> LedgerFaults:
             storm,
             storm,
             replace(storm, repair_share=0.05, late_fence_share=0.6),
-            replace(storm, unavailable_share=0.2, busy_share=0.2, silent_share=0.02),
+            replace(
+                storm, unavailable_share=0.2, busy_share=0.2, no_room_share=0.2, silent_share=0.02
+            ),
             replace(
                 storm,
                 create_unknown_share=0.3,
