@@ -328,8 +328,7 @@ class CursorStore:
         self._writer = None
         self._was_fenced |= isinstance(error, LedgerFencedError)
         writes, self._writes = self._writes, deque()
-        for _, on_written in writes:
-            on_written(error)
+        _answer(writes, error)
 
     async def append_and_wait(self, entries: Sequence[bytes], config: ManagedLedgerConfig) -> bool:
         """As `try_append`, and wait until they are durable.
@@ -380,18 +379,23 @@ class CursorStore:
             timeout_seconds=config.ledger_creation_timeout_seconds,
         )
         old_writer, old_ledger_id = self._writer, self.ledger_id
+        # What is under way in the old ledger: nobody hears of that any more.
+        overtaken, self._writes = self._writes, deque()
         self._writer = writer
         self._ledger_since_seconds = self._clock.monotonic_seconds()
         try:
             refs = await write_state()
             await self.write_record(content, ledger_id=writer.ledger_id)
-        except MetadataError:
+        except MetadataError as error:
             self._writer = None  # the record may name the ledger all the same: it has to stay
+            _answer(overtaken, error)
             raise
-        except (StorageError, ManagedLedgerFencedError):
+        except (StorageError, ManagedLedgerFencedError) as error:
             self._writer = None
+            _answer(overtaken, error)
             await self._delete_ledger(writer, writer.ledger_id)
             raise
+        _answer(overtaken, None)  # the new state has it all
         self.refs = refs
         await self._close_old_reader()
         await self._delete_ledger(old_writer, old_ledger_id)
@@ -416,6 +420,8 @@ class CursorStore:
     async def drop_ledger(self, ledger_id: int) -> None:
         """Delete the former cursor ledger after the record took the whole state."""
         writer, self._writer = self._writer, None
+        overtaken, self._writes = self._writes, deque()
+        _answer(overtaken, None)
         await self._close_old_reader()
         await self._delete_ledger(writer, ledger_id)
 
@@ -566,6 +572,12 @@ def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
         for position in snapshot.batch_deleted_indexes.merge_page(key, batches.encode_page(key)):
             snapshot.individual_deleted_messages.add(position)
             snapshot.added_pages.add(holes_key(position))
+
+
+def _answer(writes: Iterable[tuple[int, OnWritten]], error: Exception | None) -> None:
+    """Tell all what became of their states."""
+    for _, on_written in writes:
+        on_written(error)
 
 
 def _settle(done: asyncio.Future[None], error: Exception | None) -> None:

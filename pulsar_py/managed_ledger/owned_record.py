@@ -32,6 +32,7 @@ from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore, Versioned
 logger = logging.getLogger(__name__)
 
 _CERTAINLY_NOT_MADE = (MetadataUnavailableError, MetadataTooLargeError)
+_GONE = b""  # instead of a digest
 _ANOTHER_VERSION = (MetadataBadVersionError, MetadataExistsError)
 
 
@@ -46,6 +47,7 @@ class OwnedRecord:
         self.version = version
         self._metadata = metadata
         self._doubtful: set[bytes] = set()  # digests of values sent on top of `version`
+        self._may_be_gone = False  # we began to delete that version
 
     @property
     def is_in_doubt(self) -> bool:
@@ -54,8 +56,7 @@ class OwnedRecord:
 
     def found(self, versioned: Versioned) -> None:
         """Its owner has read it, and goes on from there."""
-        self.version = versioned.version
-        self._doubtful.clear()
+        self._is_now(versioned.version)
 
     async def write(self, value: bytes) -> None:
         """Replace the value durably.
@@ -85,6 +86,7 @@ class OwnedRecord:
     def _is_now(self, version: int) -> None:
         self.version = version
         self._doubtful.clear()
+        self._may_be_gone = False
 
     async def _adopt(self, refusal: MetadataError) -> bytes:
         """Another version is stored: go on from there if it is our own; returns its digest."""
@@ -103,8 +105,14 @@ class OwnedRecord:
             return None
 
     async def _own_write(self) -> bytes | None:
-        """Read back what is stored, and take its version if it is one of the doubtful values."""
+        """Read back what is stored, and take its version if it is one of the doubtful values.
+
+        If it is gone, and a deletion of ours had no answer, the next write makes it anew.
+        """
         stored = await self._read()
+        if stored is None and self._may_be_gone:
+            self._is_now(MUST_NOT_EXIST)
+            return _GONE
         if stored is None or stored.version != self.version + 1:
             return None
         digest = sha256(stored.value).digest()
@@ -152,5 +160,6 @@ class OwnedRecord:
         except _CERTAINLY_NOT_MADE:
             raise
         except MetadataError:
+            self._may_be_gone = True
             if await self._read() is not None:
                 raise

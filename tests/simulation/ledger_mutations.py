@@ -18,6 +18,7 @@ from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
     StorageError,
 )
+from pulsar_py.managed_ledger import cursor_store as cursor_store_module
 from pulsar_py.managed_ledger import opener as opener_module
 from pulsar_py.managed_ledger.appender import Appender
 from pulsar_py.managed_ledger.config import ManagedLedgerConfig
@@ -195,6 +196,20 @@ def a_cursor_made_without_an_answer_is_forgotten() -> Iterator[None]:
 
 
 @contextmanager
+def a_deletion_without_an_answer_is_forgotten() -> Iterator[None]:
+    forgetful = property(lambda self: False, lambda self, value: None)
+    with patch.object(OwnedRecord, "_may_be_gone", forgetful, create=True):
+        yield
+
+
+@contextmanager
+def writes_that_are_overtaken_have_no_answer() -> Iterator[None]:
+    """A cursor's write stays under way when another ledger takes its place."""
+    with patch.object(cursor_store_module, "_answer", lambda writes, error: None):
+        yield
+
+
+@contextmanager
 def topics_opened_from_late_reads() -> Iterator[None]:
     """What the former owner wrote last may not be seen."""
     original = ManagedLedgerOpener._load
@@ -341,6 +356,8 @@ MUTATIONS: dict[str, Mutation] = {
         another_owners_version_is_taken_over,
         readback_without_sync,
         a_cursor_made_without_an_answer_is_forgotten,
+        a_deletion_without_an_answer_is_forgotten,
+        writes_that_are_overtaken_have_no_answer,
         topics_opened_from_late_reads,
         deletions_are_not_marked,
         marks_of_deletions_are_not_seen,

@@ -1,6 +1,7 @@
 """CursorPersister: what was acknowledged is written in time, and found again."""
 
 import asyncio
+import random
 from dataclasses import replace
 
 import pytest
@@ -10,11 +11,13 @@ from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
     MetadataError,
     StorageError,
+    StoreBusyError,
 )
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.managed_ledger.cursor_format import decode_cursor_record
 from pulsar_py.managed_ledger.ledger_format import cursor_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from pulsar_py.testing.hostile_ledgers import HostileLedgers, LedgerFaults
 from tests.managed_ledger_parts import MANY, NAME, World, append_all, settle, texts
 
 
@@ -348,6 +351,36 @@ async def test_a_state_that_outgrows_one_entry_while_a_ledger_is_made_is_written
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("takes_ledgers", [True, False])
+async def test_a_write_under_way_is_answered_when_another_ledger_or_the_record_overtakes_it(
+    monkeypatch, takes_ledgers
+):
+    service = HostileLedgers(random.Random(2))
+    world = World(store=service.connect("broker"))
+    ledger = await world.open()
+    cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
+    positions = [await ledger.append_and_wait(b"m") for _ in range(5)]
+    cursor.acknowledge(positions[:1])
+    await cursor.flush()
+    service.faults = LedgerFaults(silent_share=1.0)
+    cursor.acknowledge(positions[1:2])
+    await asyncio.sleep(1.1)
+    assert cursor.state.is_write_in_flight
+
+    def refuse(data):
+        raise StoreBusyError("busy")
+
+    monkeypatch.setattr(cursor._persister.store._writer, "append", refuse)
+    service.faults = LedgerFaults(no_room_share=0.0 if takes_ledgers else 1.0)
+    await cursor.flush()
+    service.faults = LedgerFaults()
+
+    assert not cursor.state.is_write_in_flight
+    cursor.acknowledge(positions[2:3])
+    await asyncio.sleep(1.1)
+    assert cursor.persistent_mark_delete_position == positions[2]
 
 
 async def test_cursor_properties_are_stored_and_internal_ones_protected():

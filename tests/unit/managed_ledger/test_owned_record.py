@@ -213,3 +213,22 @@ async def test_a_deletion_follows_our_own_write_of_unknown_outcome():
     store.is_reachable = True
     await record.delete()
     assert await value_of(store) is None
+
+
+async def test_a_record_whose_deletion_got_no_answer_is_made_anew_by_the_next_write():
+    store = Fickle()
+    record = OwnedRecord(store, PATH)
+    await record.write(b"1")
+    await record.write(b"2")
+    store.outcomes = ["made"]
+    store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await record.delete()
+    store.is_reachable = True
+
+    await record.write(b"3")
+
+    assert (await store.get(PATH)).value == b"3"
+    await store.delete(PATH)
+    with pytest.raises(ManagedLedgerFencedError):  # this time it was somebody else
+        await record.write(b"4")
