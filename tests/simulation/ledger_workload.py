@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from itertools import count
 
 from pulsar_py.common.errors import (
@@ -447,6 +448,9 @@ class LedgerWork:
         for cursor_name in CURSORS:
             await self.open_cursor(ledger, cursor_name)
         await self.read_all(ledger)
+        for cursor in list(ledger.cursors.values()):
+            with suppress(StorageError):  # a fence may be learnt only now
+                await cursor.flush()
         await self.append_and_wait(name)
         is_current = self._judge.is_current(ledger)
         self._judge.require(WORKS, holds=is_current, detail=(name, "is not current"))
