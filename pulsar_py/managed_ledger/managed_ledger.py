@@ -62,6 +62,8 @@ logger = logging.getLogger(__name__)
 
 C = TypeVar("C")
 
+_MARK_BITS = 64  # no two owners of a topic draw the same
+
 
 class SharedParts(Protocol):
     """What all managed ledgers of an opener share; the opener."""
@@ -115,6 +117,7 @@ class ManagedLedger(Generic[C]):
             name,
             shared.metadata,
             version=version,
+            owner_mark=f"{version:x}-{shared.chance.getrandbits(_MARK_BITS):x}",
             current=self._ledgers.stored,
             on_lost=self.fence,
         )

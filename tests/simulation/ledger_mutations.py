@@ -179,6 +179,18 @@ def another_owners_version_is_taken_over() -> Iterator[None]:
 
 
 @contextmanager
+def owners_write_the_same_bytes() -> Iterator[None]:
+    """A list that is taken over as it is looks like the former owner's lost write."""
+    original = LedgerListStore.__init__
+
+    def mutated(self: Any, *arguments: Any, **options: Any) -> None:
+        original(self, *arguments, **{**options, "owner_mark": ""})
+
+    with patch.object(LedgerListStore, "__init__", mutated):
+        yield
+
+
+@contextmanager
 def readback_without_sync() -> Iterator[None]:
     """What became of a write is read from a follower that lags."""
 
@@ -354,6 +366,7 @@ MUTATIONS: dict[str, Mutation] = {
         silent_appends_are_waited_for,
         an_unknown_outcome_is_a_failure,
         another_owners_version_is_taken_over,
+        owners_write_the_same_bytes,
         readback_without_sync,
         a_cursor_made_without_an_answer_is_forgotten,
         a_deletion_without_an_answer_is_forgotten,

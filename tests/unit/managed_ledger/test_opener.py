@@ -12,6 +12,7 @@ from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
     MetadataError,
     MetadataNotFoundError,
+    MetadataOutcomeUnknownError,
     StorageError,
 )
 from pulsar_py.managed_ledger.ledger_format import (
@@ -68,7 +69,8 @@ async def test_a_clean_open_takes_the_list_over_as_it_is():
     before = await world.metadata.get(ledger_path(NAME))
     await world.open()
     after = await world.metadata.get(ledger_path(NAME))
-    assert (after.value, after.version) == (before.value, before.version + 1)
+    assert decode_ledger_list(after.value).ledgers == decode_ledger_list(before.value).ledgers
+    assert after.version == before.version + 1
 
 
 async def test_who_opened_it_before_can_change_nothing_even_without_a_ledger_to_fence():
@@ -91,6 +93,28 @@ async def test_who_opened_it_before_can_change_nothing_even_without_a_ledger_to_
     await newer.cursors["sub"].flush()
     assert newer.cursors["other"].backlog_count() == 3
     assert not newer.is_fenced
+
+
+async def test_a_list_taken_over_as_it_is_is_not_taken_for_the_former_owners_write(monkeypatch):
+    world = World()
+    ledger = await world.open()
+    await append_all(ledger, 1)
+    await ledger.close()
+    former = await world.open(opener=world.opener())
+
+    async def lost(*arguments, **options):
+        raise MetadataOutcomeUnknownError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "put", lost)
+        with pytest.raises(MetadataOutcomeUnknownError):
+            await former.ledger_list.write(former.ledgers.stored())
+    other = ManagedLedgerOpener(world.store, world.metadata, world.clock, chance=random.Random(2))
+    newer = await world.open(opener=other)
+
+    with pytest.raises(ManagedLedgerFencedError):
+        await former.ledger_list.write(former.ledgers.stored())
+    await newer.ledger_list.write(newer.ledgers.stored())
 
 
 async def test_a_topic_is_opened_from_what_was_written_last_however_late_reads_are():
