@@ -124,6 +124,7 @@ class LedgerWork:
             await self._close(name)
         if not await process.ownership.acquire(name):
             return None
+        taken = await process.ownership.session_of(name)
         # What is certain before it is opened has to be found.
         incarnation = self._judge.topics.get(name)
         sure = {} if incarnation is None else dict(incarnation.cursors)
@@ -138,7 +139,8 @@ class LedgerWork:
         if ledger.listener is None:
             ledger.listener = Listener(process, ledger)
         process.open[name] = ledger
-        process.taken[name] = await process.ownership.session_of(name)
+        # It may be one that the opener had all the time, opened before it was given up.
+        process.taken[name] = process.opened_under.setdefault(ledger, taken)
         if self._judge.of(ledger) is incarnation:
             self._check_cursors(ledger, sure)
         for cursor_name in CURSORS[: self._chance.randint(0, 2)]:

@@ -135,6 +135,7 @@ class Ownership:
         self._process = process
         self._metadata = process.metadata
         self._sessions: dict[str, str] = {}  # by topic, the one under which it was taken
+        self._releases: Counter[str] = Counter()  # how often each was given up
         self.is_stale = False  # answers from memory: it has not heard that it lost anything
 
     @staticmethod
@@ -159,9 +160,13 @@ class Ownership:
         return (await self._metadata.open_session()).is_good and await self.session_of(name) != ""
 
     async def session_of(self, name: str) -> str:
-        """The session under which it was taken, if that goes on; else nothing."""
+        """Under which session it was taken, if that goes on and it was not given up; else nothing.
+
+        It is another one after it was given up and taken again.
+        """
         session_id = (await self._metadata.open_session()).session_id
-        return session_id if self._sessions.get(name) == session_id else ""
+        is_ours = self._sessions.get(name) == session_id
+        return f"{session_id} {self._releases[name]}" if is_ours else ""
 
     async def _is_stored(self, name: str) -> bool:
         session = await self._metadata.open_session()
@@ -186,6 +191,7 @@ class Ownership:
     async def release(self, name: str) -> None:
         """Let others have it."""
         self._sessions.pop(name, None)
+        self._releases[name] += 1
         try:
             if await self._is_stored(name):
                 await self._metadata.delete(self.path(name))
@@ -247,6 +253,7 @@ class Process:
         # Topics, as its workload has them, and the sessions under which they were taken.
         self.open: dict[str, Any] = {}
         self.taken: dict[str, str] = {}
+        self.opened_under: dict[ManagedLedger[Any], str] = {}
         self.is_dead = False
 
     def __str__(self) -> str:
