@@ -135,6 +135,7 @@ class Ownership:
         self._process = process
         self._metadata = process.metadata
         self._sessions: dict[str, str] = {}  # by topic, the one under which it was taken
+        self._locks = {each: asyncio.Lock() for each in TOPICS}  # one takes or gives up at a time
         self._releases: Counter[str] = Counter()  # how often each was given up
         self.is_stale = False  # answers from memory: it has not heard that it lost anything
 
@@ -144,6 +145,10 @@ class Ownership:
 
     async def acquire(self, name: str) -> bool:
         """Whether it is ours now."""
+        async with self._locks[name]:
+            return await self._acquire(name)
+
+    async def _acquire(self, name: str) -> bool:
         path, session = self.path(name), await self._metadata.open_session()
         try:
             session_id = session.session_id
@@ -190,6 +195,10 @@ class Ownership:
 
     async def release(self, name: str) -> None:
         """Let others have it."""
+        async with self._locks[name]:
+            await self._release(name)
+
+    async def _release(self, name: str) -> None:
         self._sessions.pop(name, None)
         self._releases[name] += 1
         try:
