@@ -142,6 +142,9 @@ class LedgerJudge:
         self.seen: dict[bytes, Position] = {}  # read by whoever was current
         self.held: Counter[str] = Counter()
         self.violations: list[str] = []
+        # Topics in which an overtaken owner's write of a cursor was under way while a newer one
+        # read it: that one is fenced, loses nothing, and has to open once more.
+        self.crossed: set[str] = set()
         self.is_over = False
         self._opening: set[tuple[object, str]] = set()
         self._metadata = metadata
@@ -205,6 +208,8 @@ class LedgerJudge:
             return
         newest = next(reversed(openings))
         since_seconds = asyncio.get_running_loop().time() - openings[newest]
+        if newest is not process and since_seconds <= grace_seconds:
+            self.crossed.add(incarnation.name)
         is_right = newest is process or since_seconds <= grace_seconds
         self.expect(OVERTAKEN, holds=is_right, detail=(path, str(process), str(newest)))
 

@@ -15,6 +15,7 @@ from pulsar_py.common.errors import (
     LedgerFencedError,
     LedgerNotFoundError,
     ManagedLedgerError,
+    ManagedLedgerFencedError,
     MetadataError,
     StorageError,
 )
@@ -443,7 +444,12 @@ class LedgerWork:
         self._note(f"{self._process.name} must {step.__name__} {name}")
         try:
             async with asyncio.timeout(STUCK_AFTER_SECONDS):
-                await step(name)
+                try:
+                    await step(name)
+                except ManagedLedgerFencedError:
+                    if name not in self._judge.crossed:
+                        raise
+                    await step(name)
         except TimeoutError as error:
             raise LedgerInvariantError(f"{ENDS}: {step.__name__} {name} in calm weather") from error
         except FAILURES as error:

@@ -234,6 +234,8 @@ class Listener:
     def on_fenced(self, error: Exception) -> None:
         is_newest = self._judge.is_newest(self._process, self._ledger)
         has_it = self._process.ownership.is_known(self._name)
+        if self._name in self._judge.crossed:
+            return
         detail = (self._name, self._process.name, error)
         self._judge.expect(FENCED, holds=not (is_newest and has_it), detail=detail)
 
