@@ -62,6 +62,8 @@ logger = logging.getLogger(__name__)
 
 C = TypeVar("C")
 
+_MARK_BITS = 64  # no two owners of a topic draw the same
+
 
 class SharedParts(Protocol):
     """Shared by all managed ledgers of an opener; the opener implements it."""
@@ -117,11 +119,13 @@ class ManagedLedger(Generic[C]):
             name,
             shared.metadata,
             version=version,
+            owner_mark=f"{version:x}-{shared.chance.getrandbits(_MARK_BITS):x}",
             current=self._ledgers.stored,
             on_lost=self.fence,
             check_owner=self.check_owner,
         )
         self.change_lock = self.ledger_list.lock
+        self.confirm_newest = self.ledger_list.confirm
         self.ledgers_kept = self.ledger_list.settled
         self._appender: Appender[C | Waiter] = Appender(
             self,

@@ -1,9 +1,10 @@
 """ManagedLedgerOpener: opens each managed ledger once, and owns what all of them share (edge).
 
 Opening reads the list of ledgers; if the last one was not closed, its former owner died or lives
-on: it is recovered, which fences that owner, and the list is compared and set. A managed ledger
-that was closed cleanly costs only reads. The next ledger is created at the first append; only a new
-managed ledger gets its first one at once, so that every position has a ledger.
+on: it is recovered, which fences that owner. The list is compared and set in any case: a former
+owner that lives on, and has no ledger open that could be fenced, finds another version with its
+next change. The next ledger is created at the first append; only a new managed ledger gets its
+first one at once, so that every position has a ledger.
 
 What always holds: two opens of one name give the same object; a name that is being closed is opened
 anew only after that.
@@ -38,6 +39,7 @@ from pulsar_py.managed_ledger.cut_short_deletions import NAMES_AT_ONCE, CutShort
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.entry_cache import EntryCacheManager
 from pulsar_py.managed_ledger.log.ledger_format import (
+    ROOT,
     LedgerList,
     decode_ledger_list,
     decode_name,
@@ -180,12 +182,13 @@ class ManagedLedgerOpener:
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
             return await self._create(name, config, MUST_NOT_EXIST)
-        was_closed = await self._end_last_ledger(stored, config)
+        await self._end_last_ledger(stored, config)
         ledger: Ledger = ManagedLedger(name, config, self, stored, version=found.version)
-        if not was_closed:
+        if stored.ledgers:
+            # Also where nothing has changed: a former owner that lives on finds another version.
             async with ledger.ledger_list.lock:
                 await ledger.ledger_list.write(stored)
-        if not stored.ledgers:
+        else:
             await ledger.create_first_ledger()
         names = await self.metadata.children(path)
         await each_result(
@@ -200,10 +203,10 @@ class ManagedLedgerOpener:
         await ledger.create_first_ledger()
         return ledger
 
-    async def _end_last_ledger(self, stored: LedgerList, config: ManagedLedgerConfig) -> bool:
-        """Recover the last ledger if it was not closed; False if that changed the list."""
+    async def _end_last_ledger(self, stored: LedgerList, config: ManagedLedgerConfig) -> None:
+        """Recover the last ledger if nobody closed it."""
         if not stored.ledgers or stored.ledgers[-1].is_closed:
-            return True
+            return
         record = stored.ledgers[-1]
         try:
             reader = await self.ledger_store.recover(
@@ -213,7 +216,7 @@ class ManagedLedgerOpener:
             if not config.skips_non_recoverable_data:
                 raise
             stored.ledgers.pop()
-            return False
+            return
         record.entries_count = reader.last_add_confirmed + 1
         record.size_bytes = reader.length_bytes
         record.closed_millis = self.clock.wall_time_millis()
@@ -223,7 +226,6 @@ class ManagedLedgerOpener:
             "ledger recovered",
             extra={"ledger_id": record.ledger_id, "entries": record.entries_count},
         )
-        return False
 
     def on_ledger_closed(self, ledger: Ledger) -> None:
         """It is closed or deleted, and may be opened anew."""
@@ -256,6 +258,7 @@ class ManagedLedgerOpener:
 
     async def named_ledgers(self) -> set[int]:
         """Ids of all ledgers that metadata names, for a collector to compare with the store's."""
+        await self.metadata.sync(ROOT)  # all that was named before is found
         named: set[int] = set()
         for paths in await self.deletions.domains():
             ledgers = await self.deletions.children(paths)

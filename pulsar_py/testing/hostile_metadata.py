@@ -12,6 +12,7 @@ delays. Everything is drawn from one generator, so in virtual time a seed replay
     client.cut(3.0)    the connection is away: requests under way fail, the session may live on
     client.expire()    it is away for longer than the session lives
     client.freeze()    answers, events and heartbeats are held until `thaw`, and nobody is told
+    client.cut_off()   its process has died
     service.calm()     no faults by themselves any more
 """
 
@@ -102,6 +103,7 @@ class HostileClient(MetadataStore):
         self._is_in_doubt = False  # and it was told
         self._is_away = False  # since a cut, until the server answered again
         self._is_closed = False
+        self._is_cut_off = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._view = service.add_view(self._on_change)
         self._session = HostileSession(self, service.open_session())
@@ -474,8 +476,11 @@ class HostileClient(MetadataStore):
         self.is_frozen = True
 
     def thaw(self) -> None:
-        """Deliver what came meanwhile, in order, then send what was held; fine if not frozen."""
-        if not self.is_frozen:
+        """Deliver what came meanwhile, in order, then send what was held; fine if not frozen.
+
+        Nothing if it was cut off.
+        """
+        if not self.is_frozen or self._is_cut_off:
             return
         self.is_frozen = False
         held_in, self._held_in = self._held_in, []
@@ -495,6 +500,14 @@ class HostileClient(MetadataStore):
                 self._send(request)
         self._timers["beat"].cancel()
         self._beat()
+
+    def cut_off(self) -> None:
+        """Let its process have died: nothing more is sent or heard, and the session expires."""
+        self.freeze()
+        self._is_cut_off = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self.service.remove_view(self._view)
 
     def _hold_or(self, deliver: Callable[[], None]) -> None:
         """An event is learnt in order: after what was held, if frozen."""

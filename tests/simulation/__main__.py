@@ -1,6 +1,7 @@
 """`python -m tests.simulation --seeds 1000 --first 0`: run seeds, print what was checked.
 
-With `--brokers FIRST COUNT` those of two brokers over hostile stores, else of one over a disk.
+`--brokers FIRST COUNT` runs seeds of two brokers over hostile stores, `--ledgers FIRST COUNT` those
+of managed ledgers alone over the same stores; else they are of one store over a disk.
 """
 
 # ruff: noqa: T201 - it prints what it found.
@@ -14,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.simulation import brokers_model, brokers_run, model, run
+from tests.simulation import brokers_model, brokers_run, ledger_judge, ledger_run, model, run
 
 Attempt = Callable[[int], tuple[Counter[str], Counter[str], str] | str]
 """Runs a seed: what held, what it met, its digest; or why it failed, and how to repeat that."""
@@ -36,14 +37,27 @@ def attempt_brokers(seed: int) -> tuple[Counter[str], Counter[str], str] | str:
     return outcome.held, outcome.met, outcome.digest
 
 
+def attempt_ledgers(seed: int) -> tuple[Counter[str], Counter[str], str] | str:
+    try:
+        outcome = ledger_run.run_ledger_seed(seed)
+    except run.SeedError as error:
+        return str(error)
+    return outcome.held, outcome.faults, outcome.digest
+
+
 def main() -> int:
     """Returns 1 if a seed failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first one")
     parser.add_argument("--brokers", type=int, nargs=2, metavar=("FIRST", "COUNT"))
+    parser.add_argument("--ledgers", type=int, nargs=2, metavar=("FIRST", "COUNT"))
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
+    if arguments.ledgers is not None:
+        first, count = arguments.ledgers
+        seeds = range(first, first + count)
+        return play(attempt_ledgers, seeds, ledger_judge.INVARIANTS, arguments.processes)
     if arguments.brokers is None:
         seeds = range(arguments.first, arguments.first + arguments.seeds)
         return play(attempt, seeds, model.INVARIANTS, arguments.processes)

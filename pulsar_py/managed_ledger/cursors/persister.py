@@ -195,14 +195,16 @@ class CursorPersister:
 
     async def _write_small(self, content: CursorState) -> None:
         store, config = self.store, self._owner.config
+        # As it is now: while a ledger is made, it may grow beyond one entry.
+        entries = [encode_state(content, config)]
 
         async def write_state() -> dict[SegmentKey, SegmentRef]:
-            await store.append_new([encode_state(content, config)])
+            await store.append_new(entries)
             return {}
 
         if content is self._state:
             self._is_small()
-        if not await store.append_and_wait([encode_state(content, config)], config):
+        if not await store.append_and_wait(entries, config):
             await store.switch_ledger(content, config, write_state)
 
     async def _write_record(self, content: CursorState, error: Exception) -> None:

@@ -14,7 +14,8 @@ it goes on naming the old ledger and adds as much as fits: recovery joins the tw
 
 A fenced cursor ledger counts as failed if the managed ledger is still ours: repair of a lost
 replica fences ledgers, too. The record is never written on top of a version that another owner
-wrote: finding one ends the ownership.
+wrote: finding one ends the ownership. A newer owner may have written none so far, and would be
+overtaken by ours: so the list of ledgers, which every opener writes, is looked at before.
 
 What always holds: whatever moment the process stops, the record leads to the last state of which a
 write was reported done, or to a newer one.
@@ -95,18 +96,21 @@ class CursorStore:
         clock: Clock,
         *,
         prove_ownership: Callable[[], Awaitable[None]],
+        confirm_newest: Callable[[], Awaitable[None]],
         check_owner: Callable[[], None] | None = None,
     ) -> None:
-        """Both raise where the managed ledger may be somebody else's.
+        """All three raise where the managed ledger may be another owner's.
 
-        `prove_ownership` looks after a cursor ledger was fenced, `check_owner` before each change
-        of the record, without waiting.
+        `prove_ownership` looks after a cursor ledger was fenced, `confirm_newest` asks whether
+        another owner has opened it since, and `check_owner` is called before each change of the
+        record, without waiting.
         """
         self._path = path
         self._metadata = metadata
         self._ledger_store = ledger_store
         self._clock = clock
         self._prove_ownership = prove_ownership
+        self._confirm_newest = confirm_newest
         self._was_fenced = False  # the last cursor ledger; ownership has to be proven
         self._record = OwnedRecord(metadata, path, check_owner=check_owner)
         self._writer: LedgerWriter | None = None  # the cursor ledger, if this process made it
@@ -124,6 +128,11 @@ class CursorStore:
     def last_entry_id(self) -> int:
         """The last entry of the cursor ledger, -1 if it has none or is only read."""
         return -1 if self._writer is None else self._writer.last_add_pushed
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nobody knows if the last write of the record was made."""
+        return self._record.is_in_doubt
 
     # The record
 
@@ -157,6 +166,7 @@ class CursorStore:
             max_batches=_ALL,
             adds_to_ledger=addition is not None,
         )
+        await self._confirm_newest()
         await self._record.write(encoded.data)
         if self.ledger_id != ledger_id:
             self.last_switch_millis = self._clock.wall_time_millis()
@@ -321,8 +331,7 @@ class CursorStore:
         self._writer = None
         self._was_fenced |= isinstance(error, LedgerFencedError)
         writes, self._writes = self._writes, deque()
-        for _, on_written in writes:
-            on_written(error)
+        _answer(writes, error)
 
     async def append_and_wait(self, entries: Sequence[bytes], config: ManagedLedgerConfig) -> bool:
         """As `try_append`, and wait until they are durable.
@@ -373,18 +382,23 @@ class CursorStore:
             timeout_seconds=config.ledger_creation_timeout_seconds,
         )
         old_writer, old_ledger_id = self._writer, self.ledger_id
+        # What is under way in the old ledger: nobody hears of that any more.
+        overtaken, self._writes = self._writes, deque()
         self._writer = writer
         self._ledger_since_seconds = self._clock.monotonic_seconds()
         try:
             refs = await write_state()
             await self.write_record(content, ledger_id=writer.ledger_id)
-        except MetadataError:
-            self._writer = None  # the record may name the ledger all the same
+        except MetadataError as error:
+            self._writer = None  # the record may name the ledger all the same: it has to stay
+            _answer(overtaken, error)
             raise
-        except (StorageError, ManagedLedgerFencedError):
+        except (StorageError, ManagedLedgerFencedError) as error:
             self._writer = None
+            _answer(overtaken, error)
             await self._delete_ledger(writer, writer.ledger_id)
             raise
+        _answer(overtaken, None)  # the new state has it all
         self.refs = refs
         await self._close_old_reader()
         await self._delete_ledger(old_writer, old_ledger_id)
@@ -409,6 +423,8 @@ class CursorStore:
     async def drop_ledger(self, ledger_id: int) -> None:
         """Delete the former cursor ledger after the record took the whole state."""
         writer, self._writer = self._writer, None
+        overtaken, self._writes = self._writes, deque()
+        _answer(overtaken, None)
         await self._close_old_reader()
         await self._delete_ledger(writer, ledger_id)
 
@@ -426,6 +442,7 @@ class CursorStore:
             MetadataError: The record may still be there.
             ManagedLedgerFencedError: Another owner changed it.
         """
+        await self._confirm_newest()
         await self._record.delete()
         await self.drop_ledger(self.ledger_id)
 
@@ -558,6 +575,12 @@ def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
         for position in snapshot.batch_deleted_indexes.merge_page(key, batches.encode_page(key)[0]):
             snapshot.individual_deleted_messages.add(position)
             snapshot.added_pages.add(holes_key(position))
+
+
+def _answer(writes: Iterable[tuple[int, OnWritten]], error: Exception | None) -> None:
+    """Tell all what became of their states."""
+    for _, on_written in writes:
+        on_written(error)
 
 
 def _settle(done: asyncio.Future[None], error: Exception | None) -> None:

@@ -35,6 +35,7 @@ from pulsar_py.proto.MLDataFormats_pb2 import (
 ROOT: Final = "/managed-ledgers"
 
 DELETING_PROPERTY: Final = "pulsar_py.deleting"
+OWNER_PROPERTY: Final = "pulsar_py.owner"
 
 _COMPRESSED_MAGIC = b"\x47\x78"
 _HEADER_BYTES = 6
@@ -81,6 +82,8 @@ class LedgerList:
     terminated_position: Position | None = None
     properties: dict[str, str] = field(default_factory=dict)
     is_being_deleted: bool = False  # the rest of the record counts no more
+    # Of who wrote it, so that no two owners write the same bytes; says nothing about the ledgers.
+    owner_mark: str = field(default="", compare=False)
 
 
 def decode_ledger_list(value: bytes) -> LedgerList:
@@ -122,6 +125,7 @@ def decode_unchecked(value: bytes) -> LedgerList:
         stored.terminated_position = Position(end.ledgerId, end.entryId)
     stored.properties = {prop.key: prop.value for prop in info.properties}
     stored.is_being_deleted = stored.properties.pop(DELETING_PROPERTY, None) is not None
+    stored.owner_mark = stored.properties.pop(OWNER_PROPERTY, "")
     return stored
 
 
@@ -167,6 +171,8 @@ def encode_ledger_list(stored: LedgerList) -> bytes:
         info.properties.add(key=key, value=value)
     if stored.is_being_deleted:
         info.properties.add(key=DELETING_PROPERTY, value="true")
+    if stored.owner_mark:
+        info.properties.add(key=OWNER_PROPERTY, value=stored.owner_mark)
     return info.SerializeToString()
 
 

@@ -34,11 +34,15 @@ class LedgerListStore:
         metadata: MetadataStore,
         *,
         version: int,
+        owner_mark: str,
         current: Callable[[], LedgerList],
         on_lost: Callable[[Exception], None],
         check_owner: Callable[[], None] | None = None,
     ) -> None:
         """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
+
+        `owner_mark` is written with each list and no other owner has it: whoever takes over a list
+        as it is must not be mistaken for a former owner whose write got no answer.
 
         `current` gives the list as it is in memory; `check_owner` is asked before it is written.
         """
@@ -49,6 +53,7 @@ class LedgerListStore:
         )
         self._current = current
         self._on_lost = on_lost
+        self._owner_mark = owner_mark
 
     async def write(self, stored: LedgerList) -> None:
         """Compare and set the list. Under the lock.
@@ -58,6 +63,7 @@ class LedgerListStore:
             MetadataError: It could not be stored, or the outcome is unknown.
         """
         try:
+            stored.owner_mark = self._owner_mark
             await self._record.write(encode_ledger_list(stored))
         except ManagedLedgerFencedError as error:
             self._on_lost(error)

@@ -37,6 +37,7 @@ from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore, Versioned
 logger = logging.getLogger(__name__)
 
 _CERTAINLY_NOT_MADE = (MetadataUnavailableError, MetadataTooLargeError)
+_GONE = b""  # instead of a digest
 _ANOTHER_VERSION = (MetadataBadVersionError, MetadataExistsError)
 
 
@@ -61,6 +62,7 @@ class OwnedRecord:
         self._metadata = metadata
         self._check_owner = check_owner or _nobody_else
         self._doubtful: set[bytes] = set()  # digests of values sent on top of `version`
+        self._may_be_gone = False  # we began to delete that version
 
     @property
     def is_in_doubt(self) -> bool:
@@ -69,8 +71,7 @@ class OwnedRecord:
 
     def found(self, versioned: Versioned) -> None:
         """Continue from a version that the owner has read."""
-        self.version = versioned.version
-        self._doubtful.clear()
+        self._is_now(versioned.version)
 
     async def write(self, value: bytes) -> None:
         """Replace the value durably.
@@ -101,6 +102,7 @@ class OwnedRecord:
     def _is_now(self, version: int) -> None:
         self.version = version
         self._doubtful.clear()
+        self._may_be_gone = False
 
     async def _adopt(self, refusal: MetadataError) -> bytes:
         """Another version is stored: go on from there if it is our own; returns its digest."""
@@ -119,8 +121,14 @@ class OwnedRecord:
             return None
 
     async def _own_write(self) -> bytes | None:
-        """Read back what is stored, and take its version if it is one of the doubtful values."""
+        """Read back what is stored, and take its version if it is one of the doubtful values.
+
+        If it is gone, and a deletion of ours had no answer, the next write makes it anew.
+        """
         stored = await self._read()
+        if stored is None and self._may_be_gone:
+            self._is_now(MUST_NOT_EXIST)
+            return _GONE
         if stored is None or stored.version != self.version + 1:
             return None
         digest = sha256(stored.value).digest()
@@ -169,6 +177,7 @@ class OwnedRecord:
         except _CERTAINLY_NOT_MADE:
             raise
         except MetadataError:
+            self._may_be_gone = True
             if await self._read() is not None:
                 raise
 

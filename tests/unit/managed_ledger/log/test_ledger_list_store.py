@@ -21,6 +21,7 @@ def store_on(world, *, version=MUST_NOT_EXIST):
         NAME,
         world.metadata,
         version=version,
+        owner_mark="1",
         current=lambda: LedgerList([LedgerRecord(3)]),
         on_lost=lost.append,
     )

@@ -237,3 +237,22 @@ async def test_nothing_is_changed_while_somebody_else_may_be_the_owner():
     with pytest.raises(SessionInDoubtError):
         await record.delete()
     assert await value_of(store) == b"b"
+
+
+async def test_a_record_whose_deletion_got_no_answer_is_made_anew_by_the_next_write():
+    store = Fickle()
+    record = OwnedRecord(store, PATH)
+    await record.write(b"1")
+    await record.write(b"2")
+    store.outcomes = ["made"]
+    store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await record.delete()
+    store.is_reachable = True
+
+    await record.write(b"3")
+
+    assert (await store.get(PATH)).value == b"3"
+    await store.delete(PATH)
+    with pytest.raises(ManagedLedgerFencedError):  # this time it was somebody else
+        await record.write(b"4")
