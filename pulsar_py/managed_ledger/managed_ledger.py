@@ -230,6 +230,10 @@ class ManagedLedger(Generic[C]):
         """Entries appended and neither durable nor failed yet."""
         return self._appender.pending_count
 
+    def pending_contexts(self) -> list[C]:
+        """Those of entries that the listener will hear of, in order; for rare questions."""
+        return [each for each in self._appender.pending if not isinstance(each, Waiter)]
+
     @property
     def properties(self) -> Mapping[str, str]:
         """Stored with the list of ledgers."""

@@ -203,14 +203,14 @@ def a_stale_owner_takes_over_the_version() -> Iterator[None]:
         self._is_now(MUST_NOT_EXIST if stored is None else stored.version)
         return None
 
-    with _replaced(OwnedRecord, _adopt=adopt):
+    with _replaced(OwnedRecord, _adopt=adopt), cursors_are_written_before_it_is_known_who_owns():
         yield
 
 
 @contextmanager
 def cursors_are_written_before_it_is_known_who_owns() -> Iterator[None]:
     """A new session writes what the old one left, as long as nobody else has written it."""
-    with _replaced(NamespaceService, check_owner=lambda self, name: None):
+    with _replaced(ManagedLedger, check_owner=lambda self: None):
         yield
 
 

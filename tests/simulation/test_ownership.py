@@ -111,7 +111,7 @@ class World:
                 while not await broker.acquire(bundle):
                     for each in self.brokers:
                         await each.ownership.release(NAMESPACE, bundle)
-                    await asyncio.sleep(1)  # reads lag: what is seen must not be from before
+                    await asyncio.sleep(SETTINGS.lag_seconds)  # until all see that it is free
             [owner] = self.owners(bundle)
             path = paths.bundle_owner(NAMESPACE, bundle)
             await self.observer.sync(path)

@@ -28,6 +28,7 @@ import asyncio
 import logging
 import random
 import sys
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from pulsar_py.common.clock import Clock
@@ -126,6 +127,11 @@ class Appender(Generic[C]):
     def pending_count(self) -> int:
         """Appends not answered yet."""
         return len(self._contexts)
+
+    @property
+    def pending(self) -> Sequence[C]:
+        """Their contexts, in order."""
+        return self._contexts
 
     @property
     def writer(self) -> LedgerWriter | None:

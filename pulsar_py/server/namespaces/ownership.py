@@ -349,6 +349,9 @@ class BundleOwnership:
             MetadataError: There may still be one.
         """
         path = paths.bundle_owner(*key)
+        # A change of ours without an answer must not be made later: with the key the versions begin
+        # anew, and it could hit the next owner's record.
+        await self._metadata.sync(path)
         for _ in range(ATTEMPTS_COUNT):
             owned = self._owned.get(key)
             if owned is not None and owned.session_id != self._owner.session_id:

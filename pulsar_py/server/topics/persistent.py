@@ -205,7 +205,9 @@ class PersistentTopic(Topic):
         if self.state is TopicState.OPEN and not self.ledger.is_terminated:
             logger.warning("topic fenced", extra={"topic": str(self.name), "error": str(error)})
             self.state = TopicState.FENCED
-            self._failing = list(self.producers.values())
+            # Also those whose connection is gone: what they sent may yet be stored.
+            pending = (context[0] for context in self.ledger.pending_contexts())
+            self._failing = list(dict.fromkeys((*self.producers.values(), *pending)))
             self.disconnect_producers()
         self._maybe_unfence()
 

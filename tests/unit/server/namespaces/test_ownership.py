@@ -3,10 +3,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
 from pulsar_py.common.errors import (
+    MetadataError,
     MetadataOutcomeUnknownError,
     MetadataUnavailableError,
     SessionInDoubtError,
@@ -120,11 +122,25 @@ class Fickle(MemoryMetadataStore):
         self.session = FickleSession(self)
         self.outcomes: list[str] = []  # of the next changes: "made" or "lost", without an answer
         self.is_reachable = True
+        self.late: list[tuple[str, bytes, int | None]] = []  # puts that may yet be made
         self.before_change: Callable[[str], Awaitable[None]] | None = None
 
     async def _prepare(self, change: str) -> None:
         if self.before_change is not None:
             await self.before_change(change)
+
+    async def make_late(self) -> None:
+        """What is late is made now, where it is not refused."""
+        late, self.late = self.late, []
+        for path, value, expected_version in late:
+            with suppress(MetadataError):
+                await super().put(path, value, expected_version=expected_version)
+
+    async def sync(self, path: str) -> None:
+        if not self.is_reachable:
+            raise MetadataUnavailableError("not connected")
+        await self.make_late()
+        await super().sync(path)
 
     async def open_session(self) -> Session:
         await self.session.begin(await super().open_session())
@@ -141,7 +157,10 @@ class Fickle(MemoryMetadataStore):
         await self._prepare("put")
         real = self.session.real if session is self.session else session
         if self.outcomes:
-            if self.outcomes.pop(0) == "made":
+            outcome = self.outcomes.pop(0)
+            if outcome == "late":
+                self.late.append((path, value, expected_version))
+            if outcome == "made":
                 await super().put(path, value, expected_version=expected_version, session=real)
             raise MetadataOutcomeUnknownError("no answer")
         return await super().put(path, value, expected_version=expected_version, session=real)
@@ -340,6 +359,21 @@ async def test_what_can_not_be_given_up_now_goes_as_soon_as_it_can(
     assert owner.ownership.owned_bundles() == []
     assert await owner.stored() is None
     assert not (await owner.acquire()).is_disabled
+
+
+async def test_a_late_change_is_decided_before_the_bundle_is_given_up(owner: Owner) -> None:
+    await owner.acquire()
+    owner.store.outcomes = ["late"]
+    owner.store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await owner.ownership.disable(NAMESPACE, BUNDLE)
+    owner.store.is_reachable = True
+    await owner.ownership.release(NAMESPACE, BUNDLE)
+    value = await owner.somebody_else_takes_it()
+    await owner.store.make_late()
+    stored = await owner.stored()
+    assert stored is not None
+    assert (stored.value, stored.version) == (value, 0)
 
 
 async def test_a_record_of_ours_that_nobody_unloads_serves_again(owner: Owner) -> None:
