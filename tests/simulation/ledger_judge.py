@@ -204,6 +204,9 @@ class LedgerJudge:
 
     def _check_writer(self, incarnation: Incarnation, path: str, grace_seconds: float) -> None:
         process, openings = PROCESS.get(None), incarnation.openings
+        others = {each for each, name in self._opening if name == incarnation.name} - {process}
+        if others and grace_seconds:
+            self.crossed.add(incarnation.name)
         if process not in openings or (process, incarnation.name) in self._opening:
             return
         newest = next(reversed(openings))
