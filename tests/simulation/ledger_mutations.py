@@ -18,8 +18,8 @@ from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
     StorageError,
 )
-from pulsar_py.managed_ledger import cursor_store as cursor_store_module
 from pulsar_py.managed_ledger import opener as opener_module
+from pulsar_py.managed_ledger.cursors import store as cursor_store_module
 from pulsar_py.managed_ledger.cursors.persister import CursorPersister
 from pulsar_py.managed_ledger.cursors.registry import CursorRegistry
 from pulsar_py.managed_ledger.cursors.store import CursorStore, encode_state
