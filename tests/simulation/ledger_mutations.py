@@ -170,7 +170,7 @@ def another_owners_version_is_taken_over() -> Iterator[None]:
         stored = await self._read()
         if stored is None:
             raise ManagedLedgerFencedError(self.path)
-        self._is_now(stored.version)
+        self._is_now(stored.version, None)
         return b""
 
     with patch.object(OwnedRecord, "_adopt", mutated):
