@@ -173,7 +173,12 @@ def another_owners_version_is_taken_over() -> Iterator[None]:
         self._is_now(stored.version, None)
         return b""
 
-    with patch.object(OwnedRecord, "_adopt", mutated):
+    async def nobody_looks(self: Any) -> None:
+        return None
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(OwnedRecord, "_adopt", mutated))
+        stack.enter_context(patch.object(OwnedRecord, "confirm", nobody_looks))
         yield
 
 
