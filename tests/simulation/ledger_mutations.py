@@ -170,10 +170,15 @@ def another_owners_version_is_taken_over() -> Iterator[None]:
         stored = await self._read()
         if stored is None:
             raise ManagedLedgerFencedError(self.path)
-        self._is_now(stored.version)
+        self._is_now(stored.version, None)
         return b""
 
-    with patch.object(OwnedRecord, "_adopt", mutated):
+    async def nobody_looks(self: Any) -> None:
+        return None
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(OwnedRecord, "_adopt", mutated))
+        stack.enter_context(patch.object(OwnedRecord, "confirm", nobody_looks))
         yield
 
 
@@ -346,19 +351,19 @@ FOUND_BY: dict[str, int] = {
     "collector_takes_what_it_does_not_know": 0,
     "ledgers_without_labels": 0,
     "collector_knows_no_cursor_ledgers": 1,
-    "a_fence_is_another_owner": 10,
-    "a_fence_of_a_cursor_ledger_is_another_owner": 67,
-    "a_close_without_answer_counts_as_made": 2,
-    "silent_appends_are_waited_for": 77,
-    "an_unknown_outcome_is_a_failure": 12,
-    "another_owners_version_is_taken_over": 191,
-    "readback_without_sync": 22,
-    "writes_that_are_overtaken_have_no_answer": 90,
+    "a_fence_is_another_owner": 0,
+    "a_fence_of_a_cursor_ledger_is_another_owner": 41,
+    "a_close_without_answer_counts_as_made": 0,
+    "silent_appends_are_waited_for": 25,
+    "an_unknown_outcome_is_a_failure": 10,
+    "another_owners_version_is_taken_over": 22,
+    "readback_without_sync": 45,
+    "writes_that_are_overtaken_have_no_answer": 41,
     "topics_opened_from_late_reads": 45,
     "deletions_are_not_marked": 0,
     "marks_of_deletions_are_not_seen": 5,
-    "a_clean_open_writes_nothing": 227,
-    "cursor_records_written_by_overtaken_owners": 49,
+    "a_clean_open_writes_nothing": 176,
+    "cursor_records_written_by_overtaken_owners": 53,
     "a_state_is_encoded_when_its_ledger_is_there": 864,
     "ledgers_deleted_before_the_list_is_written": 1,
     "trimming_ignores_cursors": 0,

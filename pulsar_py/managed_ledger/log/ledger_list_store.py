@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from pulsar_py.common.errors import ManagedLedgerFencedError
 from pulsar_py.managed_ledger.log.ledger_format import LedgerList, encode_ledger_list, ledger_path
 from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
-from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 
 
 class LedgerListStore:
@@ -64,6 +64,9 @@ class LedgerListStore:
         """
         try:
             stored.owner_mark = self._owner_mark
+            if self._record.version != MUST_NOT_EXIST:
+                # Another one may have been made since, after a deletion, and have this version.
+                await self._record.confirm()
             await self._record.write(encode_ledger_list(stored))
         except ManagedLedgerFencedError as error:
             self._on_lost(error)

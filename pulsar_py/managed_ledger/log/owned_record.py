@@ -63,6 +63,7 @@ class OwnedRecord:
         self._check_owner = check_owner or _nobody_else
         self._doubtful: set[bytes] = set()  # digests of values sent on top of `version`
         self._may_be_gone = False  # we began to delete that version
+        self._digest: bytes | None = None  # of what we know to be stored; None before a write
 
     @property
     def is_in_doubt(self) -> bool:
@@ -71,7 +72,7 @@ class OwnedRecord:
 
     def found(self, versioned: Versioned) -> None:
         """Continue from a version that the owner has read."""
-        self._is_now(versioned.version)
+        self._is_now(versioned.version, sha256(versioned.value).digest())
 
     async def write(self, value: bytes) -> None:
         """Replace the value durably.
@@ -97,10 +98,11 @@ class OwnedRecord:
             if await self._find_out(error) != digest:
                 raise
         else:
-            self._is_now(version)
+            self._is_now(version, digest)
 
-    def _is_now(self, version: int) -> None:
+    def _is_now(self, version: int, digest: bytes | None) -> None:
         self.version = version
+        self._digest = digest
         self._doubtful.clear()
         self._may_be_gone = False
 
@@ -127,7 +129,7 @@ class OwnedRecord:
         """
         stored = await self._read()
         if stored is None and self._may_be_gone:
-            self._is_now(MUST_NOT_EXIST)
+            self._is_now(MUST_NOT_EXIST, None)
             return _GONE
         if stored is None or stored.version != self.version + 1:
             return None
@@ -135,7 +137,7 @@ class OwnedRecord:
         if digest not in self._doubtful:
             return None
         logger.info("found our own write", extra={"path": self.path, "version": stored.version})
-        self._is_now(stored.version)
+        self._is_now(stored.version, digest)
         return digest
 
     async def _read(self) -> Versioned | None:
@@ -145,16 +147,18 @@ class OwnedRecord:
     async def confirm(self) -> None:
         """Check that the stored value is this owner's; may run beside a write.
 
+        The version alone does not tell: a key that was deleted and made anew counts from 0 again.
+
         Raises:
             ManagedLedgerFencedError: Another owner changed it.
             MetadataError: That can't be known now.
         """
-        version = self.version
+        version, known = self.version, self._digest
         stored = await self._read()
         found = MUST_NOT_EXIST if stored is None else stored.version
-        if found in (version, self.version):
-            return
         digest = None if stored is None else sha256(stored.value).digest()
+        if found in (version, self.version) and (known is None or digest in (known, self._digest)):
+            return
         if found == version + 1 and digest in self._doubtful:
             return
         raise ManagedLedgerFencedError(f"{self.path}: it has version {found}, not {version}")

@@ -119,6 +119,23 @@ async def test_a_list_taken_over_as_it_is_is_not_taken_for_the_former_owners_wri
     await newer.ledger_list.write(newer.ledgers.stored())
 
 
+async def test_a_topic_made_anew_is_not_written_over_by_an_owner_of_the_deleted_one():
+    world = World()
+    former = await world.open()
+    await append_all(former, 1)
+    newer = await world.open(opener=world.opener())
+    await newer.delete()
+    again = await world.open(opener=world.opener())
+    await again.append_and_wait(b"1")
+    stored = await world.metadata.get(ledger_path(NAME))
+    former.ledger_list._record.version = stored.version  # as happens where both wrote as often
+
+    with pytest.raises(ManagedLedgerFencedError):
+        await former.ledger_list.write(former.ledgers.stored())
+
+    assert await world.metadata.get(ledger_path(NAME)) == stored
+
+
 async def test_a_topic_is_opened_from_what_was_written_last_however_late_reads_are():
     settings = HostileSettings(lag_seconds=60.0)
     service = HostileMetadata(random.Random(3), VirtualClock(), settings)
