@@ -27,6 +27,7 @@ from enum import IntEnum, IntFlag
 from typing import Final
 
 from pulsar_py.bookkeeper.digest import MASTER_KEY_BYTES
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import RemoteProtocolError
 
 VERSION: Final = 2
@@ -82,8 +83,23 @@ NOT_HERE: Final = frozenset({int(BookieCode.ENOLEDGER), int(BookieCode.ENOENTRY)
 """Codes of a bookie that knows that it does not have what was asked for."""
 
 
+LOST: Final = -1
+"""As a code: the connection was lost or could not be made; the request may have been done."""
+TIMED_OUT: Final = -2
+"""As a code: no answer came in time; the request may have been done."""
+TOO_MUCH_WAITS: Final = -3
+"""As a code: nothing was sent, because too much waits for answers."""
+_OWN_NAMES: Final = {
+    LOST: "no connection",
+    TIMED_OUT: "no answer in time",
+    TOO_MUCH_WAITS: "too much waits",
+}
+
+
 def code_name(code: int) -> str:
     """A code as texts name it."""
+    if code in _OWN_NAMES:
+        return _OWN_NAMES[code]
     known = code in BookieCode._value2member_map_
     return BookieCode(code).name if known else f"code {code}"
 
@@ -117,7 +133,7 @@ def read_request(
     return head + master_key
 
 
-def decoded_answer(frame: bytes) -> BookieAnswer:
+def decoded_answer(frame: Buffer) -> BookieAnswer:
     """Read one frame, without its size.
 
     Raises:
@@ -130,4 +146,4 @@ def decoded_answer(frame: bytes) -> BookieAnswer:
         raise RemoteProtocolError(
             f"a bookie's answer of version {version} to operation {operation}"
         )
-    return BookieAnswer(operation, code, ledger_id, entry_id, frame[_ANSWER.size :])
+    return BookieAnswer(operation, code, ledger_id, entry_id, bytes(frame[_ANSWER.size :]))
