@@ -27,7 +27,9 @@ QUORUMS = [(e, w, a) for e in range(1, 6) for w in range(1, e + 1) for a in rang
         ((1, 1, 1), (0,), True),
     ],
 )
-def test_coverage(quorums: tuple[int, int, int], known: tuple[int, ...], is_covered: bool) -> None:
+def test_coverage(
+    quorums: tuple[int, int, int], known: tuple[int, ...], *, is_covered: bool
+) -> None:
     ensemble_size, write_quorum_size, ack_quorum_size = quorums
     coverage = Coverage(
         ensemble_size=ensemble_size,
