@@ -198,7 +198,7 @@ def test_what_is_confirmed_and_not_told_is_told_before_the_end() -> None:
 def test_close_after_a_recovery_with_the_same_end_is_fine_and_with_another_is_not() -> None:
     async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
         for last, is_refused in ((2, False), (1, True)):
-            writer, listener = await filled(store, 3)
+            writer, _ = await filled(store, 3)
             record = (await cluster.record(writer.ledger_id)).closed(last, length_of(last + 1))
             closing = asyncio.get_running_loop().create_task(writer.close())
             await cluster.put_record(writer.ledger_id, encode(record))
