@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pulsar_py.bookkeeper import frames
 from pulsar_py.bookkeeper.bookies import BookieLink
-from pulsar_py.bookkeeper.cluster import Cluster, LedgerInUse
+from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.connection import BookieRequest
 from pulsar_py.bookkeeper.entry_format import LAST_ENTRY, BookieEntry, unpacked
 from pulsar_py.bookkeeper.frames import BookieAnswer, BookieCode, BookieOperation, RequestFlags
@@ -108,7 +108,7 @@ class _Place:
 
 
 async def last_entries(
-    cluster: Cluster, ledger: LedgerInUse, flags: RequestFlags
+    cluster: LedgerCluster, ledger: LedgerInUse, flags: RequestFlags
 ) -> list[BookieEntry]:
     """The last entries that the bookies of the last segment have; of those that have any.
 

@@ -1,4 +1,4 @@
-"""Cluster: what all ledgers of one store share, and what is known of one ledger in use.
+"""LedgerCluster: what all ledgers of one store share, and what is known of one ledger in use.
 
 `PinnedBytes` is the store's one bound on memory: what appends hold until their whole write set has
 answered.
@@ -52,7 +52,7 @@ class PinnedBytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class LedgerCluster:
     """What all ledgers of one store share."""
 
     bookies: Bookies

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from pulsar_py.bookkeeper import frames
 from pulsar_py.bookkeeper.asking import read_entry_request
-from pulsar_py.bookkeeper.cluster import Cluster, LedgerInUse
+from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.connection import BookieRequest
 from pulsar_py.bookkeeper.entry_format import BookieEntry, unpacked
 from pulsar_py.bookkeeper.frames import BookieAnswer, BookieCode, RequestFlags
@@ -36,7 +36,7 @@ class EntryFetch:
     """One reading of a run; used once."""
 
     def __init__(
-        self, cluster: Cluster, ledger: LedgerInUse, first_entry_id: int, last_entry_id: int
+        self, cluster: LedgerCluster, ledger: LedgerInUse, first_entry_id: int, last_entry_id: int
     ) -> None:
         self._cluster = cluster
         self._ledger = ledger

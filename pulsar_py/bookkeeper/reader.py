@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from pulsar_py.bookkeeper.asking import last_entries
-from pulsar_py.bookkeeper.cluster import Cluster, LedgerInUse
+from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.entry_format import BookieEntry
 from pulsar_py.bookkeeper.fetching import EntryFetch
 from pulsar_py.bookkeeper.frames import RequestFlags
@@ -33,7 +33,7 @@ MAX_ENTRIES_AT_ONCE: Final = 64
 
 
 @asynccontextmanager
-async def in_time(cluster: Cluster, ledger_id: int) -> AsyncIterator[None]:
+async def in_time(cluster: LedgerCluster, ledger_id: int) -> AsyncIterator[None]:
     """Raise StoreUnavailableError where something takes longer than the store's limit."""
     seconds = cluster.limits.answer_timeout_seconds
     try:
@@ -45,7 +45,7 @@ async def in_time(cluster: Cluster, ledger_id: int) -> AsyncIterator[None]:
         ) from None
 
 
-async def find_end(cluster: Cluster, ledger: LedgerInUse) -> tuple[int, int]:
+async def find_end(cluster: LedgerCluster, ledger: LedgerInUse) -> tuple[int, int]:
     """How far a ledger is confirmed by what bookies know, and the bytes up to there.
 
     Raises:
@@ -62,7 +62,7 @@ async def find_end(cluster: Cluster, ledger: LedgerInUse) -> tuple[int, int]:
 
 
 async def length_up_to(
-    cluster: Cluster, ledger: LedgerInUse, entry_id: int, known: Sequence[BookieEntry]
+    cluster: LedgerCluster, ledger: LedgerInUse, entry_id: int, known: Sequence[BookieEntry]
 ) -> int:
     """Bytes of all entries up to a confirmed one, -1 for none; asked for unless it is known.
 
@@ -83,7 +83,11 @@ class BookKeeperReader(LedgerReader):
     """A ledger open for reading; holds nothing that would have to be released."""
 
     def __init__(
-        self, cluster: Cluster, ledger: LedgerInUse, last_add_confirmed: int, length_bytes: int
+        self,
+        cluster: LedgerCluster,
+        ledger: LedgerInUse,
+        last_add_confirmed: int,
+        length_bytes: int,
     ) -> None:
         self.ledger_id = ledger.ledger_id
         self._cluster = cluster

@@ -25,7 +25,7 @@ from typing import Final
 
 from pulsar_py.bookkeeper import frames
 from pulsar_py.bookkeeper.asking import ask, last_entries
-from pulsar_py.bookkeeper.cluster import Cluster, LedgerInUse
+from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.entry_format import BookieEntry, unpacked
 from pulsar_py.bookkeeper.frames import BookieCode
 from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, LedgerStatus
@@ -40,7 +40,7 @@ MAX_UNCONFIRMED_ENTRIES: Final = 32
 """Entries added again that are under way."""
 
 
-async def recover(cluster: Cluster, ledger: LedgerInUse) -> None:
+async def recover(cluster: LedgerCluster, ledger: LedgerInUse) -> None:
     """Return when the ledger is closed; `ledger` knows its end then.
 
     Raises:
@@ -61,7 +61,7 @@ async def recover(cluster: Cluster, ledger: LedgerInUse) -> None:
 class _Recovery:
     """One attempt."""
 
-    def __init__(self, cluster: Cluster, ledger: LedgerInUse) -> None:
+    def __init__(self, cluster: LedgerCluster, ledger: LedgerInUse) -> None:
         self._cluster = cluster
         self._ledger = ledger
         self._metadata = ledger.recorded.metadata  # as it was when this began

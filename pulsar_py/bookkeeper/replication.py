@@ -22,7 +22,7 @@ from typing import Final, Protocol
 
 from pulsar_py.bookkeeper import frames
 from pulsar_py.bookkeeper.bookies import BookieLink
-from pulsar_py.bookkeeper.cluster import Cluster, LedgerInUse
+from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.connection import BookieRequest
 from pulsar_py.bookkeeper.entry_format import packed_head
 from pulsar_py.bookkeeper.frames import BookieAnswer, BookieCode, BookieOperation, RequestFlags
@@ -90,7 +90,7 @@ class Replicator:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: LedgerCluster,
         ledger: LedgerInUse,
         owner: ReplicationOwner,
         *,

@@ -15,7 +15,7 @@ from random import Random
 from typing import Final
 
 from pulsar_py.bookkeeper.bookies import Bookies
-from pulsar_py.bookkeeper.cluster import Cluster, LedgerInUse, PinnedBytes
+from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse, PinnedBytes
 from pulsar_py.bookkeeper.connection import ConnectionLimits
 from pulsar_py.bookkeeper.digest import MAX_DIGEST_BYTES
 from pulsar_py.bookkeeper.entry_format import HEAD_BYTES
@@ -92,7 +92,7 @@ class BookKeeperLedgerStore(LedgerStore):
         self._ledger_ids = ledger_ids
         self._tasks = TaskOwner("BookKeeper")
         self._registry = BookieRegistry(metadata, settings.root)
-        self._cluster = Cluster(
+        self._cluster = LedgerCluster(
             bookies=Bookies(self._registry, clock, settings.connection),
             records=LedgerRecords(metadata, settings.root),
             clock=clock,

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
-from pulsar_py.bookkeeper.cluster import Cluster, LedgerInUse
+from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, LedgerStatus
 from pulsar_py.bookkeeper.reader import BookKeeperReader, in_time
 from pulsar_py.bookkeeper.replication import ENTRY_OVERHEAD_BYTES, Replicator
@@ -47,7 +47,7 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: LedgerCluster,
         ledger: LedgerInUse,
         listener: LedgerListener,
         on_over: Callable[[BookKeeperWriter], None],

@@ -116,6 +116,11 @@ class BookieProcess:
         except OSError:
             return False
 
+    @property
+    def is_running(self) -> bool:
+        """It was started, and not killed."""
+        return self._process is not None
+
     def is_registered(self) -> bool:
         """Also for a while after it was killed."""
         registration = f"{ROOT}/available/{self.bookie_id}\n"

@@ -46,7 +46,7 @@ def test_a_damaged_replica_is_as_good_as_none() -> None:
         assert list(await writer.read(0, 2, 1000)) == [payload(each) for each in range(3)]
         for entry_id in range(3):
             cluster.bookies[2].entries[1][entry_id] = b"?"
-        with pytest.raises(CorruptDataError, match="entry 1: .*damaged.*damaged.*damaged"):
+        with pytest.raises(CorruptDataError, match=r"entry 1: .*damaged.*damaged.*damaged"):
             await writer.read(1, 2, 1000)
 
     with_cluster(test)

@@ -189,7 +189,7 @@ def test_changes_of_one_record_are_told() -> None:
 
 def test_ids_are_listed_in_pages_below_their_paths() -> None:
     async def test(metadata: FaultyMetadata, records: LedgerRecords) -> None:
-        ids = sorted(Random(1).sample(range(200_000), 50)) + [2**33, 2**33 + 1]
+        ids = [*sorted(Random(1).sample(range(200_000), 50)), 2**33, 2**33 + 1]
         for ledger_id in ids:
             await records.create(ledger_id, NEW)
         await metadata.put("/ledgers/00/LAST", b"")
