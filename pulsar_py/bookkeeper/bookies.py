@@ -1,9 +1,9 @@
 """Bookies: one connection to each bookie that is used, made when it is needed (edge).
 
 A `BookieLink` stands for one bookie as long as the store lives. What is sent while there is no
-connection waits until it is made, or is answered with `LOST` when that fails; after that nothing is
-tried for a moment. A link whose last news was a failure is suspect, so that new ensembles do
-without the bookie where they can.
+connection waits until it is made, or is answered with `LOST` when that fails. After a failure the
+next attempt waits for a moment. A link whose last news was a failure is suspect, so that new
+ensembles do without the bookie where they can.
 """
 
 from __future__ import annotations
@@ -119,16 +119,16 @@ class BookieLink:
         self._waiting.append(request)
         if self._is_connecting:
             return
-        if (
-            self._is_closed
-            or self._clock.monotonic_seconds() < self._failed_seconds + RETRY_SECONDS
-        ):
+        if self._is_closed:
             asyncio.get_running_loop().call_soon(self._give_up_waiting)
             return
         self._is_connecting = True
         self._tasks.spawn(self._connect(), f"connect {self.bookie_id}")
 
     async def _connect(self) -> None:
+        retry_in_seconds = self._failed_seconds + RETRY_SECONDS - self._clock.monotonic_seconds()
+        if retry_in_seconds > 0:
+            await self._clock.sleep(retry_in_seconds)
         try:
             async with asyncio.timeout(self._limits.connect_timeout_seconds):
                 host, port = await self._registry.address(self.bookie_id)

@@ -11,9 +11,10 @@ Source: LedgerHandle, ReadOnlyLedgerHandle in Apache BookKeeper.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from pulsar_py.bookkeeper.asking import last_entries
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
@@ -28,8 +29,27 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.ledgers.store import LedgerReader
 
+T = TypeVar("T")
+
 MAX_ENTRIES_AT_ONCE: Final = 64
 """Entries that one read asks for."""
+PAUSES_SECONDS: Final = (0.5, 1.0, 2.0)
+"""Between attempts at what was unavailable, so that a blip of the network is not told."""
+
+
+async def repeated(cluster: LedgerCluster, ledger_id: int, work: Callable[[], Awaitable[T]]) -> T:
+    """What `work` returns, tried a few times as long as it says StoreUnavailableError.
+
+    Raises:
+        StoreUnavailableError: It still says so, or the store's time is over.
+    """
+    async with in_time(cluster, ledger_id):
+        for pause_seconds in PAUSES_SECONDS:
+            try:
+                return await work()
+            except StoreUnavailableError:
+                await cluster.clock.sleep(pause_seconds)
+        return await work()
 
 
 @asynccontextmanager
@@ -102,9 +122,12 @@ class BookKeeperReader(LedgerReader):
 
     async def read_last_add_confirmed(self) -> int:
         """Look into the metadata, and ask the bookies unless it is closed."""
-        async with in_time(self._cluster, self.ledger_id):
+
+        async def ask() -> tuple[int, int]:
             self._ledger.learn(await self._cluster.records.read(self.ledger_id))
-            end, length_bytes = await find_end(self._cluster, self._ledger)
+            return await find_end(self._cluster, self._ledger)
+
+        end, length_bytes = await repeated(self._cluster, self.ledger_id, ask)
         if end > self._last_add_confirmed:
             self._last_add_confirmed, self._length_bytes = end, length_bytes
         return self._last_add_confirmed
@@ -142,8 +165,9 @@ class BookKeeperReader(LedgerReader):
         average_bytes = self.length_bytes // (end + 1) or 1
         count = min(MAX_ENTRIES_AT_ONCE, max(1, max_bytes // average_bytes))
         last = min(last, first_entry_id + count - 1)
-        async with in_time(self._cluster, self.ledger_id):
-            entries = await self._fetch(first_entry_id, last)
+        entries = await repeated(
+            self._cluster, self.ledger_id, partial(self._fetch, first_entry_id, last)
+        )
         read: list[EntryBytes] = []
         left_bytes = max_bytes
         for entry in entries:

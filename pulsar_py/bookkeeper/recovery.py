@@ -32,7 +32,12 @@ from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, LedgerStatus
 from pulsar_py.bookkeeper.read_quorum import EntryFate, EntrySearch
 from pulsar_py.bookkeeper.reader import length_up_to
 from pulsar_py.bookkeeper.replication import Replicator
-from pulsar_py.common.errors import CorruptDataError, StorageError, StoreUnavailableError
+from pulsar_py.common.errors import (
+    CorruptDataError,
+    NotEnoughBookiesError,
+    StorageError,
+    StoreUnavailableError,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -178,10 +183,16 @@ class _Recovery:
         self._progress.set()
 
     async def replace(self, failed: Mapping[int, str], first_entry_id: int) -> Mapping[int, str]:
-        """Choose other bookies, and keep them in mind."""
+        """Choose other bookies and keep them in mind; none if there are too few.
+
+        A ledger whose bookies have an ack quorum is recovered, whether or not others are left.
+        """
         before = self._changes[-1][1] if self._changes else self._metadata.last_segment.bookie_ids
         self._failing.update(dict.fromkeys(failed.values()))
-        others = await self._cluster.choose(len(failed), excluded=before, avoided=self._failing)
+        try:
+            others = await self._cluster.choose(len(failed), excluded=before, avoided=self._failing)
+        except NotEnoughBookiesError:
+            return {}
         chosen = dict(zip(failed, others, strict=True))
         after = tuple(chosen.get(index, bookie_id) for index, bookie_id in enumerate(before))
         self._changes.append((first_entry_id, after))

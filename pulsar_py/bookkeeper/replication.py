@@ -18,6 +18,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, Protocol
 
 from pulsar_py.bookkeeper import frames
@@ -28,7 +29,12 @@ from pulsar_py.bookkeeper.entry_format import packed_head
 from pulsar_py.bookkeeper.frames import BookieAnswer, BookieCode, BookieOperation, RequestFlags
 from pulsar_py.bookkeeper.write_quorum import WriteQuorum
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.errors import LedgerFencedError, StorageError, StoreUnavailableError
+from pulsar_py.common.errors import (
+    LedgerFencedError,
+    NotEnoughBookiesError,
+    StorageError,
+    StoreUnavailableError,
+)
 from pulsar_py.common.packed_entries import LENT_BYTES
 
 logger = logging.getLogger(__name__)
@@ -53,6 +59,8 @@ class ReplicationOwner(Protocol):
 
     async def replace(self, failed: Mapping[int, str], first_entry_id: int) -> Mapping[int, str]:
         """Find and record other bookies in these places, from an entry on.
+
+        The places that it leaves out are done without, if an ack quorum is left of every write set.
 
         Raises:
             StorageError: There are none, or they could not be recorded.
@@ -239,9 +247,15 @@ class Replicator:
         self.failed_bookies[replica.link.bookie_id] = None
         self._quorum.give_up(replica.index)
         self._advance()
-        if not self._is_changing:
+        if self._is_changing:
+            return
+        name = f"ensemble of {self._ledger.ledger_id}"
+        try:
+            self._cluster.tasks.spawn(self._change(), name)
+        except RuntimeError:
+            self.fail(StorageError(f"ledger {self._ledger.ledger_id}: the store is closed"))
+        else:
             self._is_changing = True
-            self._cluster.tasks.spawn(self._change(), f"ensemble of {self._ledger.ledger_id}")
 
     async def _change(self) -> None:
         """Replace all that failed, one round after the other; then confirmations go on."""
@@ -251,6 +265,7 @@ class Replicator:
                 async with asyncio.timeout(self._cluster.limits.answer_timeout_seconds):
                     others = await self._owner.replace(failed, self.last_confirmed + 1)
                 if self.error is None:
+                    self._do_without(failed.keys() - others.keys())
                     self._put_in_place(others)
         except TimeoutError:
             self.fail(StoreUnavailableError(
@@ -263,6 +278,13 @@ class Replicator:
         if self.error is None:
             self._quorum.resume()
             self._advance()
+
+    def _do_without(self, places: AbstractSet[int]) -> None:
+        if places and not self._quorum.do_without(places):
+            raise NotEnoughBookiesError(
+                f"ledger {self._ledger.ledger_id}: too few of its bookies are left, "
+                f"{', '.join(self.failed_bookies)} failed"
+            )
 
     def _put_in_place(self, others: Mapping[int, str]) -> None:
         for index, bookie_id in others.items():

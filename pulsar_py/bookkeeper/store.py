@@ -22,7 +22,7 @@ from pulsar_py.bookkeeper.entry_format import HEAD_BYTES
 from pulsar_py.bookkeeper.frames import ADD_OVERHEAD_BYTES
 from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata
 from pulsar_py.bookkeeper.ledger_records import LedgerRecords
-from pulsar_py.bookkeeper.reader import BookKeeperReader, find_end, in_time
+from pulsar_py.bookkeeper.reader import BookKeeperReader, find_end, in_time, repeated
 from pulsar_py.bookkeeper.recovery import recover
 from pulsar_py.bookkeeper.registry import BookieRegistry
 from pulsar_py.bookkeeper.writer import BookKeeperWriter
@@ -161,19 +161,26 @@ class BookKeeperLedgerStore(LedgerStore):
     async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
         """Ask the bookies how far it is confirmed, unless it is closed."""
         self._check_open()
-        async with in_time(self._cluster, ledger_id):
+
+        async def ask() -> LedgerReader:
             recorded = await self._cluster.records.read(ledger_id)
             ledger = LedgerInUse(ledger_id, recorded, password)
             end, length_bytes = await find_end(self._cluster, ledger)
-        return BookKeeperReader(self._cluster, ledger, end, length_bytes)
+            return BookKeeperReader(self._cluster, ledger, end, length_bytes)
+
+        return await repeated(self._cluster, ledger_id, ask)
 
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
         """Fence the ledger and close it, unless it is closed."""
         self._check_open()
-        async with in_time(self._cluster, ledger_id):
+
+        async def attempt() -> LedgerInUse:
             recorded = await self._cluster.records.read(ledger_id, is_synced=True)
             ledger = LedgerInUse(ledger_id, recorded, password)
             await recover(self._cluster, ledger)
+            return ledger
+
+        ledger = await repeated(self._cluster, ledger_id, attempt)
         metadata = ledger.recorded.metadata
         return BookKeeperReader(
             self._cluster, ledger, metadata.last_entry_id, metadata.length_bytes

@@ -7,7 +7,8 @@ bytes may go, once it is confirmed and nobody of its write set owes an answer an
 
 A bookie that fails is given up: it owes nothing more. With the one that takes its place, all that
 is not confirmed begins anew there: what the failed one had stored of it counts no more, so that an
-entry may fall back from complete to incomplete.
+entry may fall back from complete to incomplete. Where nobody takes its place, the others may be
+enough.
 
 What always holds: confirmed entries only grow, without gaps; what is not confirmed is not released.
 
@@ -43,6 +44,7 @@ class WriteQuorum:
         self._stored: dict[int, int] = {}  # of what is not confirmed: who has it, as bits
         self._owed: dict[int, int] = {}  # of what is not released: who owes an answer, as bits
         self._released: list[int] = []  # since they were last taken
+        self._absent = 0  # places that nobody stands in, as bits
         self.last_added = last_confirmed
         self.last_confirmed = last_confirmed
         self.is_held = False
@@ -61,7 +63,8 @@ class WriteQuorum:
         """Number one more entry, to be sent to its write set."""
         self.last_added += 1
         self._stored[self.last_added] = 0
-        self._owed[self.last_added] = self._masks[self.last_added % len(self._masks)]
+        mask = self._masks[self.last_added % len(self._masks)]
+        self._owed[self.last_added] = mask & ~self._absent
         return self.last_added
 
     def on_stored(self, entry_id: int, index: int) -> None:
@@ -115,9 +118,20 @@ class WriteQuorum:
                 del self._owed[entry_id]
                 self._released.append(entry_id)
 
+    def do_without(self, indexes: Collection[int]) -> bool:
+        """Nobody takes these places; whether each write set still has an ack quorum."""
+        for index in indexes:
+            self._absent |= 1 << index
+            self.give_up(index)  # what was added meanwhile
+        return all(
+            (mask & ~self._absent).bit_count() >= self._ack_quorum_size for mask in self._masks
+        )
+
     def restart(self, indexes: Collection[int]) -> list[tuple[int, int]]:
         """Others stand at these places now; which entries have to be sent there, in order."""
         again: list[tuple[int, int]] = []
+        for index in indexes:
+            self._absent &= ~(1 << index)
         for entry_id, stored in self._stored.items():
             for index in self.write_set(entry_id):
                 if index in indexes:

@@ -20,7 +20,8 @@ from typing import Final, NoReturn
 
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, LedgerStatus
-from pulsar_py.bookkeeper.reader import BookKeeperReader, in_time
+from pulsar_py.bookkeeper.ledger_records import RecordedLedger
+from pulsar_py.bookkeeper.reader import BookKeeperReader, repeated
 from pulsar_py.bookkeeper.replication import ENTRY_OVERHEAD_BYTES, Replicator
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
@@ -258,10 +259,11 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
             return metadata.closed(last, length_bytes)
 
         ledger = self._ledger
-        async with in_time(self._cluster, self.ledger_id):
-            ledger.learn(
-                await self._cluster.records.change(self.ledger_id, ledger.recorded, decide)
-            )
+
+        async def write() -> RecordedLedger:
+            return await self._cluster.records.change(self.ledger_id, ledger.recorded, decide)
+
+        ledger.learn(await repeated(self._cluster, self.ledger_id, write))
 
     def abandon(self) -> None:
         """The store is closed: fail what waits; the ledger stays open."""

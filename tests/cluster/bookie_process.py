@@ -89,8 +89,11 @@ class BookieProcess:
         return done.stdout
 
     def begin(self) -> None:
-        """Start it; `wait` returns when it takes entries."""
+        """Start it, once nobody takes it for alive; `wait` returns when it takes entries."""
         config = self.configure()
+        deadline = time.monotonic() + START_SECONDS
+        while self.is_registered() and time.monotonic() < deadline:
+            time.sleep(0.1)
         with (self.directory / "bookie.log").open("ab") as log:
             self._process = subprocess.Popen(
                 _java("org.apache.bookkeeper.server.Main", "-c", config), stdout=log, stderr=log

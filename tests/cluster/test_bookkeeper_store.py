@@ -26,6 +26,8 @@ from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
 from tests.cluster.bookie_process import BookieProcess, BookKeeperCluster
 from tests.cluster.java_programs import NotInstalledError
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = BookKeeperSettings(
     answer_timeout_seconds=15.0,
     connection=ConnectionLimits(connect_timeout_seconds=2.0, request_timeout_seconds=3.0),
@@ -107,6 +109,7 @@ async def clients(own_bookkeeper: BookKeeperCluster) -> AsyncIterator[tuple[Clie
     for bookie in own_bookkeeper.bookies:
         if not bookie.is_running:
             await asyncio.to_thread(bookie.start)
+        await until(bookie.is_registered)  # one that was frozen has lost its session
     both = Client(own_bookkeeper), Client(own_bookkeeper)
     for each in both:
         await each.connect()
@@ -192,6 +195,22 @@ async def test_a_ledger_is_recovered_while_a_bookie_is_down(
     await until(lambda: bool(listener.failures))
     assert isinstance(listener.failures[0], LedgerFencedError)
     assert listener.last <= reader.last_add_confirmed
+
+
+async def test_a_ledger_is_recovered_without_another_bookie(
+    clients: tuple[Client, Client],
+) -> None:
+    client, other = clients
+    writer, listener = await filled(client, 50, THREE)
+    ids = (await client.record(writer.ledger_id)).last_segment.bookie_ids
+    for bookie in client.cluster.bookies:
+        if bookie.bookie_id not in ids[:2]:
+            bookie.kill()
+    append(writer, 20)
+    confirmed = listener.last
+    reader = await other.store.recover(writer.ledger_id)
+    assert confirmed <= reader.last_add_confirmed <= 69
+    await check_entries(reader)
 
 
 async def test_two_brokers_that_recover_at_once_agree(clients: tuple[Client, Client]) -> None:

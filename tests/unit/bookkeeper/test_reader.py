@@ -99,6 +99,26 @@ def test_bookies_that_say_nothing_end_a_read_in_time() -> None:
     with_cluster(test)
 
 
+def test_a_blip_is_not_told() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        writer, _ = await filled(store, 3)
+        other = await cluster.connect()
+        for bookie in cluster.bookies:
+            bookie.stop()
+        calls = [
+            asyncio.get_running_loop().create_task(writer.read(0, 2, 1000)),
+            asyncio.get_running_loop().create_task(other.open(1)),
+        ]
+        await asyncio.sleep(1)
+        for bookie in cluster.bookies:
+            await bookie.start()
+        read, reader = await asyncio.gather(*calls)
+        assert list(read) == [payload(each) for each in range(3)]  # type: ignore[call-overload]
+        assert not reader.is_closed  # type: ignore[union-attr]
+
+    with_cluster(test)
+
+
 def test_a_segment_that_begins_later_says_what_is_confirmed() -> None:
     async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
         writer, _ = await filled(store, 3)  # sent before any was confirmed

@@ -142,6 +142,22 @@ def test_where_a_ledger_ends(case: Case) -> None:
                 assert LEDGER in bookie.fenced
 
     with_cluster(test, bookies_count=5)
+    if not case.codes:
+        # Without others to take the places of those that are down an ack quorum is enough.
+        alone = len(case.down) <= case.options.write_quorum_size - case.options.ack_quorum_size
+        if alone:
+            with_cluster(test, bookies_count=case.options.ensemble_size)
+
+
+def test_without_an_ack_quorum_nothing_found_is_confirmed() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        metadata = await an_open_ledger(cluster, ("0", "0"), TWO)
+        cluster.bookies[1].stop()
+        with pytest.raises(StoreUnavailableError, match="too few of its bookies"):
+            await store.recover(LEDGER)
+        assert await cluster.record(LEDGER) == metadata.in_recovery()
+
+    with_cluster(test, bookies_count=2)
 
 
 def test_what_was_found_is_added_again_to_its_whole_write_set_before_the_end() -> None:

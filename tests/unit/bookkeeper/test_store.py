@@ -141,6 +141,26 @@ def test_closing_the_store_fails_what_waits_and_leaves_ledgers_open() -> None:
     with_cluster(test)
 
 
+def test_closing_the_store_ends_a_recovery() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        writer, _ = await filled(store, 5)  # sent before any was confirmed: all is added again
+        other = await cluster.connect()
+        for bookie in cluster.bookies:
+            bookie.says = lambda _operation, _ledger, _entry: None
+        recovering = asyncio.get_running_loop().create_task(other.recover(writer.ledger_id))
+        while not any(1 in bookie.fenced for bookie in cluster.bookies):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        for bookie in cluster.bookies:
+            bookie.is_mute = True
+        await asyncio.sleep(0.1)
+        await other.close()
+        with pytest.raises(StorageError):
+            await recovering
+        assert not (await cluster.record(1)).is_closed
+
+    with_cluster(test)
+
+
 @pytest.mark.parametrize("layout", [None, b"2\norg.apache.bookkeeper.meta.FlatManagerFactory:1"])
 def test_a_cluster_with_another_layout_is_refused(layout: bytes | None) -> None:
     async def work() -> None:

@@ -100,6 +100,23 @@ def test_entries_that_do_not_lie_on_a_replaced_bookie_are_not_sent_again() -> No
     assert of.restart([0]) == [(0, 0), (2, 0)]
 
 
+def test_a_place_may_be_done_without_as_long_as_an_ack_quorum_is_left() -> None:
+    of = quorum()
+    of.add()
+    of.give_up(1)
+    of.add()
+    assert of.do_without([1])
+    of.resume()
+    of.add()
+    assert stored(of, (0, 0), (0, 2), (1, 0), (1, 2), (2, 0), (2, 2)) == (True, 2, [0, 1, 2])
+    of.add()
+    of.give_up(2)
+    assert not of.do_without([2])
+    assert of.restart([2]) == [(3, 2)]
+    of.check()
+    assert not quorum(3, 2, 2).do_without([0])
+
+
 @pytest.mark.parametrize("quorums", [(1, 1, 1), (3, 3, 2), (3, 2, 2), (4, 3, 1), (5, 3, 3)])
 @given(data=st.data())
 def test_it_agrees_with_a_naive_model(  # noqa: C901 - the model
