@@ -88,6 +88,8 @@ class EntryFetch:
 
     def on_answer(self, bookie_id: str, answer: BookieAnswer) -> None:
         """Take a bookie's answer for one entry."""
+        if self._done.done():
+            return  # nobody waits any more
         entry_id = answer.entry_id
         wanted = self._wanted[entry_id]
         if answer.code == BookieCode.EOK:
@@ -103,7 +105,7 @@ class EntryFetch:
             wanted.reasons.append(f"{bookie_id} said {frames.code_name(answer.code)}")
             wanted.has_unknown |= answer.code not in frames.NOT_HERE
             self._ask_next(entry_id)
-        if not self._wanted and not self._done.done():
+        if not self._wanted:
             self._done.set_result(None)
 
 
