@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.cluster.bookie_process import BookKeeperCluster
 from tests.cluster.java_programs import NotInstalledError
 from tests.cluster.zookeeper_process import ZooKeeperProcess
 
@@ -65,3 +66,15 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperPro
         pytest.skip(str(error))
     yield process
     process.kill()
+
+
+@pytest.fixture(scope="session")
+def bookkeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookKeeperCluster]:
+    """Three real bookies for tests that leave them as they are; skipped where there is no Java."""
+    cluster = BookKeeperCluster(tmp_path_factory.mktemp("bookkeeper"), bookies_count=3)
+    try:
+        cluster.start()
+    except NotInstalledError as error:
+        pytest.skip(str(error))
+    yield cluster
+    cluster.kill()

@@ -57,12 +57,16 @@ class ZooKeeperProcess:
             time.sleep(0.1)
 
     def _answers(self) -> bool:
+        return b"Mode:" in self.ask(b"srvr")
+
+    def ask(self, word: bytes) -> bytes:
+        """What the server says to a word of four letters; nothing if it can't be asked."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection:
-                connection.sendall(b"srvr")
-                return b"Mode:" in connection.recv(4096)
+                connection.sendall(word)
+                return b"".join(iter(lambda: connection.recv(4096), b""))
         except OSError:
-            return False
+            return b""
 
     def freeze(self) -> None:
         assert self._process is not None

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import (
@@ -29,18 +31,23 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.ledgers.store import (
+    LedgerListener,
     LedgerOptions,
     LedgerReader,
     LedgerStore,
     LedgerWriter,
     StoreLimits,
 )
+from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.disk import SimulatedDisk
 from pulsar_py.testing.hostile_ledger_client import HostileLedgerStore
 from pulsar_py.testing.hostile_ledgers import HostileLedgers, LedgerFaults
 from pulsar_py.testing.ledger_ids import CountedLedgerIds
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
+from pulsar_py.zookeeper.address import ZooKeeperAddress
+from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
+from tests.cluster.bookie_process import BookKeeperCluster
 from tests.ledger_parts import all_ledgers
 
 SMALL = BookieSettings(
@@ -50,6 +57,9 @@ SMALL = BookieSettings(
 )  # fmt: skip
 LIMITS = StoreLimits(
     max_entry_bytes=1_000_000, max_pinned_bytes=3_000_000, answer_timeout_seconds=60.0
+)
+REPLICATED = BookKeeperSettings(
+    max_entry_bytes=LIMITS.max_entry_bytes, max_pinned_bytes=LIMITS.max_pinned_bytes
 )
 VOLATILE = BookieSettings(
     is_volatile=True, volatile_limit_bytes=3_000_000, max_entry_bytes=1_000_000
@@ -109,9 +119,39 @@ def hostile(faults: LedgerFaults) -> LedgerStore:
     return HostileLedgers(random.Random(1), faults, limits=LIMITS).connect("broker")
 
 
-@pytest.fixture(params=[*DISKS, *OTHERS])
+class ReplicatedLedgers(BookKeeperLedgerStore):
+    """Keeps each ledger on three bookies."""
+
+    async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
+        options = replace(options, ensemble_size=3, write_quorum_size=3, ack_quorum_size=2)
+        return await super().create(listener, options)
+
+
+@asynccontextmanager
+async def replicated(cluster: BookKeeperCluster) -> AsyncIterator[LedgerStore]:
+    """A store on real bookies, without the ledgers of other tests."""
+    clock = SystemClock()
+    address = ZooKeeperAddress.parse(cluster.zookeeper.url)
+    metadata = await ZooKeeperMetadataStore.open(address, clock)
+    ledger_ids = MetadataLedgerIds(metadata)
+    store = await ReplicatedLedgers.connect(
+        metadata, clock, ledger_ids, chance=random.Random(1), settings=REPLICATED
+    )
+    for ledger_id in await all_ledgers(store):
+        await store.delete(ledger_id)
+    yield store
+    await store.close()
+    await ledger_ids.close()
+    await metadata.close()
+
+
+@pytest.fixture(params=[*DISKS, *OTHERS, "bookkeeper"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LedgerStore]:
     made: LedgerStore
+    if request.param == "bookkeeper":
+        async with replicated(request.getfixturevalue("bookkeeper")) as made:
+            yield made
+        return
     if request.param in OTHERS:
         made = OTHERS[request.param]()
     else:
@@ -205,6 +245,8 @@ async def test_a_writer_is_told_at_most_once_a_turn(store: LedgerStore) -> None:
             writer.append(b"x" * 500)
         await asyncio.sleep(0)
     await listener.until(249)
+    writer.append(b"once more")  # all before may have been answered together
+    await listener.until(250)
 
     assert len(told) == len(set(told)) > 1
     loop._run_once = type(loop)._run_once.__get__(loop)  # type: ignore[attr-defined]
@@ -442,6 +484,8 @@ async def test_deleted_ledgers_are_gone_for_who_opens_them(store: LedgerStore) -
 
 async def test_handles_on_a_deleted_ledger_end_some_time(store: LedgerStore) -> None:
     writer, listener = await filled(store, 10)
+    writer.append(b"tells that those before are confirmed")
+    await listener.until(10)
     reader = await store.open(writer.ledger_id)
     await store.delete(writer.ledger_id)
 

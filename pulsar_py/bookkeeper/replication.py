@@ -1,0 +1,333 @@
+"""Replicator: sends entries to the bookies of an ensemble, and replaces those that fail (edge).
+
+The writer of a ledger has one, and so has its recovery, which adds what it found once more. What
+`WriteQuorum` decides is done here: an entry is packed once, with the last add confirmed of that
+moment, and sent to its write set. A bookie that fails is given up at once; its owner finds another
+one and records it where such things are recorded, and all that is not confirmed goes there again.
+Answers of a bookie that was given up are ignored.
+
+An error that ends it is told once. Bookies that refuse because the ledger is fenced, or its key is
+another one, end it at once; so does an entry that is not confirmed in time.
+
+Source: LedgerHandle, PendingAddOp, EnsembleUtils in Apache BookKeeper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, Protocol
+
+from pulsar_py.bookkeeper import frames
+from pulsar_py.bookkeeper.bookies import BookieLink
+from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
+from pulsar_py.bookkeeper.connection import BookieRequest
+from pulsar_py.bookkeeper.entry_format import packed_head
+from pulsar_py.bookkeeper.frames import BookieAnswer, BookieCode, BookieOperation, RequestFlags
+from pulsar_py.bookkeeper.write_quorum import WriteQuorum
+from pulsar_py.common.buffer import EntryBytes
+from pulsar_py.common.errors import (
+    LedgerFencedError,
+    NotEnoughBookiesError,
+    StorageError,
+    StoreUnavailableError,
+)
+from pulsar_py.common.packed_entries import LENT_BYTES
+
+logger = logging.getLogger(__name__)
+
+ENTRY_OVERHEAD_BYTES: Final = 512
+"""What an entry under way holds beyond its payload, about."""
+LOOKS: Final = 4
+"""For late entries within the time that they have."""
+
+
+class ReplicationOwner(Protocol):
+    """Who has the entries replicated."""
+
+    def on_progress(self) -> None:
+        """More is confirmed; called on the loop, never from within `add`."""
+
+    def on_released(self, size_bytes: int) -> None:
+        """Entries that held so many bytes, overhead included, are held no more."""
+
+    def on_replication_failed(self, error: StorageError) -> None:
+        """Nothing more will be confirmed."""
+
+    async def replace(self, failed: Mapping[int, str], first_entry_id: int) -> Mapping[int, str]:
+        """Find and record other bookies in these places, from an entry on.
+
+        The places that it leaves out are done without, if an ack quorum is left of every write set.
+
+        Raises:
+            StorageError: There are none, or they could not be recorded.
+        """
+
+
+class _Replica:
+    """The bookie in one place of the ensemble, as long as it is there."""
+
+    __slots__ = ("index", "is_given_up", "link", "replicator")
+
+    def __init__(self, replicator: Replicator, index: int, link: BookieLink) -> None:
+        self.replicator = replicator
+        self.index = index
+        self.link = link
+        self.is_given_up = False
+
+    def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
+        self.replicator.on_answers(self, answers)
+
+
+class _SentEntry:
+    """An entry that may have to be sent again."""
+
+    __slots__ = ("frame", "held_bytes", "length_bytes")
+
+    def __init__(self, frame: tuple[EntryBytes, ...], size_bytes: int, length_bytes: int) -> None:
+        self.frame = frame
+        self.held_bytes = size_bytes + ENTRY_OVERHEAD_BYTES
+        self.length_bytes = length_bytes  # of all payloads up to it
+
+
+class Replicator:
+    """Adds the entries of one ledger; lives until its owner stops it or it fails."""
+
+    def __init__(
+        self,
+        cluster: LedgerCluster,
+        ledger: LedgerInUse,
+        owner: ReplicationOwner,
+        *,
+        flags: RequestFlags = RequestFlags.NONE,
+        last_confirmed: int = -1,
+        length_bytes: int = 0,
+    ) -> None:
+        """Begins after `last_confirmed`, up to where payloads have `length_bytes`."""
+        metadata = ledger.recorded.metadata
+        self._cluster = cluster
+        self._ledger = ledger
+        self._owner = owner
+        self._flags = flags
+        self._quorum = WriteQuorum(
+            ensemble_size=metadata.ensemble_size,
+            write_quorum_size=metadata.write_quorum_size,
+            ack_quorum_size=metadata.ack_quorum_size,
+            last_confirmed=last_confirmed,
+        )
+        self._replicas = [
+            _Replica(self, index, cluster.bookies.link(bookie_id))
+            for index, bookie_id in enumerate(metadata.last_segment.bookie_ids)
+        ]
+        self._entries: dict[int, _SentEntry] = {}  # not released
+        self._failed: dict[int, str] = {}  # places whose bookies have to be replaced
+        self.failed_bookies: dict[str, None] = {}
+        """All that have failed this ledger, in the order of it."""
+        self._is_changing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._looks: deque[int] = deque()  # the last entries added at the last looks
+        self._added_bytes = length_bytes
+        self.confirmed_bytes = length_bytes
+        """Of all payloads up to the last confirmed entry."""
+        self.error: StorageError | None = None
+        """Why nothing more is confirmed."""
+
+    @property
+    def last_added(self) -> int:
+        """The last entry added."""
+        return self._quorum.last_added
+
+    @property
+    def last_confirmed(self) -> int:
+        """The last entry that is confirmed, with all before it."""
+        return self._quorum.last_confirmed
+
+    @property
+    def pending_count(self) -> int:
+        """Entries that are not confirmed."""
+        return self._quorum.pending_count
+
+    @property
+    def is_stopped(self) -> bool:
+        """Nothing more will be confirmed."""
+        return self.error is not None
+
+    def add(
+        self, pieces: Sequence[EntryBytes], size_bytes: int, *, length_bytes: int | None = None
+    ) -> int:
+        """Send one more entry, whose memory nobody changes any more; returns its id.
+
+        `length_bytes` is given for an entry that says by itself how much all up to it have.
+
+        # Hot path: one call an entry.
+        """
+        assert self.error is None
+        ledger = self._ledger
+        quorum = self._quorum
+        entry_id = quorum.add()
+        self._added_bytes = self._added_bytes + size_bytes if length_bytes is None else length_bytes
+        head = packed_head(
+            ledger.digest,
+            ledger_id=ledger.ledger_id,
+            entry_id=entry_id,
+            last_add_confirmed=quorum.last_confirmed,
+            length_bytes=self._added_bytes,
+            pieces=pieces,
+        )
+        frame_head = frames.add_head(ledger.master_key, len(head) + size_bytes, self._flags)
+        frame: tuple[EntryBytes, ...] = (frame_head + head, *pieces)
+        if size_bytes < LENT_BYTES:
+            frame = (b"".join(frame),)
+        self._entries[entry_id] = _SentEntry(frame, size_bytes, self._added_bytes)
+        for index in quorum.write_set(entry_id):
+            self._send(entry_id, frame, self._replicas[index])
+        if self._timer is None:
+            self._set_timer()
+        return entry_id
+
+    def _send(self, entry_id: int, frame: tuple[EntryBytes, ...], replica: _Replica) -> None:
+        if replica.is_given_up:
+            return  # whoever takes its place gets it
+        ledger_id = self._ledger.ledger_id
+        replica.link.send(BookieRequest(BookieOperation.ADD, ledger_id, entry_id, frame, replica))
+
+    def on_answers(
+        self, replica: _Replica, answers: Sequence[tuple[BookieRequest, BookieAnswer]]
+    ) -> None:
+        """Take what one bookie said to some adds."""
+        if self.error is not None or replica.is_given_up:
+            return
+        on_stored, index = self._quorum.on_stored, replica.index
+        for _, answer in answers:
+            if answer.code == BookieCode.EOK:
+                on_stored(answer.entry_id, index)
+            elif answer.code in (BookieCode.EFENCED, BookieCode.EUA):
+                self._advance()
+                self.fail(self._refusal(replica, answer))
+                return
+            else:
+                self._advance()
+                self._give_up(replica, answer)
+                return
+        self._advance()
+
+    def _refusal(self, replica: _Replica, answer: BookieAnswer) -> StorageError:
+        name = f"ledger {self._ledger.ledger_id}: entry {answer.entry_id}"
+        if answer.code == BookieCode.EFENCED:
+            return LedgerFencedError(f"{name}: {replica.link.bookie_id} has fenced the ledger")
+        return StorageError(f"{name}: {replica.link.bookie_id} has another key for the ledger")
+
+    def _advance(self) -> None:
+        """Confirm what can be, tell, and let go what is not needed any more."""
+        quorum, entries = self._quorum, self._entries
+        if quorum.advance():
+            self.confirmed_bytes = entries[quorum.last_confirmed].length_bytes
+            self._owner.on_progress()
+        if released := quorum.take_released():
+            self._owner.on_released(sum(entries.pop(each).held_bytes for each in released))
+
+    # Replacing bookies
+
+    def _give_up(self, replica: _Replica, answer: BookieAnswer) -> None:
+        """A bookie failed: nothing more is expected from it, and another one is looked for."""
+        replica.is_given_up = True
+        logger.info(
+            "bookie failed for a ledger",
+            extra={
+                "ledger_id": self._ledger.ledger_id,
+                "bookie": replica.link.bookie_id,
+                "entry_id": answer.entry_id,
+                "code": frames.code_name(answer.code),
+            },
+        )
+        self._failed[replica.index] = replica.link.bookie_id
+        self.failed_bookies[replica.link.bookie_id] = None
+        self._quorum.give_up(replica.index)
+        self._advance()
+        if self._is_changing:
+            return
+        name = f"ensemble of {self._ledger.ledger_id}"
+        try:
+            self._cluster.tasks.spawn(self._change(), name)
+        except RuntimeError:
+            self.fail(StorageError(f"ledger {self._ledger.ledger_id}: the store is closed"))
+        else:
+            self._is_changing = True
+
+    async def _change(self) -> None:
+        """Replace all that failed, one round after the other; then confirmations go on."""
+        try:
+            while self._failed and self.error is None:
+                failed, self._failed = self._failed, {}
+                async with asyncio.timeout(self._cluster.limits.answer_timeout_seconds):
+                    others = await self._owner.replace(failed, self.last_confirmed + 1)
+                if self.error is None:
+                    self._do_without(failed.keys() - others.keys())
+                    self._put_in_place(others)
+        except TimeoutError:
+            self.fail(StoreUnavailableError(
+                f"ledger {self._ledger.ledger_id}: no other bookie was found in time"
+            ))  # fmt: skip
+        except StorageError as error:
+            self.fail(error)
+        finally:
+            self._is_changing = False
+        if self.error is None:
+            self._quorum.resume()
+            self._advance()
+
+    def _do_without(self, places: AbstractSet[int]) -> None:
+        if places and not self._quorum.do_without(places):
+            raise NotEnoughBookiesError(
+                f"ledger {self._ledger.ledger_id}: too few of its bookies are left, "
+                f"{', '.join(self.failed_bookies)} failed"
+            )
+
+    def _put_in_place(self, others: Mapping[int, str]) -> None:
+        for index, bookie_id in others.items():
+            self._replicas[index] = _Replica(self, index, self._cluster.bookies.link(bookie_id))
+        for entry_id, index in self._quorum.restart(others.keys()):
+            self._send(entry_id, self._entries[entry_id].frame, self._replicas[index])
+
+    # Ends
+
+    def _set_timer(self) -> None:
+        interval_seconds = self._cluster.limits.answer_timeout_seconds / LOOKS
+        self._timer = self._cluster.clock.call_later(interval_seconds, self._look)
+
+    def _look(self) -> None:
+        """Fail if an entry that was there three looks ago is still not confirmed."""
+        self._timer = None
+        if self.error is not None:
+            return
+        if not self._quorum.pending_count:
+            self._looks.clear()
+            return
+        self._set_timer()
+        self._looks.append(self.last_added)
+        if len(self._looks) == LOOKS and self._looks.popleft() > self.last_confirmed:
+            self.fail(
+                StorageError(
+                    f"ledger {self._ledger.ledger_id}: entry {self.last_confirmed + 1} was not "
+                    f"confirmed in {self._cluster.limits.answer_timeout_seconds:g} seconds"
+                )
+            )
+
+    def fail(self, error: StorageError) -> None:
+        """End it with an error that its owner is told."""
+        if self.error is None:
+            self.stop(error)
+            self._owner.on_replication_failed(error)
+
+    def stop(self, error: StorageError) -> None:
+        """End it: nothing more is confirmed, and all is let go. May be called again."""
+        if self.error is not None:
+            return
+        self.error = error
+        if self._timer is not None:
+            self._timer.cancel()
+        entries, self._entries = self._entries, {}
+        self._owner.on_released(sum(entry.held_bytes for entry in entries.values()))

@@ -1,0 +1,235 @@
+"""BookKeeperLedgerStore: the contract of ledger stores on Apache BookKeeper (edge).
+
+A ledger is created by its record in the metadata; bookies learn of it with its first entry. Its id
+comes from the cluster's sequence. Deleting removes the record, and bookies collect the entries some
+time later.
+
+Source: BookKeeper, LedgerCreateOp, LedgerOpenOp, LedgerDeleteOp in Apache BookKeeper's client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from pulsar_py.bookkeeper.bookies import Bookies
+from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse, PinnedBytes
+from pulsar_py.bookkeeper.connection import ConnectionLimits
+from pulsar_py.bookkeeper.digest import MAX_DIGEST_BYTES
+from pulsar_py.bookkeeper.entry_format import HEAD_BYTES
+from pulsar_py.bookkeeper.frames import ADD_OVERHEAD_BYTES
+from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata
+from pulsar_py.bookkeeper.ledger_records import LedgerRecords
+from pulsar_py.bookkeeper.reader import BookKeeperReader, find_end, in_time, repeated
+from pulsar_py.bookkeeper.recovery import recover
+from pulsar_py.bookkeeper.registry import BookieRegistry
+from pulsar_py.bookkeeper.writer import BookKeeperWriter
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.errors import StorageError
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.ledgers.ids import LedgerIds
+from pulsar_py.ledgers.store import (
+    LedgerInfo,
+    LedgerListener,
+    LedgerOptions,
+    LedgerReader,
+    LedgerStore,
+    LedgerWriter,
+    StoreLimits,
+)
+from pulsar_py.metadata import paths
+from pulsar_py.metadata.store import MetadataStore
+
+FRAME_OVERHEAD_BYTES: Final = ADD_OVERHEAD_BYTES + HEAD_BYTES + MAX_DIGEST_BYTES
+"""Of the frame that adds an entry, whatever its digest."""
+MAX_IDS_COUNT: Final = 5
+"""Ids that are tried for one ledger, where somebody has taken the id in another way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookKeeperSettings:
+    """The bounds of one client of a cluster."""
+
+    root: str = paths.LEDGERS
+    """Where the cluster's metadata stands."""
+    max_entry_bytes: int | None = None
+    """None: as much as a frame of `connection.max_frame_bytes` holds."""
+    max_pinned_bytes: int = 64 * 1024 * 1024
+    answer_timeout_seconds: float = 30.0
+    connection: ConnectionLimits = field(
+        default_factory=lambda: ConnectionLimits(
+            connect_timeout_seconds=4.0, request_timeout_seconds=8.0
+        )
+    )
+
+    @property
+    def limits(self) -> StoreLimits:
+        """As the contract has them."""
+        fits = self.connection.max_frame_bytes - FRAME_OVERHEAD_BYTES
+        return StoreLimits(
+            max_entry_bytes=fits if self.max_entry_bytes is None else self.max_entry_bytes,
+            max_pinned_bytes=self.max_pinned_bytes,
+            answer_timeout_seconds=self.answer_timeout_seconds,
+        )
+
+
+class BookKeeperLedgerStore(LedgerStore):
+    """A client of one cluster; `connect` makes it. The metadata store is its maker's."""
+
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        clock: Clock,
+        ledger_ids: LedgerIds,
+        *,
+        chance: Random,
+        settings: BookKeeperSettings,
+    ) -> None:
+        """Use `connect`."""
+        self.limits = settings.limits
+        self._ledger_ids = ledger_ids
+        self._tasks = TaskOwner("BookKeeper")
+        self._registry = BookieRegistry(metadata, settings.root)
+        self._cluster = LedgerCluster(
+            bookies=Bookies(self._registry, clock, settings.connection),
+            records=LedgerRecords(metadata, settings.root),
+            clock=clock,
+            chance=chance,
+            limits=self.limits,
+            pinned=PinnedBytes(self.limits.max_pinned_bytes),
+            tasks=self._tasks,
+        )
+        self._writers: dict[BookKeeperWriter, None] = {}  # open, in the order of their making
+        self._is_closed = False
+
+    @classmethod
+    async def connect(
+        cls,
+        metadata: MetadataStore,
+        clock: Clock,
+        ledger_ids: LedgerIds,
+        *,
+        chance: Random | None = None,
+        settings: BookKeeperSettings | None = None,
+    ) -> BookKeeperLedgerStore:
+        """A client of the cluster whose bookies are registered in `metadata`.
+
+        `ledger_ids` give the ids of new ledgers: the numbers of the cluster's own sequence.
+
+        Raises:
+            StorageError: BookKeeper's metadata is not formatted, or has an unknown layout.
+        """
+        chance = chance or Random()  # noqa: S311  # spreads ledgers over bookies
+        settings = settings or BookKeeperSettings()
+        store = cls(metadata, clock, ledger_ids, chance=chance, settings=settings)
+        try:
+            await store._cluster.records.check_layout()
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StorageError("the ledger store is closed")
+
+    async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
+        """Record a new ledger on bookies that take entries."""
+        self._check_open()
+        wrong = LedgerMetadata.new(options, [""] * options.ensemble_size).check()
+        if wrong is not None:
+            raise StorageError(f"no ledger can have {wrong}")
+        for _ in range(MAX_IDS_COUNT):
+            ledger_id = await self._ledger_ids.next()
+            async with in_time(self._cluster, ledger_id):
+                bookie_ids = await self._cluster.choose(options.ensemble_size)
+                metadata = LedgerMetadata.new(options, bookie_ids)
+                recorded = await self._cluster.records.create(ledger_id, metadata)
+            self._check_open()
+            if recorded is not None:
+                ledger = LedgerInUse(ledger_id, recorded, options.password)
+                writer = BookKeeperWriter(self._cluster, ledger, listener, self._on_writer_over)
+                self._writers[writer] = None
+                return writer
+        raise StorageError(f"{MAX_IDS_COUNT} ids were taken already, the last is {ledger_id}")
+
+    def _on_writer_over(self, writer: BookKeeperWriter) -> None:
+        self._writers.pop(writer, None)
+
+    async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
+        """Ask the bookies how far it is confirmed, unless it is closed."""
+        self._check_open()
+
+        async def ask() -> LedgerReader:
+            recorded = await self._cluster.records.read(ledger_id)
+            ledger = LedgerInUse(ledger_id, recorded, password)
+            end, length_bytes = await find_end(self._cluster, ledger)
+            return BookKeeperReader(self._cluster, ledger, end, length_bytes)
+
+        return await repeated(self._cluster, ledger_id, ask)
+
+    async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
+        """Fence the ledger and close it, unless it is closed."""
+        self._check_open()
+
+        async def attempt() -> LedgerInUse:
+            recorded = await self._cluster.records.read(ledger_id, is_synced=True)
+            ledger = LedgerInUse(ledger_id, recorded, password)
+            await recover(self._cluster, ledger)
+            return ledger
+
+        ledger = await repeated(self._cluster, ledger_id, attempt)
+        metadata = ledger.recorded.metadata
+        return BookKeeperReader(
+            self._cluster, ledger, metadata.last_entry_id, metadata.length_bytes
+        )
+
+    async def delete(self, ledger_id: int) -> None:
+        """Delete its record."""
+        self._check_open()
+        async with in_time(self._cluster, ledger_id):
+            await self._cluster.records.delete(ledger_id)
+
+    async def list_ledgers(self) -> AsyncIterator[Sequence[int]]:
+        """The ids of all records."""
+        self._check_open()
+        async for page in self._cluster.records.ids():
+            yield page
+
+    async def custom_metadata(self, ledger_id: int) -> Mapping[str, bytes]:
+        """Its labels."""
+        return (await self.info(ledger_id)).custom_metadata
+
+    async def info(self, ledger_id: int) -> LedgerInfo:
+        """What its record says."""
+        self._check_open()
+        async with in_time(self._cluster, ledger_id):
+            metadata = (await self._cluster.records.read(ledger_id)).metadata
+        return LedgerInfo(
+            ledger_id=ledger_id,
+            is_closed=metadata.is_closed,
+            last_entry_id=metadata.last_entry_id if metadata.is_closed else None,
+            length_bytes=metadata.length_bytes if metadata.is_closed else None,
+            custom_metadata=metadata.custom_metadata,
+        )
+
+    def figures(self) -> Mapping[str, float]:
+        """What the store holds now."""
+        bookies = self._cluster.bookies
+        return {
+            "pinned_bytes": self._cluster.pinned.now_bytes,
+            "waiting_bytes": bookies.waiting_bytes,
+            "connected_bookies": bookies.connected_count,
+            "open_writers": len(self._writers),
+        }
+
+    async def close(self) -> None:
+        """Fail what waits, and end all connections. May be called again."""
+        self._is_closed = True
+        for writer in list(self._writers):
+            writer.abandon()
+        await self._tasks.close()
+        await self._cluster.bookies.close()
+        self._registry.close()

@@ -1,0 +1,130 @@
+"""A bookie of a few lines for tests in virtual time: it stores and fences, and does what it is told.
+
+It answers as a recording of Apache BookKeeper's does, from memory, and keeps no promise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+
+from pulsar_py.bookkeeper.frames import BookieCode, BookieOperation, RequestFlags
+
+HEAD = struct.Struct(">BBH")
+IDS = struct.Struct(">qq")
+Says = Callable[[int, int, int], int | None]
+"""Operation, ledger and entry to the code to answer at once; None lets it do what it should."""
+
+
+def answer(operation: int, code: int, ledger_id: int, entry_id: int, data: bytes = b"") -> bytes:
+    body = struct.pack(">BBHiqq", 2, operation, 0, code, ledger_id, entry_id) + data
+    return struct.pack(">I", len(body)) + body
+
+
+class ScriptedBookie:
+    """Serves any number of connections."""
+
+    def __init__(self, port: int, host: str = "bookie") -> None:
+        self.host, self.port = host, port
+        self.entries: dict[int, dict[int, bytes]] = {}  # by ledger and entry
+        self.fenced: dict[int, None] = {}
+        self.asked: list[tuple[int, int, int, int]] = []  # operation, flags, ledger, entry
+        self.says: Says = lambda _operation, _ledger, _entry: None
+        self.is_mute = False
+        self.held: list[Callable[[], None]] = []  # answers, while `is_holding`
+        self.is_holding = False
+        self.connections: list[_Connection] = []
+        self.connects_count = 0
+
+    @property
+    def bookie_id(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Connection(self), self.host, self.port)
+
+    def stop(self) -> None:
+        self._server.close()
+        self.cut()
+
+    def cut(self) -> None:
+        for connection in self.connections:
+            connection.transport.abort()
+        self.connections.clear()
+
+    def release(self) -> None:
+        """Send what was held."""
+        self.is_holding = False
+        held, self.held = self.held, []
+        for send in held:
+            send()
+
+    def adds(self) -> list[int]:
+        return [entry for operation, _, _, entry in self.asked if operation == BookieOperation.ADD]
+
+    def serve(self, frame: bytes) -> bytes | None:
+        _, operation, flags = HEAD.unpack_from(frame)
+        if operation == BookieOperation.ADD:
+            stored = frame[HEAD.size + 20 :]
+            ledger_id, entry_id = IDS.unpack_from(stored)
+        else:
+            stored = b""
+            ledger_id, entry_id = IDS.unpack_from(frame, HEAD.size)
+        self.asked.append((operation, flags, ledger_id, entry_id))
+        if self.is_mute:
+            return None
+        code = self.says(operation, ledger_id, entry_id)
+        data = b""
+        if code is None and operation == BookieOperation.ADD:
+            code = self.add(ledger_id, entry_id, flags, stored)
+        elif code is None:
+            code, data = self.read(ledger_id, entry_id, flags)
+        return answer(operation, code, ledger_id, entry_id, data)
+
+    def add(self, ledger_id: int, entry_id: int, flags: int, stored: bytes) -> int:
+        if ledger_id in self.fenced and not flags & RequestFlags.RECOVERY_ADD:
+            return BookieCode.EFENCED
+        self.entries.setdefault(ledger_id, {})[entry_id] = stored
+        return BookieCode.EOK
+
+    def read(self, ledger_id: int, entry_id: int, flags: int) -> tuple[int, bytes]:
+        if flags & RequestFlags.FENCE:
+            self.fenced[ledger_id] = None
+        found = self.entries.get(ledger_id)
+        if found is None:
+            is_known = ledger_id in self.fenced
+            return BookieCode.ENOENTRY if is_known else BookieCode.ENOLEDGER, b""
+        asked = max(found) if entry_id == -1 else entry_id
+        if asked not in found:
+            return BookieCode.ENOENTRY, b""
+        return BookieCode.EOK, found[asked]
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, bookie: ScriptedBookie) -> None:
+        self.bookie = bookie
+        self.buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.bookie.connections.append(self)
+        self.bookie.connects_count += 1
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        out = b""
+        while len(self.buffer) >= 4:
+            (size,) = struct.unpack_from(">I", self.buffer)
+            if len(self.buffer) < 4 + size:
+                break
+            frame, self.buffer = self.buffer[4 : 4 + size], self.buffer[4 + size :]
+            out += self.bookie.serve(frame) or b""
+        if not out:
+            return
+        if self.bookie.is_holding:
+            self.bookie.held.append(lambda: self.transport.write(out))
+        else:
+            self.transport.write(out)
