@@ -1,4 +1,4 @@
-"""Deciders of the managed ledger and of the client, driven from text."""
+"""Managed ledger, dispatch and the client's acknowledging, driven from text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ import pytest
 from pulsar_py.testing.playbook import check_playbook
 from tests.playbooks.acks_player import AcksPlayer
 from tests.playbooks.cursor_player import CursorPlayer
+from tests.playbooks.dispatch_player import DispatchPlayer
 from tests.playbooks.ledger_player import LedgerPlayer
 
 HERE = Path(__file__).parent
-PLAYERS = {"acks": AcksPlayer, "cursor": CursorPlayer, "ledger": LedgerPlayer}
+PLAYERS = {
+    "acks": AcksPlayer,
+    "cursor": CursorPlayer,
+    "dispatch": DispatchPlayer,
+    "ledger": LedgerPlayer,
+}
 
 
 @pytest.mark.parametrize(
@@ -22,4 +28,8 @@ PLAYERS = {"acks": AcksPlayer, "cursor": CursorPlayer, "ledger": LedgerPlayer}
 )
 def test_the_playbook_holds(path, request):
     player = PLAYERS[path.parent.name]()
-    check_playbook(path, player.execute, is_rewriting=request.config.getoption("--rewrite"))
+    try:
+        check_playbook(path, player.execute, is_rewriting=request.config.getoption("--rewrite"))
+    finally:
+        if isinstance(player, DispatchPlayer):
+            player.close()
