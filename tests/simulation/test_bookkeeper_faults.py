@@ -174,7 +174,7 @@ def test_what_was_confirmed_is_recovered(seed: int) -> None:
 
 def test_the_seeds_see_everything() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(25):
+    for seed in SEEDS:
         world = World(seed)
         run_simulated(world.run(), latency_seconds=0.0005)
         seen += world.seen
