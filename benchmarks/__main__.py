@@ -18,7 +18,8 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import calls_per_send, loads, longest_turn, machine
+from benchmarks import calls_per_dispatch, calls_per_send, loads, longest_turn, machine
+from benchmarks.call_counter import CallCounts
 from benchmarks.loads import Figures
 from benchmarks.targets import Target, running, start_ours
 
@@ -186,6 +187,19 @@ def print_added_latency(table: dict[str, dict[str, Figures]], fdatasync_millis: 
                 print(f"added latency over one fdatasync at p50, {name}: {added:.2f} ms")
 
 
+def print_calls_of_dispatch() -> list[tuple[str, CallCounts]]:
+    """What an entry costs from storage to the socket, for each subscription type."""
+    found = []
+    for kind in calls_per_dispatch.TYPES:
+        counts = asyncio.run(calls_per_dispatch.count_calls(kind))
+        print(
+            f"per 1,000 entries to one {kind} consumer: tasks {counts.tasks:.1f}, "
+            f"futures {counts.futures:.1f}, Python calls {counts.python_calls:.0f}"
+        )
+        found.append((kind, counts))
+    return found
+
+
 def main() -> None:
     """Parse the command line and measure."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -231,6 +245,9 @@ def main() -> None:
         )
         for name, count in counts.most_called:
             print(f"    {count:8.0f} {name}")
+        result["per_1000_dispatched"] = {
+            kind: asdict(counts) for kind, counts in print_calls_of_dispatch()
+        }
     if not arguments.only or arguments.only == "turns":
         print("longest turn of the loop, one command of the largest form, CPU of its thread:")
         result["longest_turns"] = [asdict(turn) for turn in longest_turn.longest_turns()]

@@ -19,11 +19,10 @@ from pulsar_py.client.messages.message import Message, ReceivedEntry
 from pulsar_py.client.receiving.received_batch import batch_of
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsar_py.schema import Schema, SchemaInfo, SchemaType
-from pulsar_py.spark.options import METADATA_COLUMNS
-from pulsar_py.spark.rows import RowBuilder, ValueColumns
-from pulsar_py.spark.sink_rows import SinkColumns
-from pulsar_py.spark.value_columns import RawValues, columns_of_schema
-from pulsar_py.spark.value_encoder import value_encoder
+from pulsar_py.spark.reading.row_builder import RowBuilder
+from pulsar_py.spark.shared.options import METADATA_COLUMNS
+from pulsar_py.spark.values.value_columns import RawValues, ValueColumns, columns_of_schema
+from pulsar_py.spark.values.value_encoder import value_encoder
 
 ROWS = 2000
 ROUNDS = 15
@@ -122,18 +121,8 @@ def reading_of(schema: Schema[Any], values: list[Any]) -> float:
 
 def writing(batch: pa.RecordBatch, topic_type: SchemaType) -> float:
     """Rows into payloads."""
-    columns = SinkColumns(
-        values=tuple(batch.schema.names),
-        key=None,
-        ordering_key=None,
-        event_time=None,
-        properties=None,
-        topic=None,
-        partition=None,
-        deliver_at=None,
-    )
     topic_schema = SchemaInfo(topic_type, "", b'"string"', {})
-    encoder = value_encoder(batch.schema, columns, topic_schema)
+    encoder = value_encoder(batch.schema, batch.schema.names, topic_schema)
     return rows_a_cpu_second(lambda: encoder.encode(batch))
 
 

@@ -30,10 +30,10 @@ def frame(command: BaseCommand, rest: bytes = b"") -> bytes:
     return struct.pack(">II", 4 + len(data) + len(rest), len(data)) + data + rest
 
 
-def entry(body: bytes) -> bytes:
+def entry(body: bytes, *, key: str | None = None) -> bytes:
     """Checksum, metadata and payload of an unbatched message, as SEND carries them."""
     metadata = MessageMetadata(
-        producer_name="bench", sequence_id=0, publish_time=1_700_000_000_000
+        producer_name="bench", sequence_id=0, publish_time=1_700_000_000_000, partition_key=key
     ).SerializeToString()
     checked = _SIZE.pack(len(metadata)) + metadata + body
     return b"\x0e\x01" + _SIZE.pack(crc32c.crc32c(checked)) + checked
@@ -171,15 +171,21 @@ class RawConnection(asyncio.Protocol):
         await self.request(command, BaseCommand.PRODUCER_SUCCESS)
 
     async def subscribe(
-        self, topic: str, subscription: str, consumer_id: int, *, from_earliest: bool = False
+        self,
+        topic: str,
+        subscription: str,
+        consumer_id: int,
+        *,
+        from_earliest: bool = False,
+        kind: CommandSubscribe.SubType.ValueType = CommandSubscribe.Exclusive,
     ) -> None:
-        """Open an Exclusive consumer; it gets nothing before `flow`."""
+        """Open a consumer; it gets nothing before `flow`."""
         await self.lookup(topic)
         command = BaseCommand(type=BaseCommand.SUBSCRIBE)
         subscribe = command.subscribe
         subscribe.topic = topic
         subscribe.subscription = subscription
-        subscribe.subType = CommandSubscribe.Exclusive
+        subscribe.subType = kind
         subscribe.consumer_id = consumer_id
         subscribe.request_id = self.next_request_id()
         if from_earliest:

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 
 from benchmarks.spark_other_reader import OtherReader
-from pulsar_py.spark.reading import ReadTask, read_runs
+from pulsar_py.spark.reading.read_task import ReadTask, read_runs
 from pulsar_py.spark.source import PiecePartition, PulsarBatchReader
 
 Row = tuple[Any, ...]  # Any: as Spark's types

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from pulsar_py.client.shared.enums import CompressionType, HashingScheme
-from pulsar_py.spark.client_settings import (
+from pulsar_py.spark.shared.client_settings import (
     CLIENT_WITHOUT_EFFECT,
     PRODUCER_WITHOUT_EFFECT,
     READER_WITHOUT_EFFECT,
 )
-from pulsar_py.spark.columns import COLUMNS
-from pulsar_py.spark.options import ALIASES, METADATA_COLUMNS
+from pulsar_py.spark.shared.options import ALIASES, METADATA_COLUMNS
+from pulsar_py.spark.values.metadata_columns import COLUMNS
 
 PATH: Final = Path("docs/spark/OPTIONS.md")
 LINE_LENGTH: Final = 120

@@ -23,6 +23,7 @@ from pulsar_py.common.errors import (
     InstanceMismatchError,
     StorageError,
 )
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.ledgers.ids import LedgerIds
@@ -105,12 +106,9 @@ class EmbeddedLedgers:
 
 
 async def _check_instance(metadata: MetadataStore, disk: Disk, data_dir: Path) -> None:
-    try:
+    async with OnFailureAwait(disk.close):
         await disk.make_directory("")
-        await check_instance_id(metadata, disk, new_id=str(uuid4()))
-    except InstanceMismatchError as error:
-        await disk.close()
-        raise InstanceMismatchError(f"{data_dir}: {error}") from None
-    except BaseException:
-        await disk.close()
-        raise
+        try:
+            await check_instance_id(metadata, disk, new_id=str(uuid4()))
+        except InstanceMismatchError as error:
+            raise InstanceMismatchError(f"{data_dir}: {error}") from None

@@ -32,6 +32,7 @@ from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import (
     ConfigurationError,
 )
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.embedded_ledgers import EmbeddedLedgers, LedgerStoreFactory
 from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
 from pulsar_py.metadata.initialization import initialize_cluster
@@ -169,11 +170,8 @@ class Broker:
         if self._is_used:
             raise RuntimeError("a Broker can be started once: make another one")
         self._is_used = True
-        try:
+        async with OnFailureAwait(self._stack.aclose):
             await self._start()
-        except BaseException:
-            await self._stack.aclose()
-            raise
         self._is_running = True
 
     async def stop(self) -> None:

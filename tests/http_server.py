@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,47 +43,67 @@ class Answer:
 
 
 class HttpServer:
-    """Answers by `answer(asked)`."""
+    """Answers by `answer(asked)`, over TLS if it has a context."""
 
-    def __init__(self, answer: Callable[[Asked], Answer]) -> None:
+    def __init__(
+        self, answer: Callable[[Asked], Answer], tls: ssl.SSLContext | None = None
+    ) -> None:
         self.answer = answer
         self.asked: list[Asked] = []
+        self.connections_count = 0
+        """How many were made."""
         self.port = 0
+        self._tls = tls
         self._connections: set[asyncio.StreamWriter] = set()
 
     @property
     def url(self) -> str:
-        return f"http://localhost:{self.port}"
+        return f"http{'s' if self._tls else ''}://localhost:{self.port}"
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[HttpServer]:
         """Listen for as long as the context lasts."""
-        server = await asyncio.start_server(self._serve, "localhost", self.port)
+        server = await asyncio.start_server(self._serve, "localhost", self.port, ssl=self._tls)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield self
         finally:
             server.close()
-            for writer in list(self._connections):
-                writer.close()
+            self.close_connections()
+
+    def close_connections(self) -> None:
+        """Close those that are open; others can be made."""
+        for writer in list(self._connections):
+            writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections.add(writer)
+        self.connections_count += 1
         try:
-            asked = await self._receive(reader)
-            if asked is None:
-                return
-            self.asked.append(asked)
-            answer = self.answer(asked)
-            if answer.is_silent:
-                await reader.read()
-            elif answer.raw is not None:
-                writer.write(answer.raw)
-            else:
-                writer.write(_rendered(answer))
+            while await self._serve_one(reader, writer):
+                pass
         finally:
             self._connections.discard(writer)
             writer.close()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; whether another may follow."""
+        asked = await self._receive(reader)
+        if asked is None:
+            return False
+        self.asked.append(asked)
+        answer = self.answer(asked)
+        if answer.is_silent:
+            await reader.read()
+        elif answer.raw is not None:
+            writer.write(answer.raw)
+        else:
+            writer.write(_rendered(answer))
+            return "close" not in (
+                asked.headers.get("connection"),
+                answer.headers.get("Connection"),
+            )
+        return False
 
     async def _receive(self, reader: asyncio.StreamReader) -> Asked | None:
         machine = h11.Connection(h11.SERVER)
@@ -90,7 +111,10 @@ class HttpServer:
         while True:
             event = machine.next_event()
             if event is h11.NEED_DATA:
-                machine.receive_data(await reader.read(65536))
+                try:
+                    machine.receive_data(await reader.read(65536))
+                except OSError:  # a client that is gone
+                    return None
             elif isinstance(event, h11.ConnectionClosed):
                 return None
             elif isinstance(event, h11.Request):

@@ -15,10 +15,8 @@ from docs.spark_options import BATCH, READS, WRITES, Option
 from pulsar_py.client.brokers.client_config import ClientConfig
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.schema import KeyValueEncodingType, SchemaInfo, SchemaType
-from pulsar_py.spark import client_settings, options, sink_rows
-from pulsar_py.spark.columns import COLUMNS
-from pulsar_py.spark.lanes import ProducerSettings
-from pulsar_py.spark.options import (
+from pulsar_py.spark.shared import client_settings, options
+from pulsar_py.spark.shared.options import (
     ALIASES,
     CLIENT_PREFIXES,
     WITHOUT_EFFECT,
@@ -29,7 +27,10 @@ from pulsar_py.spark.options import (
     ValueMode,
     WriteOptions,
 )
-from pulsar_py.spark.sink_rows import SinkColumns
+from pulsar_py.spark.values.metadata_columns import COLUMNS
+from pulsar_py.spark.writing import outgoing_rows
+from pulsar_py.spark.writing.outgoing_rows import SinkColumns
+from pulsar_py.spark.writing.partition_sender import ProducerSettings
 from tests.package_source import ROOT
 
 CLUSTER = {"service.url": "pulsar://h:6650", "admin.url": "http://h:8080", "topic": "t"}
@@ -116,7 +117,7 @@ def test_columns_that_are_metadata_have_types(name: str) -> None:
     schema = pa.schema([(name, pa.list_(pa.int8())), ("value", pa.string())])
     with pytest.raises(ConfigurationError, match=f"column {name}: "):
         SinkColumns.of(schema, WriteOptions.parse({"service.url": "pulsar://h:6650"}))
-    assert len(spark_options.WRITTEN) == len(sink_rows._TYPES)
+    assert len(spark_options.WRITTEN) == len(outgoing_rows._TYPES)
 
 
 def test_settings_of_clients_are_those_of_the_code() -> None:

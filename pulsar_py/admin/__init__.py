@@ -1,4 +1,8 @@
-"""The administration of a broker by HTTP: a small server, a router, and resources.
+"""Pulsar's admin REST API: an HTTP server, a router, and resources.
+
+In: HTTP requests on a socket. Out: calls of the broker's services and writes to the metadata store;
+answers as JSON with Pulsar's field names. `http_server` knows sockets alone, `app` routes and
+errors, `resources` topics and policies.
 
 Third-party packages it may import: h11.
 """

@@ -1,8 +1,8 @@
-"""The administration as an application: a request goes to its route, errors become answers.
+"""`AdminApp`: routes requests to their resources, and turns errors into answers.
 
-`AdminApp` knows no sockets (that is `http_server`) and no topics (that are the resources): it finds
-the route, checks `Accept` and `Content-Type` as Pulsar's server does, calls the handler and turns
-whatever it raises into a status. Handlers never answer errors by hand.
+It finds the route, checks `Accept` and `Content-Type` as Pulsar's server does, calls the handler
+and turns its errors into statuses: handlers raise and never answer errors by hand. `http_server`
+knows sockets, and the resources know topics; `AdminApp` knows neither.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pulsar_py.server.security.peer import Peer
 logger = logging.getLogger(__name__)
 
 NOBODY: Final = Peer()
-"""Who calls in the same process, without a socket."""
+"""The peer of calls from the same process, without a socket."""
 
 
 class AdminApp:
@@ -110,7 +110,7 @@ def _method_not_allowed(method: str, found: MethodNotAllowed) -> Response:
 
 
 def _negotiate(route: Route, headers: Mapping[str, str], body: bytes) -> Response | None:
-    """What `Accept`, `Content-Type` or the body's length make impossible."""
+    """Refuse requests by `Accept`, `Content-Type` and the body's length."""
     if not _accepts(headers.get("accept", ""), route.produces):
         return Response(HTTPStatus.NOT_ACCEPTABLE, b"HTTP ERROR 406 Not Acceptable", TEXT)
     if body and route.consumes:

@@ -1,12 +1,12 @@
-"""Requests and responses of the administration: plain values, and how errors look.
+"""Requests, responses and errors of the REST API (values).
 
 A resource gets a `Request` whose path parameters are decoded already, and returns a `Response` or
-raises an `HttpError`, which becomes `{"reason": ...}`. Pages of the server itself (no such path, a
-method that is not there) are HTML, as Pulsar's are; nobody reads them.
+raises an `HttpError`, which becomes `{"reason": ...}`. For an unknown path or method the body is
+HTML, as Pulsar's is.
 
-JSON is compact, and what is None is left out: clients compare some bodies byte by byte.
+JSON is compact, and None is left out: clients compare some bodies byte by byte.
 
-Source: admin.md sections 1.2 and 1.3.
+Source: RestException and ObjectMapperFactory in Pulsar.
 """
 
 from __future__ import annotations

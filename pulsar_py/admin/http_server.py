@@ -1,4 +1,4 @@
-"""HTTP/1.1 over asyncio and h11 (edge): sockets in, requests to an application, answers out.
+"""Serves HTTP/1.1 on asyncio and h11, for an application of requests and answers (edge).
 
 One `HttpConnection` a socket. Requests of a connection are served one after the other; while one
 is at work, nothing more is read from its socket. Everything is bounded: headers, bodies, the number
@@ -37,7 +37,7 @@ _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
-    """How much one peer, and all of them, may ask for."""
+    """Limits for one peer, and for all of them together."""
 
     header_bytes: int = 16 * 1024
     body_bytes: int = 16 * 1024 * 1024
@@ -137,7 +137,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Join the server, or leave at once if it is full."""
-        stream = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
+        stream = cast("asyncio.Transport", transport)  # uvloop's does not derive from it
         if not self._server._opened(self):  # noqa: SLF001
             stream.abort()
             return

@@ -1,4 +1,4 @@
-"""From a method and a raw path to a route (pure).
+"""Finds the route of a method and a raw path (pure).
 
 The raw path is split at `/` first and each segment decoded afterwards, so that `%2F` in a topic's
 name stays inside its segment; a literal `+` is a space. A template is a path whose segments are
@@ -10,10 +10,10 @@ Where several templates fit, the one whose literals come first wins; if it lacks
 next one that has it (`DELETE .../encryptionRequired` means a bundle of that name, as in Pulsar).
 One trailing slash is tolerated, an empty segment elsewhere is not.
 
-A route that is to come belongs to a resource's `routes`, and nowhere else. It says which action it
-takes, so that rights can be checked in one place.
+A new route belongs to a resource's `routes`, and nowhere else. It names its action, so that
+permissions can be checked in one place.
 
-Source: JAX-RS matching as Pulsar's admin shows it (admin.md 1.2 and its corrections).
+Source: the matching of JAX-RS, as Apache Pulsar's server behaves.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def delete(template: str, handler: Handler, needs: Need) -> Route:
 
 @dataclass(slots=True)
 class _Leaf:
-    """What stands at the end of a path: routes by method, each with its parameters' names."""
+    """The end of a path: routes by method, each with the names of its parameters."""
 
     routes: dict[str, tuple[Route, tuple[tuple[str, int], ...]]] = field(default_factory=dict)
 

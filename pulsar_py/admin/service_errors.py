@@ -1,8 +1,9 @@
-"""Which HTTP status an error of the layers below gets (pure).
+"""Maps errors of the broker to HTTP statuses (pure).
 
-Only what clients look at is told apart; a resource that knows better raises an `HttpError`.
+Only statuses that clients act on are distinguished; a resource that needs another one raises an
+`HttpError`.
 
-Source: RestException and the handlers in Pulsar's AdminResource; admin.md section 2.
+Source: RestException and the handlers in AdminResource in Pulsar's broker.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What is asked for, or stored, and has no effect in this version: by name, each with its reason.
+"""Lists calls, stored values and command fields that have no effect yet, each with its reason.
 
-Three tables. A call that asks for an action which is not there is answered 501, with the reason. A
-value that is kept and shown again, but changes nothing yet, is named by document and key. A field
-of a command that is taken and changes nothing is named by command and field. Tests hold the tables
-against the code and against `docs/WITHOUT_EFFECT.md`, which `make docs` writes.
+Three tables. A call whose action is missing is answered 501, with the reason. A value that is
+stored and returned, but changes nothing yet, is named by document and key. A field of a command
+that is accepted and changes nothing is named by command and field. Tests hold the tables against
+the code and against `docs/WITHOUT_EFFECT.md`, which `make docs` writes.
 
 Settings without effect have a list of their own, `server/ignored_settings.py`.
 """

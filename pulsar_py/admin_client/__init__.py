@@ -1,4 +1,7 @@
-"""Typed calls of the administration, for pipelines, the command line and tests.
+"""A client of Pulsar's REST API with typed calls, for pipelines, the command line and tests.
+
+In: `AdminSettings` (URL, credentials, trust), names of topics and namespaces. Out: values such as
+`TopicStats`, and errors of `common.errors`. It stands on `common` alone.
 
     with AdminClient("http://localhost:8080") as admin:
         for topic in admin.topics("public/default"):

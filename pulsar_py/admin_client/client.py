@@ -1,11 +1,13 @@
-"""The administration's calls that our tools need, typed (edge).
+"""`AdminClient`: typed calls of Pulsar's REST API for plain, blocking code (edge).
 
-One connection, one caller at a time. Names are full ones: `public/default` for a namespace,
-`persistent://public/default/t` for a topic; what has a short form gets its full one.
+Requests run on an event loop in a thread of the client's own, so that the calls work in threads
+with and without a loop. Namespaces are named `public/default`, topics
+`persistent://public/default/t`; a short form of a topic's name is completed.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -13,21 +15,31 @@ from urllib.parse import quote
 
 from pulsar_py.admin_client.requests import AdminSettings, Requests
 from pulsar_py.admin_client.stats import InternalStats, TopicStats
+from pulsar_py.common.loop_thread import LoopThread
 from pulsar_py.common.names import TopicName
 
 
 class AdminClient:
-    """Calls over HTTP; use it with `with`."""
+    """Calls a cluster's REST API; close it, or use it with `with`. Any thread may call.
+
+    Every call may raise what `Requests.send` raises.
+    """
 
     def __init__(self, settings: AdminSettings | str) -> None:
-        """Nothing is connected yet; a text is the URL.
+        """Nothing is connected yet.
+
+        Args:
+            settings: Where the REST API is; a text is its URL, without credentials.
 
         Raises:
-            ConfigurationError: The URL makes no sense.
+            ConfigurationError: The URL is not an HTTP URL, or a certificate can't be read.
         """
         if isinstance(settings, str):
             settings = AdminSettings(url=settings)
         self._requests = Requests(settings)
+        # Runs the requests; None before the first one, and after `close`.
+        self._loop: LoopThread | None = None
+        self._lock = threading.Lock()  # guards `_loop`
 
     def __enter__(self) -> Self:
         return self
@@ -41,11 +53,23 @@ class AdminClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
-        self._requests.close()
+        """Close connections and end the thread; the next call begins anew."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call(self._requests.close())
+            loop.stop()
+
+    def send(self, method: str, path: str, body: object = None) -> Any:  # Any: JSON
+        """Any request of the REST API; arguments and errors are those of `Requests.send`."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = LoopThread()
+            loop = self._loop
+        return loop.call(self._requests.send(method, path, body))
 
     def tenants(self) -> Sequence[str]:
-        """All tenants; raises as `Requests.send`, like all calls here."""
+        """All tenants."""
         return sorted(self._get("/admin/v2/tenants"))
 
     def namespaces(self, tenant: str) -> Sequence[str]:
@@ -53,32 +77,39 @@ class AdminClient:
         return sorted(self._get(f"/admin/v2/namespaces/{_quoted(tenant)}"))
 
     def topics(self, namespace: str) -> Sequence[str]:
-        """A namespace's persistent topics: each partition by itself, no system topics."""
+        """The persistent topics of a namespace, without system topics.
+
+        A partitioned topic is in the list as its partitions.
+        """
         found = self._get(f"/admin/v2/persistent/{_path_of(namespace)}")
         return sorted(each for each in found if not TopicName.parse(each).is_system)
 
     def partitions_of(self, topic: str) -> Sequence[str]:
-        """The partitions of a topic, or itself where it has none."""
+        """The partitions of a topic; a topic that is not partitioned stands for itself."""
         answer = self._get(f"{_topic_path(topic)}/partitions")
         count = int(answer.get("partitions", 0)) if answer else 0
         name = TopicName.parse(topic)
         return [str(name.partition(index)) for index in range(count)] or [str(name)]
 
     def stats(self, topic: str) -> TopicStats:
-        """Rates and backlogs of one topic partition."""
+        """Rates and backlogs of a topic, or of one partition."""
         query = "getPreciseBacklog=true&subscriptionBacklogSize=true&getEarliestTimeInBacklog=true"
         return TopicStats.of(self._get(f"{_topic_path(topic)}/stats?{query}"))
 
     def internal_stats(self, topic: str) -> InternalStats:
-        """Ledgers and cursors of one topic partition."""
+        """Ledgers and cursors of a topic, or of one partition."""
         return InternalStats.of(self._get(f"{_topic_path(topic)}/internalStats"))
 
     def create_partitioned_topic(self, topic: str, partitions_count: int) -> None:
-        """Make a topic with partitions; AdminError if it is there."""
-        self._requests.send("PUT", f"{_topic_path(topic)}/partitions", partitions_count)
+        """Create a topic with partitions.
 
-    def _get(self, path: str) -> Any:  # Any: what JSON holds
-        return self._requests.send("GET", path)
+        Raises:
+            AdminError: The topic exists (409).
+        """
+        self.send("PUT", f"{_topic_path(topic)}/partitions", partitions_count)
+
+    def _get(self, path: str) -> Any:  # Any: JSON
+        return self.send("GET", path)
 
 
 def _quoted(part: str) -> str:

@@ -1,65 +1,81 @@
-"""One HTTP request to an administration URL, and what its answer means (edge).
+"""Sends REST requests to an admin URL and turns error statuses into exceptions (edge).
 
-Several hosts stand in one URL, separated by commas: the next one is tried where a connection fails.
-Redirects to the broker that owns a topic are followed, a few of them. Answers with an error status
-become the error that the binary protocol would have given.
+An admin URL may name several hosts, separated by commas: where one can't be reached, the next one
+is asked. Redirects to the broker that owns a topic are followed. An answer with an error status is
+raised as the error that the binary protocol has for it.
 
-Source: PulsarAdminException; the status codes of admin's resources.
+Source: PulsarAdminException in Pulsar's admin client.
 """
 
 from __future__ import annotations
 
 import base64
-import http.client
 import json
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urljoin, urlsplit
+from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_py.common.errors import (
     AuthenticationError,
     AuthorizationError,
+    ClientTimeoutError,
     ConfigurationError,
     ConnectError,
+    ConnectionClosedError,
+    RemoteProtocolError,
     ServiceError,
     TopicNotFoundError,
 )
-from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.http_client import (
+    HttpClient,
+    HttpRedirectError,
+    HttpRequest,
+    HttpResponse,
+)
+from pulsar_py.common.tls import TlsOptions, client_ssl_context
+
+if TYPE_CHECKING:
+    import ssl
 
 MAX_REDIRECTS: Final = 5
 DEFAULT_TIMEOUT_SECONDS: Final = 30.0
 _ERRORS: Final[Mapping[int, type[ServiceError]]] = {
-    401: AuthenticationError,
-    403: AuthorizationError,
-    404: TopicNotFoundError,
+    HTTPStatus.UNAUTHORIZED: AuthenticationError,
+    HTTPStatus.FORBIDDEN: AuthorizationError,
+    HTTPStatus.NOT_FOUND: TopicNotFoundError,
 }
 
 
 class AdminError(ServiceError):
-    """The administration answered with a status that says no."""
+    """The broker answered a REST request with an error status that has no class of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminSettings:
-    """How to reach the administration."""
+    """Where the REST API is, and with which credentials it is called."""
 
     url: str
+    """`http://host:port` or `https://host:port`; more hosts follow after commas."""
     token: str | None = field(default=None, repr=False)
+    """A token for `AuthenticationToken`; it takes precedence over `user`."""
     user: str | None = field(default=None, repr=False)
-    """`name:password` of basic authentication."""
+    """`name:password` for basic authentication."""
     tls_trust_certs_file: Path | str | None = None
+    """PEM file with the certificates of the authorities to trust; None: the system's."""
     allows_insecure_tls: bool = False
+    """Whether any certificate is accepted; otherwise it has to be valid and to name the host."""
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    """For each request, from connecting to the last byte of its answer."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers that each request carries."""
 
-    def hosts(self) -> list[tuple[str, str]]:
-        """Scheme and `host:port` of each host.
+    def base_urls(self) -> list[str]:
+        """The URL of each host, without a path.
 
         Raises:
-            ConfigurationError: It is no HTTP URL.
+            ConfigurationError: `url` is not an HTTP URL.
         """
         scheme, separator, rest = self.url.partition("://")
         hosts = [each.strip() for each in rest.partition("/")[0].split(",") if each.strip()]
@@ -67,11 +83,11 @@ class AdminSettings:
             raise ConfigurationError(
                 f"admin URL {self.url!r}: expected http://host:port or https://host:port"
             )
-        return [(scheme, host) for host in hosts]
+        return [f"{scheme}://{host}" for host in hosts]
 
     def all_headers(self) -> dict[str, str]:
-        """What goes with each request."""
-        headers = {"Accept": "application/json", **self.headers}
+        """The headers that each request carries, with credentials."""
+        headers = dict(self.headers)
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
         elif self.user is not None:
@@ -79,104 +95,84 @@ class AdminSettings:
             headers["Authorization"] = f"Basic {encoded}"
         return headers
 
+    def ssl_context(self) -> ssl.SSLContext:
+        """The TLS context for `https`; reads certificates.
+
+        Raises:
+            ConfigurationError: The file of authorities is missing, or holds no certificates.
+        """
+        path = self.tls_trust_certs_file
+        options = TlsOptions(
+            tls_trust_certs_file_path=None if path is None else str(path),
+            tls_allow_insecure_connection=self.allows_insecure_tls,
+            tls_validate_hostname=True,
+        )
+        return client_ssl_context(options)
+
 
 class Requests:
-    """Sends requests, one at a time; keeps the connection of the last one. Not for threads."""
+    """Sends requests from one event loop; made and closed by `AdminClient`."""
 
     def __init__(self, settings: AdminSettings) -> None:
-        """Nothing is connected yet.
+        """Nothing is connected yet; reads certificates.
 
         Raises:
-            ConfigurationError: The URL makes no sense, or a certificate can't be read.
+            ConfigurationError: The URL is not an HTTP URL, or a certificate can't be read.
         """
         self._settings = settings
-        self._hosts = settings.hosts()
+        # The host that answered last comes first.
+        self._base_urls = settings.base_urls()
         self._headers = settings.all_headers()
-        self._tls = _tls_context(settings) if self._hosts[0][0] == "https" else None
-        # The open connection and where it goes; None between hosts.
-        self._connection: http.client.HTTPConnection | None = None
-        self._connected: tuple[str, str] | None = None
+        is_tls = self._base_urls[0].startswith("https:")
+        self._client = HttpClient(
+            timeout_seconds=settings.timeout_seconds,
+            ssl_context=settings.ssl_context() if is_tls else None,
+            max_redirects=MAX_REDIRECTS,
+        )
 
-    def send(self, method: str, path: str, body: object = None) -> Any:  # Any: what JSON holds
-        """The answer's JSON; None for an empty one.
+    async def send(self, method: str, path: str, body: object = None) -> Any:  # Any: JSON
+        """The JSON of the answer; None for an empty one.
+
+        Args:
+            method: `GET`, `PUT`, `POST` or `DELETE`.
+            path: From `/admin/v2` on, with its query.
+            body: What is sent as JSON; None: nothing.
 
         Raises:
-            ConnectError: No host could be reached.
-            AuthenticationError, AuthorizationError, TopicNotFoundError, AdminError: It says no.
+            ConnectError: No host could be reached, or none answered with HTTP in time.
+            AuthenticationError, AuthorizationError, TopicNotFoundError, AdminError: The broker
+                refused; the message has the status and the broker's reason.
+            RemoteProtocolError: The answer is not JSON.
         """
-        data = None if body is None else json.dumps(body).encode()
-        status, answer = self._send_to_any(method, path, data)
-        if status >= http.HTTPStatus.BAD_REQUEST:
-            error = _ERRORS.get(status, AdminError)
-            raise error(f"{method} {path}: {status} {reason_of(answer)}")
-        return parse_json(answer) if answer.strip() else None
+        data = b"" if body is None else json.dumps(body).encode()
+        answer = await self._send_to_any(method, path, data)
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            error = _ERRORS.get(answer.status, AdminError)
+            raise error(f"{method} {path}: {answer.status} {answer.reason()}")
+        return answer.json() if answer.body.strip() else None
 
-    def _send_to_any(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
-        failure: Exception | None = None
-        hosts = [self._connected] if self._connected is not None else []
-        hosts += [each for each in self._hosts if each != self._connected]
-        for scheme, host in hosts:
+    async def _send_to_any(self, method: str, path: str, data: bytes) -> HttpResponse:
+        headers = self._headers | ({"Content-Type": "application/json"} if data else {})
+        failures = []
+        for base_url in list(self._base_urls):
+            request = HttpRequest(method=method, url=base_url + path, headers=headers, body=data)
             try:
-                return self._send_following(method, scheme, host, path, data)
-            except (OSError, http.client.HTTPException) as error:
-                failure = error
-                self.close()
-        names = ", ".join(host for _, host in hosts)
-        raise ConnectError(f"admin URL {self._settings.url!r}: {names}: {failure}") from failure
+                answer = await self._client.send(request)
+            except (
+                ConnectError,
+                ConnectionClosedError,
+                ClientTimeoutError,
+                HttpRedirectError,
+                RemoteProtocolError,
+            ) as error:
+                failures.append(error)
+                continue
+            self._base_urls.remove(base_url)
+            self._base_urls.insert(0, base_url)
+            return answer
+        reasons = "; ".join(map(str, failures))
+        raise ConnectError(f"admin URL {self._settings.url!r}: {reasons}") from failures[-1]
 
-    def _send_following(
-        self, method: str, scheme: str, host: str, path: str, data: bytes | None
-    ) -> tuple[int, bytes]:
-        for _ in range(MAX_REDIRECTS):
-            connection = self._connect(scheme, host)
-            headers = self._headers | ({"Content-Type": "application/json"} if data else {})
-            connection.request(method, path, data, headers)
-            response = connection.getresponse()
-            answer = response.read()
-            location = response.headers.get("Location")
-            if not 300 <= response.status < 400 or location is None:  # noqa: PLR2004 - redirects
-                return response.status, answer
-            target = urlsplit(urljoin(f"{scheme}://{host}{path}", location))
-            scheme, host = target.scheme, target.netloc
-            path = target.path + (f"?{target.query}" if target.query else "")
-        raise http.client.HTTPException(f"more than {MAX_REDIRECTS} redirects, last to {host}")
-
-    def _connect(self, scheme: str, host: str) -> http.client.HTTPConnection:
-        if self._connection is not None and self._connected == (scheme, host):
-            return self._connection
-        self.close()
-        timeout = self._settings.timeout_seconds
-        if scheme == "https":
-            context = self._tls or _tls_context(self._settings)
-            self._connection = http.client.HTTPSConnection(host, timeout=timeout, context=context)
-        else:
-            self._connection = http.client.HTTPConnection(host, timeout=timeout)
-        self._connected = (scheme, host)
-        return self._connection
-
-    def close(self) -> None:
-        """Close the connection; the next request opens another."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = self._connected = None
-
-
-def reason_of(answer: bytes) -> str:
-    """What an answer says of its error: `reason` of its JSON, or its text, cut."""
-    text = answer.decode(errors="replace").strip()
-    try:
-        parsed = parse_json(text)
-    except ValueError:
-        return text[:200]
-    return str(parsed.get("reason", text)) if isinstance(parsed, dict) else text[:200]
-
-
-def _tls_context(settings: AdminSettings) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=settings.tls_trust_certs_file)
-    except OSError as error:
-        raise ConfigurationError(f"{settings.tls_trust_certs_file}: {error}") from error
-    if settings.allows_insecure_tls:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+    async def close(self) -> None:
+        """Close the connections; the next request opens others."""
+        await self._client.close()

@@ -1,10 +1,10 @@
-"""Statistics of topics, out of the JSON of REST (pure).
+"""Statistics of topics as typed values, parsed from the REST API's JSON (pure).
 
-Only what our tools use has a field; brokers of all versions send more, and older ones less, so what
-is missing is 0. Backlogs count entries, rates count messages: `entry_rate_out` is in the unit of
-the backlog.
+Only what our tools use has a field. Brokers send more, and older ones less: a missing number is 0.
+A backlog counts entries and a rate counts messages; `entry_rate_out` is in the unit of the backlog.
 
-Source: `T/stats` and `T/internalStats` of Pulsar's REST API.
+Source: GET {topic}/stats and {topic}/internalStats; TopicStats and PersistentTopicInternalStats in
+Pulsar's admin API.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ Json = Mapping[str, Any]  # Any: JSON of many shapes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionStats:
-    """One subscription of one topic partition."""
+    """Statistics of one subscription of a topic, or of one partition."""
 
     name: str
     type: str
-    """`Exclusive`, `Shared`, ...; `None` without consumers."""
+    """`Exclusive`, `Shared` and so on; the text `None` without consumers."""
     is_durable: bool
     backlog_entries: int
     backlog_bytes: int
-    """-1 if the broker was not asked for it."""
+    """-1 unless the request asked for it (`subscriptionBacklogSize`)."""
     unacked_messages: int
     delayed_messages: int
     message_rate_out: float
-    """Messages a second that are sent to consumers."""
+    """Messages sent to consumers per second, redeliveries included."""
     message_rate_redelivered: float
     messages_per_entry: float
-    """Average of what consumers got lately, at least 1."""
+    """Average over the entries that consumers got lately, at least 1."""
     consumers_count: int
     is_blocked: bool
-    """Too many messages are not acknowledged."""
+    """Whether it gets no messages because too many are unacknowledged."""
     last_acked_millis: int
     oldest_publish_millis: int
-    """Of the first message that is not acknowledged; 0 if the broker does not say."""
+    """Publish time of the oldest unacknowledged message; 0 if the broker does not send it."""
 
     @classmethod
     def of(cls, name: str, json: Json) -> SubscriptionStats:
-        """One of `subscriptions`."""
+        """Parse one value of `subscriptions`."""
         consumers = json.get("consumers") or []
         averages = [each.get("avgMessagesPerEntry", 0) for each in consumers]
         known = [each for each in averages if each > 0]
@@ -68,14 +68,14 @@ class SubscriptionStats:
 
     @property
     def entry_rate_out(self) -> float:
-        """Entries a second that leave the backlog: sent for the first time."""
+        """Entries that are sent for the first time per second, and so leave the backlog."""
         first_sent = max(0.0, self.message_rate_out - self.message_rate_redelivered)
         return first_sent / self.messages_per_entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStats:
-    """One topic partition."""
+    """Statistics of a topic, or of one partition."""
 
     message_rate_in: float
     byte_rate_in: float
@@ -85,15 +85,15 @@ class TopicStats:
     storage_bytes: int
     backlog_bytes: int
     oldest_backlog_age_seconds: int
-    """Of the slowest subscription; -1 if the broker does not say."""
+    """Of the slowest subscription; -1 if the broker does not send it."""
     oldest_backlog_subscription: str | None
     deduplication: str | None
-    """`Enabled`, `Disabled`, ..."""
+    """`Enabled` or `Disabled`; None if the broker does not send it."""
     subscriptions: Mapping[str, SubscriptionStats]
 
     @classmethod
     def of(cls, json: Json) -> TopicStats:
-        """The answer to `T/stats`."""
+        """Parse the answer to `{topic}/stats`."""
         subscriptions = json.get("subscriptions") or {}
         return cls(
             message_rate_in=float(json.get("msgRateIn", 0)),
@@ -114,7 +114,7 @@ class TopicStats:
 
 @dataclass(frozen=True, slots=True)
 class LedgerInfo:
-    """One ledger of a topic, oldest first; the open one with what it holds so far."""
+    """One ledger of a topic; for the open one, its entries and bytes so far."""
 
     ledger_id: int
     entries_count: int
@@ -123,18 +123,21 @@ class LedgerInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalStats:
-    """How a topic partition is stored."""
+    """The ledgers and cursors of a topic, or of one partition."""
 
     ledgers: tuple[LedgerInfo, ...]
     last_confirmed: Position
     entries_count: int
     size_bytes: int
     mark_delete_positions: Mapping[str, Position]
-    """By subscription: everything up to there is acknowledged."""
+    """Mark-delete position of each subscription, by its name."""
 
     @classmethod
     def of(cls, json: Json) -> InternalStats:
-        """The answer to `T/internalStats`; its last ledger shows zeros while it is open."""
+        """Parse the answer to `{topic}/internalStats`.
+
+        Brokers list the open ledger, the last one, with zeros, and its figures apart.
+        """
         given = json.get("ledgers") or []
         ledgers = [
             LedgerInfo(int(each["ledgerId"]), int(each["entries"]), int(each["size"]))
@@ -160,9 +163,10 @@ class InternalStats:
         )
 
     def left_from(self, position: Position) -> LedgerInfo:
-        """What lies between a next position to read and the end; bytes by average entry size.
+        """Entries and bytes from the next position to read up to the end, as one `LedgerInfo`.
 
-        The ledger id of the result is the first one that has some of it, -1 if nothing is left.
+        Bytes are estimated by the average entry of each ledger. The ledger id is that of the first
+        ledger with such entries, -1 if there are none.
         """
         entries = 0
         size = 0.0

@@ -28,6 +28,7 @@ from pulsar_py.bookkeeper.registry import BookieRegistry
 from pulsar_py.bookkeeper.writer import BookKeeperWriter
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import StorageError
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import (
@@ -124,11 +125,8 @@ class BookKeeperLedgerStore(LedgerStore):
         chance = chance or Random()  # noqa: S311  # spreads ledgers over bookies
         settings = settings or BookKeeperSettings()
         store = cls(metadata, clock, ledger_ids, chance=chance, settings=settings)
-        try:
+        async with OnFailureAwait(store.close):
             await store._cluster.records.check_layout()
-        except BaseException:
-            await store.close()
-            raise
         return store
 
     def _check_open(self) -> None:

@@ -124,7 +124,7 @@ def _run_spark(
                 raise StoppedError
             try:
                 job.work(session[0], watch)
-            except Exception:
+            except Exception:  # of Spark or of the job: the next attempt needs a session
                 _drop_if_dead(session)
                 raise
 

@@ -1,7 +1,9 @@
-"""The asyncio client: producers, consumers, readers, table views, and what they are told.
+"""The asyncio client: producers, consumers, readers and table views.
 
-The same names as in `pulsar_py` itself, loaded on first use from there: a program pays for what it
-uses, and a client for nothing of the server.
+In: service URLs, options and values of the application. Out: messages, message ids and errors of
+`common.errors`. The public names are those of `pulsar_py` itself and are loaded on first use, so
+that a program pays for what it uses; nothing of the server is loaded. `tests/test_architecture.py`
+has the order of the rooms.
 
 Third-party packages it may import: none. Its rooms name theirs.
 """

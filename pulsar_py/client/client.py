@@ -1,4 +1,4 @@
-"""The client: where producers, consumers, readers and table views come from.
+"""`Client`: creates producers, consumers, readers and table views, and owns their connections.
 
     async with Client("pulsar://localhost:6650") as client:
         async with await client.create_producer("my-topic") as producer:
@@ -91,7 +91,7 @@ class Client:
         check_names(options, ClientOptions, "Client")
         if authentication is not None and not isinstance(authentication, Authentication):
             raise InvalidConfigurationError(
-                f"authentication: an Authentication, not {type(authentication).__name__}"
+                f"authentication: expected an Authentication, got {type(authentication).__name__}"
             )
         self._context = ClientContext(
             ServiceUrl.parse(text),
@@ -106,7 +106,7 @@ class Client:
 
     @property
     def context(self) -> ClientContext:
-        """What the client's parts share; for parts of this package only."""
+        """The state that the client's parts share; only for modules of this package."""
         return self._context
 
     @property
@@ -120,7 +120,7 @@ class Client:
         return self._context.closed_error is not None or self._closing is not None
 
     async def _start(self) -> None:
-        """What each call begins with."""
+        """Check that the client can be used; each call begins with it."""
         self._context.check_usable()
         if self._closing is not None:
             raise AlreadyClosedError("the client is closing")
@@ -135,7 +135,7 @@ class Client:
             InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
             ServiceError, ClientError: It could not be opened within the operation timeout, and why.
         """
-        from pulsar_py.client.producing.producer import create_producer  # noqa: PLC0415 - late
+        from pulsar_py.client.producing.create_producer import create_producer  # noqa: PLC0415 - late
 
         check_text("topic", topic)
         check_names(options, ProducerOptions, "create_producer")
@@ -235,7 +235,7 @@ class Client:
         """The full names of a topic's partitions; its own name where it has none.
 
         Raises:
-            InvalidConfigurationError, InvalidTopicNameError: That is no topic name.
+            InvalidConfigurationError, InvalidTopicNameError: It is not a topic name.
             ServiceError, ClientError: No answer within the operation timeout, and why.
         """
         check_text("topic", topic)

@@ -1,7 +1,7 @@
-"""The keyword arguments of the client's methods, for type checkers and editors.
+"""Types of the keyword arguments of the client's methods, for type checkers and editors.
 
-Each stands for the fields of a configuration, which says what they mean, their defaults and bounds;
-a test keeps names and types alike. `check_names` refuses what is no option, with the nearest name.
+Each class repeats the fields of a configuration class, which documents them; a test keeps names and
+types alike. `check_names` refuses an unknown option and proposes the nearest name.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class TableViewOptions(TypedDict, total=False):
 
 
 def check_names(options: Iterable[str], kind: type, method: str) -> None:
-    """Refuse what is no option of `kind`, one of the above, before anything is done with it.
+    """Refuse names that are not options of `kind`, one of the classes above.
 
     Raises:
         InvalidConfigurationError: It names the option, the method, and the nearest option there is.
@@ -208,4 +208,4 @@ def check_names(options: Iterable[str], kind: type, method: str) -> None:
 
             near = get_close_matches(name, known, n=1)
             hint = f", did you mean {near[0]}?" if near else ""
-            raise InvalidConfigurationError(f"{name} is no option of {method}{hint}")
+            raise InvalidConfigurationError(f"{method} has no option {name}{hint}")

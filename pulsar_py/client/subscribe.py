@@ -1,8 +1,8 @@
-"""`Client.subscribe`: which kind of consumer a topic, list or pattern needs (edge).
+"""Implements `Client.subscribe`: opens the consumer that a topic, list or pattern needs (edge).
 
-A topic without partitions, or one partition, gets a `Consumer`; with retry letters it needs two
-topics, and then, as for partitioned topics and lists, a `MultiTopicsConsumer` stands for all of
-them; a pattern gets a `PatternConsumer`. All have the same public face.
+A topic without partitions, or one partition, gets a `Consumer`. A partitioned topic, a list, and a
+topic with a retry letter topic get a `MultiTopicsConsumer`; a pattern gets a `PatternConsumer`. All
+have the same public interface.
 
 Source: PulsarClientImpl.subscribeAsync in Pulsar's Java client.
 """
@@ -29,7 +29,7 @@ from pulsar_py.common.names import TopicName
 __all__ = ["AnyConsumer", "subscribe"]
 
 AnyConsumer: TypeAlias = Consumer | MultiTopicsConsumer
-"""What `Client.subscribe` returns: to annotate what takes consumers of whatever topics."""
+"""The results of `Client.subscribe`, for annotations of code that takes any of them."""
 
 
 async def subscribe(
@@ -42,14 +42,16 @@ async def subscribe(
 
     Raises:
         InvalidConfigurationError: An option is out of bounds, or there is no topic.
-        InvalidTopicNameError: A name is none.
+        InvalidTopicNameError: A topic name is not valid.
         ServiceError, ClientError: It could not be opened within the operation timeout.
     """
     context.check_usable()
     config = ConsumerConfig(**own_members(options, ConsumerConfig))
     _check_key_shared(config)
     if not subscription_name:
-        raise InvalidConfigurationError(f"subscription_name: {subscription_name!r} is empty")
+        raise InvalidConfigurationError(
+            f"subscription_name: expected a name, got {subscription_name!r}"
+        )
     if isinstance(topic, re.Pattern):
         return await _subscribe_pattern(context, topic, subscription_name, config)
     names = _names([topic] if isinstance(topic, str) else topic)
@@ -69,7 +71,7 @@ def _check_key_shared(config: ConsumerConfig) -> None:
     """Here and not with the other options: a reader of key ranges is Exclusive, with a policy."""
     if config.key_shared_policy is not None and config.consumer_type is not ConsumerType.KeyShared:
         raise InvalidConfigurationError(
-            f"key_shared_policy: needs consumer_type KeyShared, not {config.consumer_type.name}"
+            f"key_shared_policy needs consumer_type KeyShared, not {config.consumer_type.name}"
         )
 
 
@@ -85,7 +87,8 @@ async def _subscribe_pattern(
 ) -> PatternConsumer:
     if config.retry_enable:
         raise InvalidConfigurationError(
-            f"retry_enable: a pattern ({pattern.pattern}) names no retry topic; list the topics"
+            f"retry_enable: a pattern ({pattern.pattern}) has no retry letter topic, "
+            "list the topics instead"
         )
     consumer = PatternConsumer(
         context,

@@ -1,10 +1,12 @@
-"""Sets of batch indexes as the wire has them: words of 64 bits in which a *set* bit still waits.
+"""Converts sets of batch indexes to and from `ack_set` fields (pure).
+
+An ack set has a bit for each message of a batch, *set* while the message is not acknowledged.
 
 Index `64 * w + b` is bit `b` (least significant first) of word `w`; words are signed, and zero
 words at the end are left out. A batch of which nothing is acknowledged has one bit set for each
 message, one that is acknowledged has no words at all. Two forms are used: `words`, a list of signed
 64-bit integers as in `ack_set` fields, and `bits`, one Python integer, which is better to count and
-to combine. Both are plain values; nothing here keeps state.
+to combine.
 
 Source: java.util.BitSet.toLongArray, which the protocol's ack_set fields carry.
 """
@@ -21,7 +23,7 @@ _WORD_BYTES = 8
 _WORD_MASK = (1 << _WORD_BITS) - 1
 
 MAX_WORDS: Final = 4096
-"""What a client may send and a cursor stores of one batch: 262,144 messages. A bit set of more
+"""Limit for the ack set of one batch: 262,144 messages. A bit set of more
 bytes than that has no place in the stored form of a cursor."""
 
 
@@ -55,12 +57,12 @@ def full_words(batch_size: int) -> list[int]:
 
 
 def intersect(words: Sequence[int], other: Sequence[int]) -> list[int]:
-    """What still waits in both, as the broker combines an acknowledgement with what it has."""
+    """Messages that are unacknowledged in both, as the broker combines acknowledgements."""
     return to_words(to_bits(words) & to_bits(other))
 
 
 def count(words: Sequence[int]) -> int:
-    """How many messages still wait."""
+    """The number of messages that are not acknowledged."""
     return to_bits(words).bit_count()
 
 
@@ -87,7 +89,7 @@ def from_indexes(batch_indexes: Iterable[int]) -> list[int]:
 
 
 def after_acknowledging(batch_index: int, batch_size: int) -> list[int]:
-    """What an individual ACK of one index of a fresh batch carries: all the others."""
+    """The ack set that acknowledges one message of a fresh batch: all other bits are set."""
     return to_words(full_bits(batch_size) & ~(1 << batch_index))
 
 

@@ -1,6 +1,6 @@
-"""Delays between attempts: they double up to a limit, and chance spreads peers a little.
+"""Computes delays between attempts: they double up to a limit, with a random part (pure).
 
-Pure: chance comes in as a `random.Random`, time as `now`. A backoff may have a deadline for the
+Chance comes in as a `random.Random`, time as `now`. A backoff may have a deadline for the
 first success (`mandatory_stop_seconds`): the delay that would pass it is cut so that one attempt
 happens just before.
 
@@ -40,7 +40,10 @@ class Backoff:
         mandatory_stop_seconds: float | None = None,
     ) -> None:
         if not 0 < initial_seconds <= maximum_seconds:
-            raise ValueError(f"delays of {initial_seconds} up to {maximum_seconds} seconds")
+            raise ValueError(
+                f"delays of {initial_seconds} to {maximum_seconds} seconds: "
+                "expected 0 < initial <= maximum"
+            )
         self._chance = chance
         self._initial_seconds = initial_seconds
         self._maximum_seconds = maximum_seconds

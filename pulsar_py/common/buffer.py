@@ -1,4 +1,4 @@
-"""Buffer: bytes in any of the forms that sockets and files take."""
+"""`Buffer`: the type of bytes in any of the forms that sockets and files take."""
 
 from __future__ import annotations
 

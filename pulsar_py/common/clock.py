@@ -1,7 +1,7 @@
-"""Time: one interface for whoever needs it, and the real clock (edge).
+"""`Clock`: the interface to time, and the real clock (edge).
 
 Deciders take `now` as an argument; edges own a `Clock` and pass it on. Intervals are measured by
-`monotonic_seconds`, what goes to disk or to clients by `wall_time_millis`. Timers come from the
+`monotonic_seconds`; times that are stored or sent are `wall_time_millis`. Timers come from the
 running loop, so a loop in virtual time makes them virtual too.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 
 class Clock(ABC):
-    """Where edges read the time and set timers."""
+    """Gives edges the time and timers."""
 
     @abstractmethod
     def monotonic_seconds(self) -> float:

@@ -1,4 +1,4 @@
-"""Doing the same to many things, a bounded number at a time, to the end of each (edge).
+"""Runs the same operation for many items, a bounded number at a time, each to its end (edge).
 
 An error of one does not keep the others from ending, which is what closing, chores and
 unsubscribing need. Cancelling cancels all and waits for them. There are never more tasks than
@@ -48,7 +48,7 @@ async def concurrently(
 async def each_result(
     work: Callable[[A], Awaitable[T]], items: Iterable[A], *, at_once: int = _AT_ONCE
 ) -> list[T]:
-    """What `work` gave for each item, in order, when all have ended.
+    """The result of `work` for each item, in order, when all have ended.
 
     Raises:
         Exception: The first item's that failed.

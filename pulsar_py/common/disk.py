@@ -1,9 +1,9 @@
-"""The Disk: the only way to files, so that simulations can lose, tear and flip what was written.
+"""`Disk`: the interface to files, so that simulations can lose, tear and flip what was written.
 
 Paths are relative to the disk's root, with `/`. A write is durable when `sync` of its file has
-returned, a created, renamed or removed name when `sync_directory` of its directory has.
-`AppendFile.append_and_sync` is what the journal lives on: a plain call that reports back once, on
-the loop, when all its bytes are on disk. Implementations: `local_disk.LocalDisk` (threads inside),
+returned, a created, renamed or removed name when `sync_directory` of its directory has. The journal
+uses `AppendFile.append_and_sync`: a plain call that reports back once, on the loop, when all its
+bytes are on disk. Implementations: `local_disk.LocalDisk` (threads inside),
 `memory_disk.MemoryDisk`, and `testing.disk.SimulatedDisk`. One contract suite covers all of them.
 """
 

@@ -1,4 +1,4 @@
-"""Every exception of ours, in one tree.
+"""The exceptions of the package, in one tree.
 
     PulsarError
     ├── ProtocolError            bytes or commands that break the protocol
@@ -23,7 +23,7 @@
     │   │   CursorClosedError, CursorNotFoundError, InvalidCursorPositionError, CursorBusyError
     ├── ServiceError             one class for each wire code; subclasses share their parent's
     │   ├── UnknownServiceError … ProducerFencedError (see below)
-    └── ClientError              what the client says by itself, without a broker's answer
+    └── ClientError              errors of the client itself, without a broker's answer
         ├── AlreadyClosedError, ForkedProcessError, ClientTimeoutError, OperationNotSupportedError
         ├── ConnectError, ConnectionClosedError, LookupFailedError, AuthenticationDataError
         ├── MessageTooBigError, ProducerQueueFullError, MemoryBufferFullError
@@ -33,8 +33,8 @@
             └── CumulativeAcknowledgementNotAllowedError
 
 A class that stands for a wire code names it in its body as `code`; `SERVICE_ERRORS` maps codes to
-classes and refuses a second declaration. A client raises both: `ServiceError`s are what the broker
-answered, `ClientError`s what never reached it or is decided here.
+classes and refuses a second declaration. A client raises both: a `ServiceError` is a broker's
+answer, a `ClientError` is raised without one.
 
 Source: `ServerError` in PulsarApi.proto; BrokerServiceException in Pulsar's broker.
 """
@@ -161,7 +161,7 @@ class MetadataOutcomeUnknownError(MetadataError):
 
     It may yet be made, until a `sync` of the same client has returned.
 
-    Who has to know reads the key after that, and compares value and version with what was sent.
+    A caller that has to know reads the key afterwards, and compares value and version.
     """
 
 
@@ -422,7 +422,7 @@ class ForkedProcessError(ClientError):
 
 
 class ClientTimeoutError(ClientError, TimeoutError):
-    """What was asked for did not happen in time; whether it still will is not known."""
+    """An operation did not end in time; whether it still will is unknown."""
 
 
 class OperationNotSupportedError(ClientError):
@@ -470,7 +470,7 @@ class InvalidMessageError(ClientError):
 
 
 class SinkReplayError(ClientError):
-    """What is to be written again is not what was written before; going on would lose rows."""
+    """A batch that is written again differs from the first time; going on would lose rows."""
 
 
 class InvalidConfigurationError(ClientError, ConfigurationError):

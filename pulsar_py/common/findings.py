@@ -1,4 +1,4 @@
-"""What a look at stored files finds: values that tools print."""
+"""Findings of an inspection of stored files: values that tools print."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PATH = re.compile(r"(?P<path>[\w./-]+): (?P<problem>.*)", re.DOTALL)
 
 
 class Severity(Enum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     DAMAGE = "damage"
     """Something that counts is broken or missing."""

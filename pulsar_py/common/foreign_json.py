@@ -1,12 +1,12 @@
-"""JSON that somebody else wrote: the one way to read it, within limits (pure).
+"""Parses JSON that others wrote, within limits (pure).
 
 Bodies of requests, answers of servers, definitions of schemas and what other brokers stored may
 hold anything. `json.loads` alone raises `RecursionError` for what is nested too deeply, takes `NaN`
 and numbers that become infinite, and gives texts that can't be encoded; code that walks through
-such a value, or writes it, fails far from here. So everything that is no JSON within the limits is
-one error here, a `ValueError`.
+such a value, or writes it, fails far from here. So everything outside the limits is one error here,
+a `ValueError`.
 
-What it takes: JSON as RFC 8259 has it, in UTF-8, UTF-16 or UTF-32 as its first bytes say. Of two
+It accepts JSON by RFC 8259, in UTF-8, UTF-16 or UTF-32 as its first bytes say. Of two
 equal keys the last one counts, as in Apache Pulsar. Whole numbers have at most as many digits as
 Python converts (4300), or 64 bits where that is asked for.
 
@@ -79,7 +79,7 @@ def _finite(text: str) -> float:
 
 
 def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def _long(text: str) -> int:

@@ -1,8 +1,7 @@
-"""The hash functions that the protocol, the broker and the clients agree on.
+"""The hash functions that the protocol, brokers and clients agree on (pure).
 
 Murmur3 decides sticky keys and the ring of Failover, Java's string hash, Murmur3 and Boost's hash
-the partition of a key, CRC32C guards payloads and stored records, CRC32 picks a topic's bundle. All
-are pure.
+the partition of a key, CRC32C guards payloads and stored records, CRC32 picks a topic's bundle.
 
 `crc32c(data, value=0)` is the `crc32c` package's own function, without a wrapper that would cost
 more than it: CRC32C (Castagnoli) of any buffer, unsigned, `value` being that of the bytes before.
@@ -84,7 +83,7 @@ def java_string_hash(text: str) -> int:
 
 
 def boost_string_hash(data: bytes) -> int:
-    """What the official Python and C++ clients make of a key, with the sign bit cleared.
+    """The hash of a key in the official Python and C++ clients, with the sign bit cleared.
 
     It is `boost::hash<std::string>` of Boost 1.81 and later on 64-bit machines, as built into the
     official wheels; checked against the partitions that they choose.

@@ -1,4 +1,4 @@
-"""LocalDisk: a directory of the machine (edge).
+"""`LocalDisk`: a Disk in a directory of the machine (edge).
 
 Calls that must not wait run in threads: one of its own serves `append_and_sync`, so that a journal
 never queues behind anything else, and a small pool serves the rest. Each wakes the loop once. The
@@ -350,7 +350,7 @@ def _truncate(path: str, length: int) -> None:
 
 
 def sync_file(path: Path | str) -> None:
-    """Make what a file has durable, whoever has written it; blocks.
+    """Make the contents of a file durable; blocks.
 
     Raises:
         OSError: It is not there, or can't be stored; the error has its path.

@@ -1,8 +1,7 @@
-"""How log records look: one line of text for people, one line of JSON for machines.
+"""Formats log records: as a line of text for people, or a line of JSON for machines.
 
-Messages are short lower-case events; what they are about comes as fields through `extra` and is
-written after them, in the order given. A field is whatever a record has beyond logging's own
-attributes.
+Messages are short lower-case events. Their fields come through `extra` and are written after them,
+in the order given; a field is any attribute of a record beyond logging's own.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _PLAIN_TYPES: Final = (str, int, float, bool, type(None))
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
-    """What came through `extra`."""
+    """The fields that came through `extra`."""
     return {name: value for name, value in vars(record).items() if name not in _OWN_ATTRIBUTES}
 
 

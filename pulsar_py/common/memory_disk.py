@@ -1,4 +1,4 @@
-"""MemoryDisk: a Disk in memory, for in-memory brokers and tests.
+"""`MemoryDisk`: a Disk in memory, for in-memory brokers and tests.
 
 Everything is durable at once, nothing survives the object. Contents outlive `close`, so that an
 engine can be reopened on the same disk. No threads: completions come through the loop, in order.

@@ -1,4 +1,4 @@
-"""Message ids: a position with what a client adds to it: partition, batch index, chunks.
+"""`MessageId`: a position with a client's additions: partition, batch index, chunks (values).
 
 The serialized form, which users store and hand back, is one bare `MessageIdData`. A message in a
 batch carries `batch_index` and `batch_size`; a chunked message has the id of its last chunk, and
@@ -37,7 +37,7 @@ def position_of(data: MessageIdData) -> Position:
 
 @total_ordering
 class MessageId:
-    """Where one message stands. Ordered by ledger, entry and batch index."""
+    """The position of one message. Ordered by ledger, entry and batch index."""
 
     __slots__ = (
         "batch_index",
@@ -118,12 +118,12 @@ class MessageId:
         """Read the serialized form.
 
         Raises:
-            ValueError: The bytes are no message id.
+            ValueError: The bytes are not a serialized message id.
         """
         try:
             return cls.from_data(MessageIdData.FromString(data))
         except DecodeError as error:
-            raise ValueError(f"{data.hex()} is no message id: {error}") from error
+            raise ValueError(f"{data.hex()} is not a serialized message id: {error}") from error
 
     @classmethod
     def deserialize(cls, data: bytes) -> MessageId:

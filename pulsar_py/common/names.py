@@ -1,4 +1,4 @@
-"""Names of topics and namespaces: parsed, validated, and cut into their parts.
+"""Parses and validates names of topics and namespaces (values).
 
 A topic's full name is `<domain>://<tenant>/<namespace>/<local name>`; `local` alone stands for
 `persistent://public/default/local`, and `tenant/namespace/local` is persistent. Partition `i` of a
@@ -139,7 +139,7 @@ class TopicName:
     local_name: str
     """The last part, `-partition-<i>` included."""
     partition_index: int
-    """Which partition this is, or -1 for a topic that is none."""
+    """The index of the partition; -1 for a topic that is not a partition."""
 
     def __init__(self, domain: str, namespace_name: NamespaceName, local_name: str) -> None:
         """Take the parts.
@@ -168,7 +168,7 @@ class TopicName:
         """Read a full or a short name.
 
         Raises:
-            InvalidTopicNameError: The text is no topic name; the message says why.
+            InvalidTopicNameError: The text is not a topic name; the message says why.
         """
         domain, separator, rest = text.partition("://")
         if not separator:
@@ -214,7 +214,7 @@ class TopicName:
 
     @property
     def base(self) -> TopicName:
-        """The partitioned topic that this is a partition of; itself if it is none."""
+        """The partitioned topic that this is a partition of; itself if it is not a partition."""
         if self.partition_index < 0:
             return self
         local_name = self.local_name[: self.local_name.rindex(PARTITION_SUFFIX)]

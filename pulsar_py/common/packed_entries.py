@@ -1,8 +1,8 @@
-"""PackedEntries: the entries of a run as they lie in what was read, cut out when wanted.
+"""`PackedEntries`: the entries of a run, as they lie in the bytes that were read (pure).
 
-A stretch of a log holds thousands of entries that nobody may ask for, and who does asks for some
-at a time: cutting those when they go out keeps what is cut in the processor's cache. Large ones are
-not copied at all: they are lent, as views of what was read. Pure.
+A run holds thousands of entries, of which a dispatcher takes some at a time: cutting them out when
+they are sent keeps them in the processor's cache. Large entries are not copied at all: they are
+views of the bytes that were read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Policies: values that namespaces, topics and the broker's settings share.
+"""Policies that namespaces, topics and the broker's settings share (values).
 
-Each is what one policy says once it is known, with units in the names; where it came from (topic,
-namespace, broker) and how it is written as JSON belongs to others (`metadata.policies_format`). A
-policy that is not set is None wherever it may be missing, never a value with a special meaning.
+Each class is the effective value of one policy, with units in the names. Where it was set (topic,
+namespace, broker) and its JSON (`metadata.policies_format`) are left to others. A policy that is
+not set is None, never a value with a special meaning.
 
 Source: org.apache.pulsar.common.policies.data in Pulsar's client API.
 """
@@ -18,7 +18,7 @@ UNLIMITED: Final = -1
 
 
 class SchemaCompatibilityStrategy(Enum):
-    """What a new schema must be able to do with data of older ones."""
+    """How a new schema has to be compatible with older ones."""
 
     UNDEFINED = "UNDEFINED"
     ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
@@ -32,21 +32,21 @@ class SchemaCompatibilityStrategy(Enum):
 
 
 class TopicType(Enum):
-    """What auto-creation makes."""
+    """The kind of topic that auto-creation makes."""
 
     PARTITIONED = "partitioned"
     NON_PARTITIONED = "non-partitioned"
 
 
 class BacklogQuotaType(Enum):
-    """What a backlog quota measures."""
+    """Kinds of backlog quotas."""
 
     DESTINATION_STORAGE = "destination_storage"
     MESSAGE_AGE = "message_age"
 
 
 class BacklogQuotaAction(Enum):
-    """What happens when a backlog quota is exceeded (`BacklogQuota.RetentionPolicy`)."""
+    """Actions when a backlog quota is exceeded (`BacklogQuota.RetentionPolicy`)."""
 
     PRODUCER_REQUEST_HOLD = "producer_request_hold"
     PRODUCER_EXCEPTION = "producer_exception"
@@ -54,7 +54,7 @@ class BacklogQuotaAction(Enum):
 
 
 class InactiveTopicDeleteMode(Enum):
-    """Which topics count as inactive."""
+    """Conditions under which a topic counts as inactive."""
 
     DELETE_WHEN_NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
     DELETE_WHEN_SUBSCRIPTIONS_CAUGHT_UP = "delete_when_subscriptions_caught_up"
@@ -62,7 +62,7 @@ class InactiveTopicDeleteMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """How much acknowledged data stays; kept while it is within *both* limits.
+    """Retention of acknowledged data, which is kept while it is within *both* limits.
 
     `UNLIMITED` in both keeps everything, 0 in both nothing beyond the cursors.
     """

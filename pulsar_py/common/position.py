@@ -1,4 +1,4 @@
-"""Positions: where an entry stands in a topic.
+"""`Position`: the place of an entry in a topic (values).
 
 A position is a ledger id and an entry id, ordered first by ledger. `EARLIEST` sorts before every
 entry and `LATEST` after; on the wire their -1 travels as 2^64-1. An entry id of -1 means "before

@@ -1,11 +1,12 @@
-"""PositionRangeSet: sets of entries, one roaring bitmap a ledger.
+"""`PositionRangeSet`: a set of entries, one roaring bitmap a ledger (pure).
 
-Acknowledgement holes come by the million, so there is never an object a hole or an entry: a ledger
-costs one compressed bitmap of its entry ids, whatever the order of the acknowledgements. Ranges, as
-`(lower, upper]` of positions, exist only while someone iterates; they never span ledgers.
+A cursor may have millions of acknowledgement holes, so no object stands for a hole or an entry: a
+ledger costs one compressed bitmap of its entry ids, whatever the order of the acknowledgements.
+Ranges, as `(lower, upper]` of positions, exist only while someone iterates; they never span
+ledgers.
 
 What always holds: no ledger is kept with an empty bitmap, and `len` is exact. Entry ids are below
-2^32 (BookKeeper's limit for a ledger is lower); who adds checks foreign ids before.
+2^32 (BookKeeper's limit for a ledger is lower); callers check ids of clients before.
 
 Source: LongPairRangeSet, ConcurrentOpenLongPairRangeSet in Pulsar's managed-ledger.
 """
@@ -330,7 +331,7 @@ class PositionRangeSet:
         """Add the entries of a `page`; returns how many are new.
 
         Raises:
-            ValueError: It is no bitmap.
+            ValueError: It is not a bitmap.
         """
         added = BitMap.deserialize(data)
         if not added:

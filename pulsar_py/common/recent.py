@@ -1,4 +1,4 @@
-"""Maps that keep the newest so many of what came. Pure."""
+"""Adds to maps that keep only a number of the newest items (pure)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The one way to start a task, and to await it on close (edge).
+"""`TaskOwner`: starts an object's tasks, and ends them with the object (edge).
 
-A `TaskOwner` belongs to the object whose work its tasks do. What fails in a task that nobody
-awaits is logged there, with the task's name; `close` cancels what still runs and waits for it, so
-that no task outlives its owner.
+No other module starts tasks. The error of a task that nobody awaits is logged, with the task's
+name. `close` cancels running tasks and waits for them, so that no task outlives its owner.
 """
 
 from __future__ import annotations

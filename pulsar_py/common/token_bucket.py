@@ -1,8 +1,8 @@
-"""Token buckets: rates with a burst, and time as an argument.
+"""`TokenBucket`: limits a rate, with a burst (pure).
 
-A bucket fills at a steady rate up to its capacity. Whoever asks politely (`try_take`) gets all or
-nothing; who can only count afterwards (`take`) may overdraw it, and `delay_until` tells how long
-to pause so that the rate holds on average. Pure: `now` is any clock's seconds that never go back.
+A bucket fills at a steady rate up to its capacity. `try_take` takes all tokens or none; `take`, for
+callers that can only count afterwards, may overdraw the bucket, and `delay_until` tells how long to
+pause so that the rate holds on average. `now` is the seconds of any clock that never goes back.
 
 Source: AsyncTokenBucket in Pulsar's broker (publish rates allow the last message through).
 """
@@ -23,7 +23,7 @@ class TokenBucket:
     ) -> None:
         """Begin full; the capacity is that of one second unless given."""
         if rate_per_second <= 0:
-            raise ValueError(f"a rate has to be above 0, not {rate_per_second}")
+            raise ValueError(f"rate_per_second={rate_per_second}: expected more than 0")
         self._rate_per_second = rate_per_second
         self._capacity = rate_per_second if capacity is None else capacity
         self._tokens = self._capacity
@@ -32,12 +32,12 @@ class TokenBucket:
 
     @property
     def rate_per_second(self) -> float:
-        """How fast it fills."""
+        """Tokens that are added per second."""
         return self._rate_per_second
 
     @property
     def capacity(self) -> float:
-        """How much it holds at most."""
+        """The most tokens that it can hold."""
         return self._capacity
 
     def available(self, now: float) -> float:
@@ -63,7 +63,7 @@ class TokenBucket:
     def delay_until(self, count: float, now: float) -> float:
         """Seconds until `count` tokens are there, 0.0 if they are.
 
-        What exceeds the capacity can never be there; then it is the time until the bucket is full.
+        For more tokens than the capacity it is the time until the bucket is full.
         """
         missing = min(count, self._capacity) - self.available(now)
         return missing / self._rate_per_second if missing > 0 else 0.0
@@ -73,7 +73,7 @@ class TokenBucket:
     ) -> None:
         """Follow a changed limit; what was overdrawn stays so."""
         if rate_per_second <= 0:
-            raise ValueError(f"a rate has to be above 0, not {rate_per_second}")
+            raise ValueError(f"rate_per_second={rate_per_second}: expected more than 0")
         self.available(now)
         self._rate_per_second = rate_per_second
         self._capacity = rate_per_second if capacity is None else capacity

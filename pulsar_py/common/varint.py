@@ -1,4 +1,4 @@
-"""Protobuf's numbers of variable length, for what is put together without protobuf. Pure."""
+"""Encodes protobuf's variable-length numbers, for messages written without protobuf (pure)."""
 
 from __future__ import annotations
 

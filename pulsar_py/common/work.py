@@ -1,8 +1,8 @@
-"""How much one command may have looked at before others have a turn: the bound, and its assertion.
+"""Bounds the work that a command does before other commands have a turn, and asserts the bound.
 
-A *unit* is whatever a handler looks at one by one: an id, a word of an ack set, a pair of texts, a
-hash range, a name of a topic. A handler that has many says with `check_units` how many it is about
-to look at, and yields in between.
+A *unit* is an item that a handler processes one by one: an id, a word of an ack set, a pair of
+texts, a hash range, a topic name. A handler passes `check_units` the number of units that it is
+about to process, and yields in between.
 """
 
 from __future__ import annotations

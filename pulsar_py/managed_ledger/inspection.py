@@ -118,7 +118,14 @@ async def read_cursors(
                 continue
             await metadata.put(path, value)
             try:
-                cursor = CursorStore(path, metadata, store, clock, prove_ownership=_is_not_asked)
+                cursor = CursorStore(
+                    path,
+                    metadata,
+                    store,
+                    clock,
+                    prove_ownership=_is_not_asked,
+                    confirm_newest=_is_not_asked,
+                )
                 topic.states[cursor_name] = await cursor.recover(config)
             except (StorageError, MetadataError) as error:
                 found.report(path, f"the cursor can't be read: {error}")

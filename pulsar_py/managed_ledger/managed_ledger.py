@@ -62,6 +62,8 @@ logger = logging.getLogger(__name__)
 
 C = TypeVar("C")
 
+_MARK_BITS = 64  # no two owners of a topic draw the same
+
 
 class SharedParts(Protocol):
     """Shared by all managed ledgers of an opener; the opener implements it."""
@@ -74,6 +76,7 @@ class SharedParts(Protocol):
     cursor_memory: CursorMemory
     cache_manager: EntryCacheManager
     owns: Callable[[str], Awaitable[bool]]
+    check_owner: Callable[[str], None]
 
     def on_ledger_closed(self, ledger: ManagedLedger[Any]) -> None:  # Any: whatever its contexts
         """It is closed or deleted, and may be opened anew."""
@@ -105,6 +108,7 @@ class ManagedLedger(Generic[C]):
         """`stored` is the list in metadata, at `version`; MUST_NOT_EXIST for a new one."""
         self.name = name
         self.config = config
+        self._shared = shared
         self.clock = shared.clock
         self.flusher = shared.flusher
         self.cursor_memory = shared.cursor_memory
@@ -115,12 +119,14 @@ class ManagedLedger(Generic[C]):
             name,
             shared.metadata,
             version=version,
+            owner_mark=f"{version:x}-{shared.chance.getrandbits(_MARK_BITS):x}",
             current=self._ledgers.stored,
             on_lost=self.fence,
+            check_owner=self.check_owner,
         )
         self.change_lock = self.ledger_list.lock
+        self.confirm_newest = self.ledger_list.confirm
         self.ledgers_kept = self.ledger_list.settled
-        self._shared = shared
         self._appender: Appender[C | Waiter] = Appender(
             self,
             self._ledgers,
@@ -153,6 +159,7 @@ class ManagedLedger(Generic[C]):
             readers=self._readers,
             cache=self._cache,
         )
+        self._is_lost = False  # it was fenced; also once it is closed
         self._is_closing = False
         self._closed = asyncio.Event()
 
@@ -180,7 +187,7 @@ class ManagedLedger(Generic[C]):
 
     @property
     def first_position(self) -> Position:
-        """Where the first entry that still exists stands, or the next one will."""
+        """The position of the first existing entry, or of the next one to come."""
         return self._ledgers.first_position
 
     @property
@@ -222,6 +229,10 @@ class ManagedLedger(Generic[C]):
     def pending_appends_count(self) -> int:
         """Entries appended and neither durable nor failed yet."""
         return self._appender.pending_count
+
+    def pending_contexts(self) -> list[C]:
+        """Those of entries that the listener will hear of, in order; for rare questions."""
+        return [each for each in self._appender.pending if not isinstance(each, Waiter)]
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -282,6 +293,7 @@ class ManagedLedger(Generic[C]):
         if self._ledgers.state in (State.FENCED, State.CLOSED):
             return
         logger.warning("managed ledger fenced", extra={"topic": self.name, "error": str(error)})
+        self._is_lost = True
         self._ledgers.move_to(State.FENCED)
         self._appender.release()
         asyncio.get_running_loop().call_soon(self._tell_fenced, error)
@@ -294,13 +306,24 @@ class ManagedLedger(Generic[C]):
 
         Raises:
             ManagedLedgerFencedError: Another owner has it.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
         if not await self._shared.owns(self.name):
             error = ManagedLedgerFencedError(f"{self.name}: this broker does not own it any more")
             self.fence(error)
             raise error
         await self.ledger_list.confirm()
+
+    def check_owner(self) -> None:
+        """Return if it is known at this moment that it is ours; asked before metadata is written.
+
+        Raises:
+            ManagedLedgerFencedError: Another owner has it: what began before that was known ends.
+            MetadataUnavailableError: Somebody else may have it.
+        """
+        if self._is_lost:
+            raise ManagedLedgerFencedError(f"{self.name}: another owner has it")
+        self._shared.check_owner(self.name)
 
     def _tell_fenced(self, error: Exception) -> None:
         self._appender.fail_pending(ManagedLedgerFencedError(f"{self.name}: {error}"))
@@ -328,7 +351,7 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError, MetadataError: It is not stored.
         """
-        await self._set_properties({**self._ledgers.properties, name: value})
+        await self._change_properties(lambda before: {**before, name: value})
 
     async def delete_property(self, name: str) -> None:
         """Remove one property durably; fine if it is not there.
@@ -336,12 +359,16 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError, MetadataError: It is still stored.
         """
-        kept = {key: value for key, value in self._ledgers.properties.items() if key != name}
-        await self._set_properties(kept)
+        await self._change_properties(
+            lambda before: {key: value for key, value in before.items() if key != name}
+        )
 
-    async def _set_properties(self, properties: dict[str, str]) -> None:
+    async def _change_properties(
+        self, change: Callable[[Mapping[str, str]], dict[str, str]]
+    ) -> None:
         async with self.change_lock:
             self.raise_if_unusable()
+            properties = change(self._ledgers.properties)
             stored = self._ledgers.stored()
             stored.properties = properties
             await self.ledger_list.write(stored)
@@ -466,11 +493,11 @@ class ManagedLedger(Generic[C]):
         return self._ledgers.contains(position)
 
     def next_valid_position(self, position: Position) -> Position:
-        """Where the first entry after `position` stands, or the next one will."""
+        """The first entry after `position`, or the next one to come."""
         return self._ledgers.next_valid_position(position)
 
     def previous_position(self, position: Position) -> Position:
-        """Where the last entry before `position` stands; `(ledger, -1)` if there is none."""
+        """The last entry before `position`; `(ledger, -1)` if there is none."""
         return self._ledgers.previous_position(position)
 
     def last_entry_up_to(self, position: Position) -> Position:
@@ -478,7 +505,7 @@ class ManagedLedger(Generic[C]):
         return self._ledgers.last_entry_up_to(position)
 
     def count_entries_between(self, lower_exclusive: Position, upper_inclusive: Position) -> int:
-        """How many entries exist after the first and up to the second; 0 if they are reversed."""
+        """Count of entries after the first and up to the second; 0 if they are reversed."""
         return self._ledgers.count_between(lower_exclusive, upper_inclusive)
 
     def backlog_size_bytes(self) -> int:

@@ -1,9 +1,10 @@
 """ManagedLedgerOpener: opens each managed ledger once, and owns what all of them share (edge).
 
 Opening reads the list of ledgers; if the last one was not closed, its former owner died or lives
-on: it is recovered, which fences that owner, and the list is compared and set. A managed ledger
-that was closed cleanly costs only reads. The next ledger is created at the first append; only a new
-managed ledger gets its first one at once, so that every position has a ledger.
+on: it is recovered, which fences that owner. The list is compared and set in any case: a former
+owner that lives on, and has no ledger open that could be fenced, finds another version with its
+next change. The next ledger is created at the first append; only a new managed ledger gets its
+first one at once, so that every position has a ledger.
 
 What always holds: two opens of one name give the same object; a name that is being closed is opened
 anew only after that.
@@ -34,6 +35,7 @@ from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record
 from pulsar_py.managed_ledger.cursors.memory import DEFAULT_LIMIT_BYTES, CursorMemory
+from pulsar_py.managed_ledger.cut_short_deletions import NAMES_AT_ONCE, CutShortDeletions
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.entry_cache import EntryCacheManager
 from pulsar_py.managed_ledger.log.ledger_format import (
@@ -55,8 +57,6 @@ COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
 RECOVERIES_AT_ONCE = 16
 """Cursor ledgers of one topic that are fenced and read at the same time while it is opened."""
 CHECKS_AT_ONCE = 32
-NAMES_AT_ONCE = 64
-"""Questions to the metadata store that are under way at the same time."""
 
 DEFAULT_CACHE_SIZE_BYTES = 64 * 1024 * 1024
 
@@ -82,6 +82,7 @@ class ManagedLedgerOpener:
         cache_eviction_interval_seconds: float = 0.05,
         cursor_memory_bytes: int = DEFAULT_LIMIT_BYTES,
         owns: Callable[[str], Awaitable[bool]] | None = None,
+        check_owner: Callable[[str], None] | None = None,
     ) -> None:
         """`cache_size_bytes` bounds the entry caches of all ledgers together; 0 switches them off.
 
@@ -91,12 +92,17 @@ class ManagedLedgerOpener:
 
         `owns` says whether a managed ledger is still this process's when one of its ledgers was
         fenced; it raises MetadataError if that is unknown. None: it always is.
+
+        `check_owner` is called before each change of the metadata, and raises
+        MetadataUnavailableError while it is not known that the managed ledger is this process's.
         """
         self.ledger_store = ledger_store
         self.metadata = metadata
         self.clock = clock
         self.chance = chance
         self.owns = owns or _owns_everything
+        self.check_owner = check_owner or _is_never_in_doubt
+        self.deletions = CutShortDeletions(metadata)
         self.flusher = CursorFlusher(clock)
         self.cursor_memory = CursorMemory(cursor_memory_bytes)
         self.cache_manager = EntryCacheManager(
@@ -159,6 +165,9 @@ class ManagedLedgerOpener:
         self, name: str, config: ManagedLedgerConfig, *, create_if_missing: bool
     ) -> Ledger:
         path = ledger_path(name)
+        # What this broker wrote before it closed it last, and got no answer to, is made by then or
+        # never; else it would be taken for another owner's later.
+        await self.metadata.sync(path)
         found = await self.metadata.get(path)
         if found is None:
             if not create_if_missing:
@@ -173,12 +182,13 @@ class ManagedLedgerOpener:
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
             return await self._create(name, config, MUST_NOT_EXIST)
-        was_closed = await self._end_last_ledger(stored, config)
+        await self._end_last_ledger(stored, config)
         ledger: Ledger = ManagedLedger(name, config, self, stored, version=found.version)
-        if not was_closed:
+        if stored.ledgers:
+            # Also where nothing has changed: a former owner that lives on finds another version.
             async with ledger.ledger_list.lock:
                 await ledger.ledger_list.write(stored)
-        if not stored.ledgers:
+        else:
             await ledger.create_first_ledger()
         names = await self.metadata.children(path)
         await each_result(
@@ -193,10 +203,10 @@ class ManagedLedgerOpener:
         await ledger.create_first_ledger()
         return ledger
 
-    async def _end_last_ledger(self, stored: LedgerList, config: ManagedLedgerConfig) -> bool:
-        """Recover the last ledger if it was not closed; False if that changed the list."""
+    async def _end_last_ledger(self, stored: LedgerList, config: ManagedLedgerConfig) -> None:
+        """Recover the last ledger if nobody closed it."""
         if not stored.ledgers or stored.ledgers[-1].is_closed:
-            return True
+            return
         record = stored.ledgers[-1]
         try:
             reader = await self.ledger_store.recover(
@@ -206,7 +216,7 @@ class ManagedLedgerOpener:
             if not config.skips_non_recoverable_data:
                 raise
             stored.ledgers.pop()
-            return False
+            return
         record.entries_count = reader.last_add_confirmed + 1
         record.size_bytes = reader.length_bytes
         record.closed_millis = self.clock.wall_time_millis()
@@ -216,7 +226,6 @@ class ManagedLedgerOpener:
             "ledger recovered",
             extra={"ledger_id": record.ledger_id, "entries": record.entries_count},
         )
-        return False
 
     def on_ledger_closed(self, ledger: Ledger) -> None:
         """It is closed or deleted, and may be opened anew."""
@@ -238,37 +247,38 @@ class ManagedLedgerOpener:
         return found is not None and not is_deletion_begun(found.value)
 
     async def list_names(self, prefix: str) -> list[str]:
-        """Full names of those directly below `tenant/namespace/persistent`, sorted."""
-        children = await self.metadata.children(ledger_path(prefix))
-        return [f"{prefix}/{child}" for child in children]
+        """Full names of those directly below `tenant/namespace/persistent`, sorted.
+
+        Those that are being deleted are left out, as far as they are known.
+        """
+        path = ledger_path(prefix)
+        children = await self.metadata.children(path)
+        deleted = await self.deletions.below(path)
+        return [f"{prefix}/{child}" for child in children if child not in deleted]
 
     async def named_ledgers(self) -> set[int]:
         """Ids of all ledgers that metadata names, for a collector to compare with the store's."""
+        await self.metadata.sync(ROOT)  # all that was named before is found
         named: set[int] = set()
-        paths = [ROOT]
-        for _ in range(_LEDGER_DEPTH):  # tenants, namespaces, domains
-            paths = await self._children(paths)
-        for start in range(0, len(paths), _DOMAINS_AT_ONCE):
-            ledgers = await self._children(paths[start : start + _DOMAINS_AT_ONCE])
-            named.update(*await each_result(self._named_by_list, ledgers, at_once=NAMES_AT_ONCE))
-            cursors = await self._children(ledgers)
+        for paths in await self.deletions.domains():
+            ledgers = await self.deletions.children(paths)
+            by_lists = await each_result(self._named_by_list, ledgers, at_once=NAMES_AT_ONCE)
+            named.update(*(ids for ids in by_lists if ids is not None))
+            whole = [path for path, ids in zip(ledgers, by_lists, strict=True) if ids is not None]
+            cursors = await self.deletions.children(whole)
             named.update(*await each_result(self._named_by_cursor, cursors, at_once=NAMES_AT_ONCE))
         return named
 
-    async def _children(self, paths: list[str]) -> list[str]:
-        """The paths of everything directly below these."""
-        names = await each_result(self.metadata.children, paths, at_once=NAMES_AT_ONCE)
-        return [
-            f"{path}/{child}"
-            for path, children in zip(paths, names, strict=True)
-            for child in children
-        ]
-
-    async def _named_by_list(self, path: str) -> list[int]:
+    async def _named_by_list(self, path: str) -> list[int] | None:
+        """None: nothing of it counts, and none of its cursors."""
         found = await self.metadata.get(path)
         if found is None:
             return []
-        return [record.ledger_id for record in decode_ledger_list(found.value).ledgers]
+        stored = decode_ledger_list(found.value)
+        if stored.is_being_deleted:
+            self.deletions.note(path)
+            return None
+        return [record.ledger_id for record in stored.ledgers]
 
     async def _named_by_cursor(self, path: str) -> list[int]:
         found = await self.metadata.get(path)
@@ -316,6 +326,5 @@ async def _owns_everything(_: str) -> bool:
     return True
 
 
-# Path segments below the root before a managed ledger's own: tenant, namespace, domain.
-_LEDGER_DEPTH = 3
-_DOMAINS_AT_ONCE = 16  # whose names are in memory at the same time
+def _is_never_in_doubt(_: str) -> None:
+    return

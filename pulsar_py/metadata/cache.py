@@ -2,7 +2,8 @@
 
 `get_cached` returns a value that was read once without waiting. When its key changes it is read
 again, and then listeners are called; until then `get_cached` returns the old value, while `get`
-reads the store. Where the store may have missed changes, everything counts as changed. A key with
+reads the store. Where the store may have missed changes, everything counts as changed; where it
+can't be asked now, it is asked until it can. A key with
 an empty value, as a parent made on demand has, counts as having none. The owner of the cache notes
 at once what it writes (`note_written`). A key that does not exist is remembered, too. At most
 `max_entries` are kept, and the oldest is dropped.
@@ -12,12 +13,14 @@ Invariant: a path in `_entries` is either not in `_stale`, or being read again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from pulsar_py.common.concurrently import each_result
-from pulsar_py.common.errors import MetadataError
+from pulsar_py.common.errors import MetadataError, MetadataUnavailableError
+from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 
@@ -26,6 +29,8 @@ V = TypeVar("V")
 logger = logging.getLogger(__name__)
 
 MAX_ENTRIES: Final = 100_000
+RETRY_SECONDS: Final = 0.5
+"""How long to wait where the store can't be asked."""
 MISSING: Final = -1
 """The version of a key that does not exist."""
 
@@ -137,22 +142,31 @@ class MetadataCache(Generic[V]):
     async def _refresh(self) -> None:
         try:
             while self._stale or self._has_missed_changes:
-                if self._has_missed_changes:
-                    await self._find_missed()
-                    continue
-                path, change = next(iter(self._stale.items()))
-                entry: Cached[V] | None
                 try:
-                    entry = await self._read(path)
-                except MetadataError:
-                    logger.exception("metadata not read", extra={"path": path})
-                    entry = None
-                if self._stale.get(path) != change:
-                    continue  # changed again meanwhile
-                del self._stale[path]
-                self._replace(path, entry)
+                    await self._refresh_next()
+                except MetadataUnavailableError as error:
+                    logger.info("metadata not read yet", extra={"error": str(error)})
+                    await asyncio.sleep(RETRY_SECONDS)
         finally:
             self._is_refreshing = False
+
+    async def _refresh_next(self) -> None:
+        """Raises MetadataUnavailableError where it has to be tried again."""
+        if self._has_missed_changes:
+            await self._find_missed()
+            return
+        path, change = next(iter(self._stale.items()))
+        entry: Cached[V] | None
+        try:
+            entry = await self._read(path)
+        except MetadataUnavailableError:
+            raise
+        except MetadataError:
+            logger.exception("metadata not read", extra={"path": path})
+            entry = None
+        if self._stale.get(path) == change:  # not changed again meanwhile
+            del self._stale[path]
+            self._replace(path, entry)
 
     async def _find_missed(self) -> None:
         """Read every key that there is again: those that were made meanwhile, too."""
@@ -161,6 +175,9 @@ class MetadataCache(Generic[V]):
         try:
             await self._store.sync(self._prefix)
             found = await self._paths_below(self._prefix)
+        except MetadataUnavailableError:
+            self._has_missed_changes = True
+            raise
         except MetadataError:
             logger.exception("metadata not listed", extra={"path": self._prefix})
             return
@@ -186,11 +203,9 @@ class MetadataCache(Generic[V]):
             return
         self._keep(path, entry)
         for listener in tuple(self._listeners):
-            try:
+            # An error is the listener's fault: the others have to learn of the change.
+            with ErrorsLogged(logger, "listener failed", extra={"path": path}):
                 listener(path, entry.value)
-            except Exception:
-                # The listener's fault; the others have to learn of the change.
-                logger.exception("listener failed", extra={"path": path})
 
     def _keep(self, path: str, entry: Cached[V]) -> None:
         self._entries[path] = entry

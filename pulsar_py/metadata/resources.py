@@ -209,22 +209,16 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
     ) -> None:
         """Create a namespace, cut into so many bundles, unless its policies have boundaries.
 
-        Policies and bundles may lie in two stores, and a crash leaves one of them. Bundles without
-        policies are taken over by who creates the namespace again; policies without bundles have
-        the boundaries, too, and `bundles_of` makes up for what is missing.
+        Policies and bundles may lie in two stores, and a crash leaves one of them. Policies come
+        first and have the boundaries, too: `bundles_of` makes up for what is missing. Bundles
+        without policies are of a namespace that was deleted, and are cut anew.
 
         Raises:
             MetadataExistsError: There is one already.
         """
         boundaries = policies.boundaries or equal_boundaries(bundles_count)
-        results = await asyncio.gather(
-            self.create(namespace, policies.replace(boundaries=boundaries)),
-            self._set_bundles(namespace, boundaries),
-            return_exceptions=True,
-        )
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        await self.create(namespace, policies.replace(boundaries=boundaries))
+        await self._set_bundles(namespace, lambda known: known.replace(boundaries=boundaries))
 
     async def bundles_of(self, namespace: NamespaceName) -> tuple[int, ...] | None:
         """The boundaries of a namespace's bundles; None if neither store has them.
@@ -238,17 +232,20 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
         policies = await self.get(namespace)
         if policies is None or policies.boundaries is None:
             return None
-        await self._set_bundles(namespace, policies.boundaries)
-        return policies.boundaries
+        boundaries = policies.boundaries
+        await self._set_bundles(
+            namespace,
+            lambda known: known if known.boundaries else known.replace(boundaries=boundaries),
+        )
+        return boundaries
 
-    async def _set_bundles(self, namespace: NamespaceName, boundaries: tuple[int, ...]) -> None:
+    async def _set_bundles(
+        self, namespace: NamespaceName, change: Callable[[LocalPolicies], LocalPolicies]
+    ) -> None:
         try:
-            await self.local_policies.create(namespace, LocalPolicies(boundaries=boundaries))
+            await self.local_policies.create(namespace, change(LocalPolicies()))
         except MetadataExistsError:
-            await self.local_policies.update(
-                namespace,
-                lambda known: known if known.boundaries else known.replace(boundaries=boundaries),
-            )
+            await self.local_policies.update(namespace, change)
 
     async def delete(self, key: NamespaceName) -> None:
         """Delete a namespace's policies and bundles; what else is left of it goes before."""

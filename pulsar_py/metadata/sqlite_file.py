@@ -39,6 +39,7 @@ from pulsar_py.common.errors import (
     MetadataNotFoundError,
     MetadataUnavailableError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.sqlite_wal import WAL_SUFFIX, find_damage
 from pulsar_py.metadata.store import (
@@ -115,11 +116,8 @@ class SqliteFile:
             self._connection = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False
             )
-            try:
+            with OnFailure(self._connection.close):
                 self._prepare()
-            except BaseException:
-                self._connection.close()
-                raise
         except sqlite3.Error as error:
             raise self._explain(error) from error
 

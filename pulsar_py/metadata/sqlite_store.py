@@ -36,6 +36,7 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
     PulsarError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.store import (
@@ -143,11 +144,9 @@ class SqliteMetadataStore(MetadataStore):
         """
         store = cls(Path(path), clock, limits=limits)
         store._thread.start()
-        try:
+        # The thread ends also if nobody waits any more.
+        with OnFailure(lambda: store._batches.put(None)):
             await store._opened
-        except BaseException:
-            store._batches.put(None)  # the thread ends also if nobody waits any more
-            raise
         return store
 
     async def get(self, path: str) -> Versioned | None:

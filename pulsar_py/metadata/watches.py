@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
+from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import Notification, NotificationType, Watcher
 
@@ -50,8 +51,6 @@ class Watches:
                 self._tell(watcher, Notification(NotificationType.ANYTHING, prefix))
 
     def _tell(self, watcher: Watcher, notification: Notification) -> None:
-        try:
+        # An error is its owner's fault: the change is made, and others have to learn of it.
+        with ErrorsLogged(logger, "watcher failed", extra={"path": notification.path}):
             watcher(notification)
-        except Exception:
-            # Its owner's fault; the change is made, and others have to learn of it.
-            logger.exception("watcher failed", extra={"path": notification.path})

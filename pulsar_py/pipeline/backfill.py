@@ -40,7 +40,7 @@ from pulsar_py.pipeline.settings.columns import quoted
 from pulsar_py.pipeline.settings.topics import Guarantee, TopicTarget
 from pulsar_py.pipeline.tables.places import Target
 from pulsar_py.pipeline.topics import select, write_batch
-from pulsar_py.spark.known_names import has_rows_of
+from pulsar_py.spark.writing.sent_jobs import has_rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

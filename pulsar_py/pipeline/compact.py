@@ -35,8 +35,8 @@ from pulsar_py.pipeline.topics import (
     with_columns,
     write_batch,
 )
-from pulsar_py.spark.extents import topic_extents
-from pulsar_py.spark.options import METADATA_COLUMNS
+from pulsar_py.spark.planning.topic_ranges import topic_extents
+from pulsar_py.spark.shared.options import METADATA_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

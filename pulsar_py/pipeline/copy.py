@@ -38,7 +38,7 @@ from pulsar_py.pipeline.topics import (
     with_columns,
     write_batch,
 )
-from pulsar_py.spark.extents import topic_partitions
+from pulsar_py.spark.planning.topic_ranges import topic_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,11 +14,11 @@ from pulsar_py.pipeline.running.sessions import use_session
 from pulsar_py.pipeline.settings.columns import quoted
 from pulsar_py.pipeline.settings.topics import TopicRange, TopicTarget, topic_option
 from pulsar_py.pipeline.tables.places import spark_place
-from pulsar_py.spark.options import METADATA_COLUMNS
-from pulsar_py.spark.pair_columns import KEY as PAIR
-from pulsar_py.spark.pair_columns import says_separate_keys
-from pulsar_py.spark.schema_copy import topic_schema_option
-from pulsar_py.spark.schema_option import option_has_separate_keys
+from pulsar_py.spark.shared.options import METADATA_COLUMNS
+from pulsar_py.spark.shared.schema_option import option_has_separate_keys
+from pulsar_py.spark.values.pair_columns import KEY as PAIR
+from pulsar_py.spark.values.pair_columns import says_separate_keys
+from pulsar_py.spark.values.schema_copy import topic_schema_option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

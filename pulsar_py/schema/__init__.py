@@ -1,8 +1,9 @@
-"""Values to payloads and back, by schema: text, numbers, times, Avro, JSON, Protobuf, key-value.
+"""Schemas: encode values as payloads and decode them; primitives, Avro, JSON, Protobuf, key-value.
 
-Everything here is loaded on first use, so that a program pays for what it uses. Pure: no topics, no
-clock, no sockets. Third-party packages it may import: protobuf, and when a record has to be coded
-fastavro.
+In: values of the application, payloads, and definitions that a broker stored. Out: payloads,
+values, and definitions to register; errors are `SchemaSerializationError`s. Pure: no topics, no
+clock, no sockets. Modules are loaded on first use, so that a program pays for what it uses.
+Third-party packages it may import: protobuf, and when a record has to be coded fastavro.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Schemas that depend on the topic: consume whatever is there, produce bytes of what is there.
+"""`AutoConsumeSchema` and its like: schemas that take the topic's own definition (pure).
 
 `schema_of` makes a schema of a definition that a broker stored: AVRO and JSON with GenericRecords,
 PROTOBUF_NATIVE with messages of a class made at run time, key-value pairs, and the primitive ones.
-PROTOBUF comes as bytes, since its definition doesn't say which field has which number. Pure.
+PROTOBUF comes as bytes, since its definition doesn't have the numbers of fields.
 
 Source: AutoConsumeSchema and AutoProduceBytesSchema in Pulsar's Java client.
 """
@@ -79,7 +79,7 @@ def schema_of(info: SchemaInfo) -> AnySchema:
                 pass
     except InvalidConfigurationError as error:
         raise SchemaSerializationError(f"the topic's {info.type.name} schema: {error}") from error
-    raise SchemaSerializationError(f"values of type {info.type.name} are not decoded here")
+    raise SchemaSerializationError(f"values of type {info.type.name} can't be decoded")
 
 
 class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
@@ -89,7 +89,7 @@ class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
     """
 
     def schema_info(self) -> SchemaInfo:
-        """See `Schema`; brokers are told of no schema, so they check nothing."""
+        """See `Schema`; brokers get no schema, so they check nothing."""
         return SchemaInfo(SchemaType.AUTO_CONSUME, "AutoConsume")
 
     @property
@@ -99,7 +99,9 @@ class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
 
     def encode(self, value: Any) -> bytes:
         """Never: use AutoProduceBytesSchema."""
-        raise SchemaSerializationError(f"AUTO_CONSUME encodes nothing, {value!r:.100} neither")
+        raise SchemaSerializationError(
+            f"AUTO_CONSUME is for consumers and can't encode {value!r:.100}"
+        )
 
     def decode(self, data: bytes) -> Any:
         """See `Schema`."""

@@ -1,4 +1,4 @@
-"""Avro's binary encoding, by fastavro: one writer for each schema, one reader for each pair.
+"""Encodes and decodes Avro's binary form by fastavro, safely for foreign payloads (pure).
 
 fastavro is imported when the first codec is made. Payloads may come from anybody:
 
@@ -23,12 +23,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
-from pulsar_py.schema.avro_definition import (
-    has_uncountable_arrays,
-    is_recursive,
-    parse_definition,
-    types_of,
-)
+from pulsar_py.schema.avro_definition import parse_definition
+from pulsar_py.schema.avro_nodes import AvroNode, avro_node, has_uncountable_arrays, is_recursive
 from pulsar_py.schema.logical_types import decimal_of
 from pulsar_py.schema.value_types import AvroJson
 
@@ -87,18 +83,18 @@ class AvroReader:
         from fastavro.read import LOGICAL_READERS, SchemaResolutionError  # noqa: PLC0415 - as above
 
         LOGICAL_READERS[f"bytes-{_DECIMAL}"] = _read_decimal
-        types = types_of(writer)
-        if has_uncountable_arrays(types):
+        node = avro_node(writer)
+        if has_uncountable_arrays(node):
             raise InvalidConfigurationError(
                 "an array of values that take no bytes: a payload could claim any count of them"
             )
-        self._name = types.branch
+        self._name = node.name or node.kind
         self._writer = _compiled(_with_own_decimals(writer))
         if reader is not None:
-            reader = _compiled(_with_own_decimals(_with_alias(reader, writer)))
+            reader = _compiled(_with_own_decimals(_with_alias(reader, node)))
         self._reader = reader
         self._errors = (*_ERRORS, SchemaResolutionError)
-        self._read = _reading(may_be_deep=is_recursive(types))
+        self._read = _reading(may_be_deep=is_recursive(node))
 
     def read(self, data: bytes) -> Any:  # Any: what the definitions say
         """The plain value of bytes; named types of unions come as pairs with their name.
@@ -132,7 +128,7 @@ def _compiled(definition: AvroJson) -> Any:  # Any: fastavro's form
     try:
         return parse_schema(_supported(definition))
     except (*_ERRORS, SchemaParseException) as error:
-        raise InvalidConfigurationError(f"no Avro definition: {error!r:.300}") from error
+        raise InvalidConfigurationError(f"not an Avro definition: {error!r:.300}") from error
 
 
 def _supported(definition: AvroJson) -> AvroJson:
@@ -150,7 +146,7 @@ def _supported(definition: AvroJson) -> AvroJson:
 
 
 def _with_own_decimals(definition: AvroJson) -> AvroJson:
-    """With our logical type for decimals; those that are none are left to fastavro to refuse."""
+    """With our logical type for decimals; fastavro refuses values that are not decimals."""
     if isinstance(definition, list):
         return [_with_own_decimals(each) for each in definition]
     if not isinstance(definition, Mapping):
@@ -175,18 +171,16 @@ def _read_decimal(
     return decimal_of(data, writer.get("scale", 0))
 
 
-def _with_alias(reader: AvroJson, writer: AvroJson) -> AvroJson:
-    if not isinstance(reader, Mapping) or not isinstance(writer, Mapping):
+def _with_alias(reader: AvroJson, writer: AvroNode) -> AvroJson:
+    """The reader's definition, so that its outermost record may have another name."""
+    is_record = isinstance(reader, Mapping) and reader.get("type") == "record"
+    if not is_record or writer.kind != "record":
         return reader
-    if reader.get("type") != "record" or writer.get("type") != "record":
-        return reader
-    name, namespace = writer["name"], writer.get("namespace")
-    alias = name if "." in name or not namespace else f"{namespace}.{name}"
-    return {**reader, "aliases": [*reader.get("aliases", ()), alias]}
+    return {**reader, "aliases": [*reader.get("aliases", ()), writer.name]}
 
 
 def reader_of(data: bytes, reader: AvroJson) -> AvroReader:
-    """For values of a schema that the broker told us.
+    """For values of a schema that the broker stored.
 
     Raises:
         SchemaSerializationError: They can't be read.

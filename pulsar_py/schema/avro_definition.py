@@ -1,12 +1,7 @@
-"""Avro definitions in JSON -> types of values; and what fastavro needs to code them.
+"""Avro definitions in JSON, and the types of values that they describe.
 
-Definitions come from users and from brokers, so anything may stand in them: they are read with a
-limit on their depth, and refused with a ValueError-like message where Avro knows no such type.
-Records become dicts, or what `make` makes of them; enumerations become text. Pure.
-
-Two things would let a small payload take the process down, and `avro_codec` asks for them here: an
-array whose values take no bytes, which may claim any number of them; and a record that contains
-itself, which may be nested as deep as the payload has bytes.
+Reads and writes the text of a definition, and makes value types of its tree (`avro_nodes`). Records
+become dicts, or what `make` makes of them; enumerations become text. Pure.
 
 Source: the Avro 1.11 specification.
 """
@@ -19,14 +14,14 @@ from typing import Any, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.foreign_json import MAX_DEFINITION_DEPTH, parse_json
+from pulsar_py.schema.avro_nodes import AvroNode, avro_node
 from pulsar_py.schema.collection_types import ArrayType, MapType
 from pulsar_py.schema.logical_types import logical_type
-from pulsar_py.schema.named_types import EnumType, FixedType, NamedType, full_name
+from pulsar_py.schema.named_types import EnumType, FixedType
 from pulsar_py.schema.record_types import (
     NO_DEFAULT,
     MappingType,
     RecordField,
-    RecordType,
     UnionType,
 )
 from pulsar_py.schema.value_types import (
@@ -42,13 +37,11 @@ from pulsar_py.schema.value_types import (
 
 __all__ = [
     "definition_text",
-    "has_uncountable_arrays",
-    "is_recursive",
     "parse_definition",
     "types_of",
+    "value_types",
 ]
 
-_MAX_DEPTH: Final = 200
 _PRIMITIVES: Final[Mapping[str, Callable[[], ValueType]]] = {
     "null": NullType,
     "boolean": BooleanType,
@@ -77,7 +70,7 @@ def parse_definition(text: str | bytes | Mapping[str, Any]) -> AvroJson:
     try:
         return parse_json(text, max_depth=MAX_DEFINITION_DEPTH)
     except ValueError as error:
-        raise InvalidConfigurationError(f"an Avro definition that is no JSON: {error}") from None
+        raise InvalidConfigurationError(f"the Avro definition is not JSON: {error}") from None
 
 
 def types_of(
@@ -92,142 +85,59 @@ def types_of(
     Raises:
         InvalidConfigurationError: Avro has no such definition.
     """
-    try:
-        return _DefinitionReader(make).read(definition, None, 0)
-    except _BadDefinitionError as error:
-        raise InvalidConfigurationError(f"no Avro definition: {error}") from None
+    return value_types(avro_node(definition), make)
 
 
-class _BadDefinitionError(Exception):
-    """What is wrong."""
+def value_types(node: AvroNode, make: Callable[[dict[str, Any]], Any] | None = None) -> ValueType:
+    """The same of a definition's tree."""
+    return _Types(make).of(node)
 
 
-class _DefinitionReader:
-    """Reads one definition."""
+class _Types:
+    """Makes the value types of one tree."""
 
     def __init__(self, make: Callable[[dict[str, Any]], Any] | None) -> None:
         self._make = make
-        self._named: dict[str, NamedType] = {}
+        # By identity of the node: a named type is one node, and becomes one type.
+        self._known: dict[int, ValueType] = {}
 
-    def read(self, text: AvroJson, namespace: str | None, depth: int) -> ValueType:
-        if depth > _MAX_DEPTH:
-            raise _BadDefinitionError(f"nested deeper than {_MAX_DEPTH}")
-        if isinstance(text, str):
-            return self._by_name(text, namespace)
-        if isinstance(text, list):
-            return UnionType([self.read(each, namespace, depth + 1) for each in text])
-        if isinstance(text, Mapping):
-            return self._of_object(text, namespace, depth)
-        raise _BadDefinitionError(f"{text!r:.100} is no type")
+    def of(self, node: AvroNode) -> ValueType:
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._record(node) if node.kind == "record" else self._made(node)
+            self._known[id(node)] = known
+        return known
 
-    def _by_name(self, name: str, namespace: str | None) -> ValueType:
-        if (primitive := _PRIMITIVES.get(name)) is not None:
-            return primitive()
-        found = self._named.get(full_name(name, namespace)) or self._named.get(name)
-        if found is None:
-            raise _BadDefinitionError(f"no type {name!r:.100} stands before its use")
-        return found
-
-    def _of_object(self, text: Mapping[str, Any], namespace: str | None, depth: int) -> ValueType:
-        kind = text.get("type")
-        match kind:
-            case "record" | "error":
-                return self._record(text, namespace, depth)
+    def _made(self, node: AvroNode) -> ValueType:
+        match node.kind:
             case "enum":
-                return self._enum(text, namespace)
+                name, namespace = _names_of(node)
+                text = node.text
+                return EnumType(name, namespace, text["symbols"], default=text.get("default"))
             case "fixed":
-                return self._fixed(text, namespace)
+                return FixedType(*_names_of(node), node.text["size"])
             case "array":
-                return ArrayType(self.read(text.get("items"), namespace, depth + 1))
+                return ArrayType(self.of(node.children[0]))
             case "map":
-                return MapType(self.read(text.get("values"), namespace, depth + 1))
-            case None:
-                raise _BadDefinitionError(f"{dict(text)!r:.100} has no type")
-            case _:
-                node = self.read(kind, namespace, depth + 1)
-                return logical_type(text, node) or node
+                return MapType(self.of(node.children[0]))
+            case "union":
+                return UnionType([self.of(each) for each in node.children])
+            case kind:
+                primitive = _PRIMITIVES[kind]()
+                return logical_type(node.text, primitive) or primitive
 
-    def _name(self, text: Mapping[str, Any], namespace: str | None) -> tuple[str, str | None]:
-        name, own = text.get("name"), text.get("namespace", namespace)
-        if not isinstance(name, str) or not name or not isinstance(own, str | None):
-            raise _BadDefinitionError(f"a {text['type']} named {name!r:.100}")
-        return name, own or None
-
-    def _define(self, node: NamedType) -> None:
-        name = full_name(node.name, node.namespace)
-        if name in self._named or name in _PRIMITIVES:
-            raise _BadDefinitionError(f"{name} is defined twice")
-        self._named[name] = node
-
-    def _record(self, text: Mapping[str, Any], namespace: str | None, depth: int) -> ValueType:
-        name, own = self._name(text, namespace)
-        node = MappingType(name, own, self._make)
-        self._define(node)
-        fields = text.get("fields")
-        if not isinstance(fields, list):
-            raise _BadDefinitionError(f"record {name} has no fields")
-        inner = full_name(name, own).rpartition(".")[0] or None
-        node.fields = tuple(self._field(each, name, inner, depth) for each in fields)
-        names = {field.name for field in node.fields}
-        if len(names) < len(node.fields):
-            raise _BadDefinitionError(f"record {name} has two fields of one name")
-        return node
-
-    def _field(self, text: AvroJson, record: str, namespace: str | None, depth: int) -> RecordField:
-        if not isinstance(text, Mapping) or not isinstance(name := text.get("name"), str):
-            raise _BadDefinitionError(f"record {record}: {text!r:.100} is no field")
-        node = self.read(text.get("type"), namespace, depth + 1)
-        return RecordField(name, node, text.get("default", NO_DEFAULT))
-
-    def _enum(self, text: Mapping[str, Any], namespace: str | None) -> ValueType:
-        name, own = self._name(text, namespace)
-        symbols = text.get("symbols")
-        if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
-            raise _BadDefinitionError(f"enum {name} has no symbols")
-        default = text.get("default")
-        if default is not None and default not in symbols:
-            raise _BadDefinitionError(f"enum {name}: default {default!r:.100} is no symbol")
-        node = EnumType(name, own, symbols, default=default)
-        self._define(node)
-        return node
-
-    def _fixed(self, text: Mapping[str, Any], namespace: str | None) -> ValueType:
-        name, own = self._name(text, namespace)
-        size = text.get("size")
-        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-            raise _BadDefinitionError(f"fixed {name} of size {size!r:.100}")
-        node = FixedType(name, own, size)
-        self._define(node)
-        return node
+    def _record(self, node: AvroNode) -> ValueType:
+        record = MappingType(*_names_of(node), self._make)
+        # Known before its fields are: one of them may be of this very type.
+        self._known[id(node)] = record
+        record.fields = tuple(
+            RecordField(text["name"], self.of(child), text.get("default", NO_DEFAULT))
+            for text, child in zip(node.fields, node.children, strict=True)
+        )
+        return record
 
 
-def is_recursive(node: ValueType) -> bool:
-    """Whether a record contains itself."""
-    return _reaches_itself(node, frozenset(), set())
-
-
-def _reaches_itself(node: ValueType, above: frozenset[int], done: set[int]) -> bool:
-    if id(node) in above:
-        return True
-    if id(node) in done:
-        return False
-    done.add(id(node))
-    if isinstance(node, RecordType):
-        above |= {id(node)}
-    return any(_reaches_itself(child, above, done) for child in node.children)
-
-
-def has_uncountable_arrays(node: ValueType) -> bool:
-    """Whether there is an array whose items may take no byte."""
-    seen: set[int] = set()
-    waiting = [node]
-    while waiting:
-        each = waiting.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        children = [*each.children]
-        if isinstance(each, ArrayType) and children[0].is_sizeless:
-            return True
-        waiting += children
-    return False
+def _names_of(node: AvroNode) -> tuple[str, str | None]:
+    """The name as the definition has it, and the namespace that it does not say itself."""
+    name: str = node.text["name"]
+    return name, None if "." in name else node.name.rpartition(".")[0] or None

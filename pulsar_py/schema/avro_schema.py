@@ -1,9 +1,9 @@
-"""Records in Avro's binary encoding.
+"""`AvroSchema`: records in Avro's binary encoding (pure).
 
 Values are dataclasses, `Record` classes, or dicts by an Avro definition. A payload has no header:
 it is read as the version that the message names has it, and resolved into this schema as the Avro
-specification says, so that fields may have come and gone. A message without a version is read as
-one of this very schema. Pure.
+specification says, so that fields may have been added and removed. A message without a version is
+read by this schema.
 
 Source: AvroSchema in Pulsar's Java client and in the official Python client.
 """
@@ -31,7 +31,7 @@ RecordMaker = Callable[[dict[str, Any]], Any]
 
 
 class AvroDefined(Schema[T]):
-    """What schemas have in common that are defined in Avro: JSON has that, too."""
+    """The common part of schemas that are defined in Avro, AVRO and JSON."""
 
     schema_type: SchemaType
 
@@ -80,7 +80,7 @@ class AvroDefined(Schema[T]):
             InvalidConfigurationError: Neither or both are given, or they make no Avro schema.
         """
         if (record_cls is None) == (schema_definition is None):
-            raise InvalidConfigurationError("give a class, or an Avro definition; not both")
+            raise InvalidConfigurationError("give a class or an Avro definition, and not both")
         self.types: ValueType
         self.definition: AvroJson
         if schema_definition is None:
@@ -97,7 +97,7 @@ class AvroDefined(Schema[T]):
         self.prepare()
 
     def prepare(self) -> None:
-        """What a subclass makes of the definition, once it is known."""
+        """Prepare the subclass's encoding, once the definition is known."""
 
     def schema_info(self) -> SchemaInfo:
         """See `Schema`."""

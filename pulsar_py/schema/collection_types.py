@@ -1,4 +1,4 @@
-"""Arrays and maps: see `value_types`. Pure."""
+"""Types of arrays and maps in records; see `value_types` (pure)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dataclasses -> types of values, by their annotations.
+"""Derives types of values from dataclasses, by their annotations (pure).
 
     bool boolean    int long    float double    str string    bytes bytes    None null
     datetime timestamp-micros   date date   time time-micros   UUID uuid   Enum enum
@@ -6,11 +6,11 @@
     X | None  union; list, tuple[X, ...], set, frozenset, Sequence  array; dict, Mapping  map
     a dataclass or Record  record, which may contain itself
 
-Anything else is asked for with `Annotated`: `Annotated[int, AvroType("int")]`, of which the usual
+Other types are chosen with `Annotated`: `Annotated[int, AvroType("int")]`, of which the usual
 ones have names here (`Int32`, `Float32`, `TimestampMillis`, `TimeMillis`, `LocalTimestamp`) or a
 function (`decimal_of`). A default becomes Avro's default, and the branch it belongs to stands first
 in its union, as Avro wants it. The record's name is the class's; `_avro_namespace`, if the class
-has it, its namespace. Pure.
+has it, its namespace.
 
 Source: the Avro 1.11 specification.
 """
@@ -159,7 +159,7 @@ class _Builder:
             return self.of(annotation.__supertype__)
         if isinstance(annotation, type):
             return self._of_class(annotation)
-        raise InvalidConfigurationError(f"{annotation!r} says nothing to Avro")
+        raise InvalidConfigurationError(f"{annotation!r} has no type in Avro")
 
     def _annotated(self, arguments: tuple[Any, ...]) -> ValueType:
         for each in arguments[1:]:
@@ -175,7 +175,8 @@ class _Builder:
         if origin in _MAPPINGS and arguments[0] is str:
             return MapType(self.of(arguments[1]))
         raise InvalidConfigurationError(
-            f"{annotation!r} says nothing to Avro: list[X], tuple[X, ...], set[X], dict[str, X]"
+            f"{annotation!r} has no type in Avro: "
+            "expected list[X], tuple[X, ...], set[X] or dict[str, X]"
         )
 
     def _of_class(self, owner: type) -> ValueType:
@@ -187,7 +188,7 @@ class _Builder:
             return self._dataclass(owner)
         if issubclass(owner, Enum):
             return EnumType(owner.__name__, _namespace(owner), owner.__members__, owner)
-        raise InvalidConfigurationError(f"{owner!r} says nothing to Avro")
+        raise InvalidConfigurationError(f"{owner!r} has no type in Avro")
 
     def _dataclass(self, owner: type) -> RecordType:
         node = ObjectType(owner.__name__, _namespace(owner), owner)

@@ -1,6 +1,4 @@
-"""Records of schemas that a program doesn't know: what auto-consume gives.
-
-Pure values.
+"""`GenericRecord`: a record of a schema that the program doesn't know, as auto-consume returns it.
 
 Source: GenericRecord in Pulsar's Java client.
 """
@@ -34,7 +32,7 @@ class GenericRecord(Mapping[str, Any]):  # Any: the writer's schema decides
         return self._values.get(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as dicts and lists."""
+        """The record as dicts and lists."""
         return {name: _plain(value) for name, value in self._values.items()}
 
     def __getitem__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Pairs of a key and a value, each with a schema of its own.
+"""`KeyValueSchema`: pairs of a key and a value, each with a schema of its own (pure).
 
     INLINE     payload = keyLength:i32 key valueLength:i32 value    big endian; -1: it is None
     SEPARATED  payload = value, and the message's key = key         Base64 on the wire
@@ -7,7 +7,7 @@
     properties = key.schema.name, key.schema.type, key.schema.properties (JSON), the same of
                  value.schema, and kv.encoding.type
 
-Lengths in payloads come from others: one that is not within the payload is refused. Pure.
+Lengths in payloads come from others: one that exceeds the payload is refused.
 
 Source: KeyValueSchemaImpl, KeyValueSchemaInfo and KeyValue in Pulsar's Java client.
 """
@@ -71,7 +71,7 @@ class KeyValueSchema(Schema[KeyValue[K, V]]):
         for each in (key_schema, value_schema):
             if each.schema_info().type in _NO_PARTS:
                 raise InvalidConfigurationError(
-                    f"{type(each).__name__} can be no part of a key-value schema"
+                    f"{type(each).__name__} can't be part of a key-value schema"
                 )
         self._key_schema = key_schema
         self._value_schema = value_schema
@@ -155,7 +155,9 @@ class KeyValueSchema(Schema[KeyValue[K, V]]):
 def _checked(value: Any) -> KeyValue[Any, Any]:
     if isinstance(value, KeyValue):
         return value
-    raise SchemaSerializationError(f"takes a KeyValue, not {type(value).__name__} {value!r:.100}")
+    raise SchemaSerializationError(
+        f"expected a KeyValue, got {type(value).__name__} {value!r:.100}"
+    )
 
 
 def _with_length(data: bytes | None) -> bytes:
@@ -199,7 +201,7 @@ def split_key_value_info(info: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
     """The schemas of key and value in a key-value schema that a broker stored.
 
     Raises:
-        SchemaSerializationError: It is none, or makes no sense.
+        SchemaSerializationError: It is not one, or contradicts itself.
     """
     if info.type is not SchemaType.KEY_VALUE:
         raise SchemaSerializationError(f"a {info.type.name} schema, where KEY_VALUE is expected")
@@ -231,4 +233,6 @@ def key_value_encoding_of(info: SchemaInfo) -> KeyValueEncodingType:
     try:
         return KeyValueEncodingType(text)
     except ValueError:
-        raise SchemaSerializationError(f"{_ENCODING} {text!r} is not known") from None
+        raise SchemaSerializationError(
+            f"{_ENCODING} {text!r} is unknown, expected INLINE or SEPARATED"
+        ) from None

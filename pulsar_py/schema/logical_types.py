@@ -1,4 +1,4 @@
-"""Times, decimals and UUIDs in records: Python values of Avro's logical types.
+"""Types of times, decimals and UUIDs in records: Avro's logical types (pure).
 
     date                     int            date
     time-millis, -micros     int, long      time
@@ -10,7 +10,7 @@
 Avro's are converted by fastavro; here they are checked, since fastavro takes a datetime without a
 time zone for one in UTC. In JSON all are text, ISO 8601 for times, which Jackson reads into the
 classes of `java.time` without losing anything; what Jackson itself writes (seconds with a fraction,
-arrays of numbers) and the plain numbers of Avro are read as well. Pure.
+arrays of numbers) and the plain numbers of Avro are read as well.
 
 Source: the Avro 1.11 specification, logical types; the jackson-datatype-jsr310 module.
 """
@@ -86,7 +86,7 @@ class LogicalType(ValueType):
             else:
                 raise takes(f"a {self.name}", plain)
         except (ValueError, TypeError, OverflowError) as error:
-            raise MisfitError(f"{plain!r:.100} is no {self.name}: {error}") from None
+            raise MisfitError(f"{plain!r:.100} is not a {self.name}: {error}") from None
         self._kind.check(value)
         return value
 
@@ -197,7 +197,7 @@ class _Timestamp(_Kind):
         return datetime.fromisoformat(text)
 
     def of_list(self, numbers: list[Any]) -> Any:
-        raise TypeError(f"{len(numbers)} numbers are no point in time")
+        raise TypeError(f"{len(numbers)} numbers are not a point in time")
 
 
 class _LocalTimestamp(_Timestamp):
@@ -260,7 +260,8 @@ class DecimalType(ValueType):
     def __init__(self, precision: int, scale: int = 0) -> None:
         if precision < 1 or not 0 <= scale <= precision:
             raise InvalidConfigurationError(
-                f"decimal of precision {precision} and scale {scale}: 0 <= scale <= precision"
+                f"decimal of precision {precision} and scale {scale}: "
+                "expected 0 <= scale <= precision"
             )
         self._precision = precision
         self._scale = scale
@@ -282,7 +283,7 @@ class DecimalType(ValueType):
         if not isinstance(value, Decimal):
             raise takes("decimals", value)
         if not value.is_finite():
-            raise MisfitError(f"{value} is no decimal of Avro's")
+            raise MisfitError(f"{value} can't be a decimal in Avro")
         _sign, digits, exponent = value.as_tuple()
         assert isinstance(exponent, int)  # it is finite
         if -exponent > self._scale:
@@ -301,7 +302,7 @@ class DecimalType(ValueType):
         try:
             return decimal_of(plain.encode("latin-1"), self._scale)
         except ValueError as error:
-            raise MisfitError(f"{plain!r:.100} is no default of a decimal: {error}") from None
+            raise MisfitError(f"{plain!r:.100} is not a default of a decimal: {error}") from None
 
     def to_json(self, value: Any) -> Any:
         """See `ValueType`."""
@@ -314,7 +315,7 @@ class DecimalType(ValueType):
         try:
             return self.to_avro(Decimal(str(plain)))
         except InvalidOperation:
-            raise MisfitError(f"{plain!r:.100} is no decimal") from None
+            raise MisfitError(f"{plain!r:.100} is not a decimal") from None
 
     def to_default(self, value: Any) -> AvroJson:
         """See `ValueType`."""

@@ -1,6 +1,7 @@
-"""Types with a name, whose definition stands once in a text: see `value_types`.
+"""Types of enumerations and fixed-size bytes, which have names; see `value_types` (pure).
 
-Here are enumerations and fixed sizes; records have a module of their own. Pure.
+A definition contains a named type once, and refers to it by its name afterwards. Records, which are
+named too, have a module of their own.
 """
 
 from __future__ import annotations
@@ -20,17 +21,12 @@ from pulsar_py.schema.value_types import (
     takes,
 )
 
-__all__ = ["EnumType", "FixedType", "NamedType", "defined_name", "full_name"]
+__all__ = ["EnumType", "FixedType", "NamedType", "full_name"]
 
 
 def full_name(name: str, namespace: str | None) -> str:
     """A name with its namespace, which a dotted name brings along."""
     return name if "." in name or not namespace else f"{namespace}.{name}"
-
-
-def defined_name(text: AvroJson, namespace: str | None) -> str:
-    """The full name of what a definition, within that namespace, defines."""
-    return full_name(text["name"], text.get("namespace", namespace) or None)
 
 
 class NamedType(ValueType):
@@ -75,7 +71,7 @@ class NamedType(ValueType):
 
     @abstractmethod
     def details(self, names: Names) -> dict[str, AvroJson]:
-        """What its definition has beside kind and name."""
+        """The parts of its definition beside kind and name."""
 
 
 class FixedType(NamedType):
@@ -97,7 +93,7 @@ class FixedType(NamedType):
         """See `ValueType`."""
         data = self._bytes.to_avro(value)
         if len(data) != self.size:
-            raise MisfitError(f"takes {self.size} bytes, not {len(data)}")
+            raise MisfitError(f"expected {self.size} bytes, got {len(data)}")
         return data
 
     def from_avro(self, plain: Any) -> Any:
@@ -115,11 +111,6 @@ class FixedType(NamedType):
     def to_default(self, value: Any) -> AvroJson:
         """See `ValueType`."""
         return self._bytes.to_default(value)
-
-    @property
-    def is_sizeless(self) -> bool:
-        """See `ValueType`."""
-        return self.size == 0
 
 
 class EnumType(NamedType):

@@ -1,4 +1,4 @@
-"""Bytes, text, truth and numbers: a payload is the value and nothing else. Pure.
+"""Schemas of bytes, text, booleans and numbers: the payload is the value alone (pure).
 
     BYTES    the bytes             INT8, INT16, INT32, INT64   1, 2, 4, 8 bytes, big endian, signed
     STRING   UTF-8                 FLOAT, DOUBLE               4, 8 bytes, big endian, IEEE 754
@@ -50,7 +50,7 @@ def wrong_size(schema_type: SchemaType, data: bytes, size: int) -> SchemaSeriali
 
 
 class BytesSchema(Schema[bytes]):
-    """Payloads as they are; the broker is told of no schema."""
+    """Payloads as they are; the broker gets no schema."""
 
     def schema_info(self) -> SchemaInfo:
         """See `Schema`."""
@@ -83,14 +83,16 @@ class StringSchema(Schema[str]):
         try:
             return value.encode()
         except UnicodeEncodeError as error:
-            raise SchemaSerializationError(f"text that UTF-8 has no bytes for: {error}") from None
+            raise SchemaSerializationError(f"the text can't be encoded in UTF-8: {error}") from None
 
     def decode(self, data: bytes) -> str:
         """See `Schema`."""
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            raise SchemaSerializationError(f"a STRING that is no UTF-8: {error}") from None
+            raise SchemaSerializationError(
+                f"the payload of a STRING is not UTF-8: {error}"
+            ) from None
 
 
 class BooleanSchema(Schema[bool]):
@@ -132,7 +134,7 @@ class _IntegerSchema(Schema[int]):
         except StructError:
             limit = 1 << (8 * self.layout.size - 1)
             raise SchemaSerializationError(
-                f"{value} is no {self.schema_type.name}: from {-limit} to {limit - 1}"
+                f"{value} is not an {self.schema_type.name}: expected {-limit} to {limit - 1}"
             ) from None
 
     def decode(self, data: bytes) -> int:
@@ -189,7 +191,7 @@ class _FloatingSchema(Schema[float]):
             return self.layout.pack(value)
         except (StructError, OverflowError) as error:
             raise SchemaSerializationError(
-                f"{value!r:.100} is no {self.schema_type.name}: {error}"
+                f"{value!r:.100} is not a {self.schema_type.name}: {error}"
             ) from None
 
     def decode(self, data: bytes) -> float:

@@ -1,4 +1,4 @@
-"""Descriptors of Protobuf messages -> definitions that brokers store.
+"""Converts descriptors of Protobuf messages to the definitions that brokers store (pure).
 
     PROTOBUF         the Avro schema that Java's avro-protobuf derives of the message's class
     PROTOBUF_NATIVE  {"fileDescriptorSet": "<Base64>", "rootMessageTypeName": "package.Message",
@@ -6,7 +6,7 @@
 
 Both carry `__PARSING_INFO__`, a JSON list of the fields, among their properties, as Java's have
 it. A name in Avro is Java's of the class: its package, the outer class unless
-`java_multiple_files`, and the messages around it, joined with `$`. Pure.
+`java_multiple_files`, and the messages around it, joined with `$`.
 
 Source: ProtobufSchema and ProtobufNativeSchemaUtils in Pulsar's Java client; what Apache Pulsar
 4.2.4 and Avro 1.12 make of the messages in google.protobuf.
@@ -224,7 +224,9 @@ def parse_native_definition(data: bytes) -> Any:  # Any: a class made at run tim
         descriptor = pool.FindMessageTypeByName(definition["rootMessageTypeName"])
         return GetMessageClass(descriptor)
     except Exception as error:  # protobuf raises all kinds, DecodeError and TypeError among them
-        raise SchemaSerializationError(f"no PROTOBUF_NATIVE definition: {error!r:.300}") from error
+        raise SchemaSerializationError(
+            f"not a PROTOBUF_NATIVE definition: {error!r:.300}"
+        ) from error
 
 
 def _add(pool: Any, name: str, files: Mapping[str, Any], done: set[str]) -> None:

@@ -1,8 +1,8 @@
-"""Protobuf messages: two schemas, one encoding.
+"""The two schemas of Protobuf messages, PROTOBUF and PROTOBUF_NATIVE (pure).
 
 Payloads are Protobuf's binary encoding. The schemas differ in what the broker stores: PROTOBUF has
 an Avro definition derived of the message, PROTOBUF_NATIVE the message's own descriptor, which a
-program that doesn't know the message can decode by. Protobuf resolves versions by itself. Pure.
+program that doesn't know the message can decode by. Protobuf resolves versions by itself.
 
 Source: ProtobufSchema and ProtobufNativeSchema in Pulsar's Java client; `ProtobufNativeSchema` in
 the official Python client.
@@ -41,7 +41,7 @@ class ProtobufSchema(Schema[M]):
         """A schema of a generated class.
 
         Raises:
-            InvalidConfigurationError: It is no Protobuf message class.
+            InvalidConfigurationError: It is not a Protobuf message class.
         """
         from google.protobuf.message import Message  # noqa: PLC0415 - only who uses it pays
 
@@ -62,7 +62,7 @@ class ProtobufSchema(Schema[M]):
         """See `Schema`."""
         if not isinstance(value, self._message_class):
             raise SchemaSerializationError(
-                f"takes {self._message_class.__name__}, not {type(value).__name__}"
+                f"expected a {self._message_class.__name__}, got {type(value).__name__}"
             )
         from google.protobuf.message import EncodeError  # noqa: PLC0415 - loaded by now
 
@@ -79,7 +79,7 @@ class ProtobufSchema(Schema[M]):
             return self._message_class.FromString(data)
         except DecodeError as error:
             raise SchemaSerializationError(
-                f"{len(data)} bytes are no {self._message_class.__name__}: {error}"
+                f"{len(data)} bytes are not a {self._message_class.__name__}: {error}"
             ) from error
 
 

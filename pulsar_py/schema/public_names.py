@@ -1,4 +1,4 @@
-"""Which module has each public name of `pulsar_py.schema`; the package loads it on first use."""
+"""The table of public names of `pulsar_py.schema`, with the module that each is loaded from."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Unions and records: see `value_types`.
+"""Types of unions and records; see `value_types` (pure).
 
 A value of a union goes to the first branch that accepts it, and is handed to fastavro with that
 branch's name, so that it need not try them all; what comes back is a pair of name and value for
 named types, or just a value. JSON says nothing of branches: the first that can read it does.
 
-How a record's Python values are taken apart and put together again is a subclass's matter. A field
-that JSON leaves out gets its default, or None where None fits. Pure.
+Subclasses take a record's Python values apart and put them together. A field that JSON leaves out
+gets its default, or None where None fits.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _NoDefault:
 
 
 NO_DEFAULT: Final = _NoDefault()
-"""What stands for a default that isn't there; None may be one."""
+"""Marks a missing default; None may be a default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +228,6 @@ class RecordType(NamedType):
         items = zip(self.fields, self.take_apart(value), strict=True)
         return {field.name: field.type.to_default(item) for field, item in items}
 
-    @property
-    def is_sizeless(self) -> bool:
-        """See `ValueType`."""
-        return _is_sizeless(self, frozenset())
-
 
 def _absent(field: RecordField) -> Any:
     if field.default is not NO_DEFAULT:
@@ -240,19 +235,6 @@ def _absent(field: RecordField) -> Any:
     if isinstance(field.type, UnionType) and field.type.takes_none:
         return None
     raise MisfitError("is missing, and there is no default")
-
-
-def _is_sizeless(record: RecordType, inside: frozenset[int]) -> bool:
-    """A record within itself is never read to its end, unless a union or array is between."""
-    if id(record) in inside:
-        return True
-    inside |= {id(record)}
-    return all(
-        _is_sizeless(field.type, inside)
-        if isinstance(field.type, RecordType)
-        else field.type.is_sizeless
-        for field in record.fields
-    )
 
 
 class ObjectType(RecordType):

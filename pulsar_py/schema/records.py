@@ -1,4 +1,4 @@
-"""`Record` and its fields, as programs of the official Python client declare them.
+"""`Record` and its fields, as programs of the official Python client declare them (pure).
 
     class Example(Record):
         name = String()
@@ -17,7 +17,7 @@ array of `CustomEnum` is defined (there it is broken), and a record within a rec
 (there all share one).
 
 Values are checked when they are set, and raise TypeError, as there. What fields need of each other
-has names with an underscore, because other names may be fields of users. Pure.
+has names with an underscore, because other names may be fields of users.
 
 Source: `pulsar.schema` of the official Python client, by what its classes do.
 """
@@ -71,7 +71,7 @@ __all__ = [
 
 
 class Field:
-    """What one attribute of a record holds."""
+    """The field of one attribute of a record."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Field:
 
         Args:
             default: What a new record holds where nothing is given.
-            required: Never None: the Avro type is no union with null.
+            required: Never None: the Avro type is not a union with null.
             required_default: The default, None too, is part of the Avro definition.
         """
         self._default = default
@@ -93,7 +93,7 @@ class Field:
         self._node: ValueType | None = None
 
     def default(self) -> Any:
-        """What a new record holds."""
+        """The value in a new record."""
         return self._default
 
     def required(self) -> bool:
@@ -213,7 +213,7 @@ class CustomEnum(Field):
     ) -> None:
         super().__init__(default, required, required_default)
         if not isinstance(enum_type, type) or not issubclass(enum_type, Enum):
-            raise TypeError(f"{enum_type!r} is no subclass of Enum")
+            raise TypeError(f"{enum_type!r} is not a subclass of Enum")
         self.enum_type = enum_type
 
     def _value_type(self) -> ValueType:
@@ -287,7 +287,7 @@ class Map(Field):
 
 def _checked_field(field: Any) -> Field:
     if not isinstance(field, Field):
-        raise TypeError(f"{field!r} is no field: String(), Integer(), a Record() ...")
+        raise TypeError(f"{field!r} is not a field: expected String(), Integer(), a Record() ...")
     return field
 
 
@@ -360,7 +360,7 @@ class Record(Field):
         raise TypeError(f"field {name!r}: {takes(type(self).__name__, value)}")
 
     def _fresh(self) -> Self:
-        """What a field of another record holds where nothing is given."""
+        """The default of a field of this type in another record."""
         return type(self)(**self._default if isinstance(self._default, dict) else {})
 
 
@@ -374,7 +374,7 @@ def _initial(field: Field) -> Any:
 
 
 _BARE = {"_default": None, "_required": False, "_required_default": False, "_node": None}
-"""What `Field.__init__` sets in a record that is only a value."""
+"""Set what `Field.__init__` sets, in a record that is only a value."""
 
 
 class _RecordClassType(RecordType):

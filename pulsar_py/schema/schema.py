@@ -1,10 +1,10 @@
-"""What turns values into payloads and payloads into values.
+"""`Schema`: the interface of everything that encodes values as payloads and decodes them.
 
 A `Schema` is given to a producer, consumer or reader. Producers call `encode` (and `encode_key` of
 key-value schemas whose key goes apart); consumers call what `decoder_for` makes of the definition
 that a message was written with, as far as `reads_versions` asks for it. Nothing here does I/O: the
-versions are fetched by `client.schema_reader` before a message is handed out, and a schema that
-depends on the topic (auto-consume, auto-produce) is told it by `with_topic_schema`.
+client's `schema_reader` fetches versions before a message is handed out, and `with_topic_schema`
+gives the topic's schema to one that depends on it (auto-consume, auto-produce).
 
 Schemas hold no state of a topic and are safe to share between producers and consumers.
 
@@ -28,7 +28,7 @@ Decoder = Callable[[bytes | None, bytes | None], T | None]
 
 
 class Schema(ABC, Generic[T]):
-    """Codec of one type of values, and how the broker is told of it."""
+    """Encodes and decodes one type of values, and describes it to the broker."""
 
     @abstractmethod
     def schema_info(self) -> SchemaInfo:
@@ -51,7 +51,7 @@ class Schema(ABC, Generic[T]):
         """
 
     def decoder_for(self, writer: SchemaInfo | None) -> Decoder[T]:
-        """What decodes the messages of one version: made once a version, called once a message.
+        """Decodes the messages of one version: made once a version, called once a message.
 
         Args:
             writer: The definition they were written with; None where they name no version, or it
@@ -90,7 +90,7 @@ class Schema(ABC, Generic[T]):
         return False
 
     def with_topic_schema(self, topic_schema: SchemaInfo | None) -> Schema[T]:
-        """What to use on a topic that has this schema; None where it has none."""
+        """The schema to use on a topic with this schema; None for a topic without one."""
         del topic_schema
         return self
 

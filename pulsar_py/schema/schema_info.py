@@ -1,4 +1,4 @@
-"""What describes a schema to the broker: its type, its definition, its properties. Pure values.
+"""`SchemaInfo`: a schema's type, definition and properties, as the broker stores them (values).
 
     user-facing type   on the wire         meaning
     -1  BYTES          no schema at all    bytes as they are
@@ -89,7 +89,7 @@ class SchemaInfo:
 
     @classmethod
     def from_wire(cls, schema: WireSchema) -> SchemaInfo:
-        """What a command holds."""
+        """Read from a command."""
         return cls(
             SchemaType.from_wire(schema.type),
             schema.name,
@@ -98,9 +98,9 @@ class SchemaInfo:
         )
 
     def to_wire(self) -> WireSchema | None:
-        """What goes into a command; None for "no schema", which has no message.
+        """The message for a command; None for "no schema", which has no message.
 
-        AUTO_CONSUME comes as None too: who subscribes decides whether the broker can be told.
+        AUTO_CONSUME is None too: SUBSCRIBE names it only to brokers that know it.
         """
         if self.type <= SchemaType.NONE:
             return None

@@ -1,4 +1,4 @@
-"""Dates and times, as Pulsar's Java client encodes those of `java.util`, `java.sql`, `java.time`.
+"""Schemas of dates and times, encoded as in Pulsar's Java client (pure).
 
 All big endian and signed:
 
@@ -13,7 +13,7 @@ All big endian and signed:
 What a point in time is encoded from must have a time zone; decoded ones are in UTC. Python counts
 microseconds: decoding cuts nanoseconds off, and encoding to milliseconds rounds towards the past,
 as Java's `Instant.toEpochMilli` does. `java.util.Date` is a point in time, too; a `date` is taken
-as its midnight in UTC. `java.sql.Time` may hold a day, which a `time` does not keep. Pure.
+as its midnight in UTC. `java.sql.Time` may hold a day, which a `time` does not keep.
 
 Source: DateSchema, TimeSchema, TimestampSchema, InstantSchema, LocalDateSchema, LocalTimeSchema,
 LocalDateTimeSchema in Pulsar's Java client.
@@ -51,7 +51,7 @@ _DAYS_NANOS: Final = Struct(">qq")
 
 
 class _TimeSchema(Schema[T]):
-    """What they share: a type, a size, and errors."""
+    """The common part of these schemas: a type, a size, and errors."""
 
     schema_type: ClassVar[SchemaType]
     layout: ClassVar[Struct]

@@ -1,4 +1,4 @@
-"""Types of values in records: a tree that dataclasses, `Record` classes and Avro texts become.
+"""The tree of types that dataclasses, `Record` classes and Avro definitions become (pure).
 
 A node knows its Avro definition, and turns Python values into what fastavro writes and what JSON
 holds, and back. It checks on the way out, because fastavro takes numbers that no Avro reader could
@@ -9,7 +9,7 @@ take back; what comes in may have been written by anybody.
 
 What doesn't fit raises `MisfitError`, to which each record, array and map around adds where; the
 schema makes a SchemaSerializationError of it. Nodes belong to one schema: `definition` tells them
-their full names. Pure.
+their full names.
 
 This module has primitive types; `named_types` has enumerations and fixed sizes, `collection_types`
 arrays and maps, `logical_types` times, decimals and UUIDs, `record_types` unions and records.
@@ -67,14 +67,14 @@ def takes(wanted: str, value: object) -> MisfitError:
 
 
 class Names:
-    """Which named types a definition has defined so far, and the namespace it is in."""
+    """The named types that a definition has defined so far, and its namespace."""
 
     def __init__(self) -> None:
         self.defined: dict[str, Any] = {}  # Any: a NamedType, which knows this class
         self.namespace: str | None = None
 
     def reference(self, name: str) -> str:
-        """How a type that is defined already is called here: as short as possible."""
+        """The shortest name by which a defined type can be referred to here."""
         namespace, _, short = name.rpartition(".")
         return short if namespace == (self.namespace or "") else name
 
@@ -83,7 +83,7 @@ class ValueType(ABC):
     """One type. The defaults suit those whose Python values are what Avro and JSON hold, too."""
 
     branch: str
-    """What fastavro calls it among the branches of a union."""
+    """Its name in fastavro among the branches of a union."""
 
     @abstractmethod
     def definition(self, names: Names) -> AvroJson:
@@ -91,14 +91,14 @@ class ValueType(ABC):
 
     @abstractmethod
     def to_avro(self, value: Any) -> Any:
-        """What fastavro writes; raises MisfitError."""
+        """The value for fastavro; raises MisfitError."""
 
     def from_avro(self, plain: Any) -> Any:
         """The value of what fastavro read, or of a default."""
         return plain
 
     def to_json(self, value: Any) -> Any:
-        """What JSON holds; raises MisfitError."""
+        """The value for JSON; raises MisfitError."""
         return self.to_avro(value)
 
     def from_json(self, plain: Any) -> Any:
@@ -119,13 +119,8 @@ class ValueType(ABC):
 
     @property
     def children(self) -> Iterable[ValueType]:
-        """What it is made of."""
+        """The types that it is made of."""
         return ()
-
-    @property
-    def is_sizeless(self) -> bool:
-        """Whether values may take no byte at all, so that a payload says nothing of their count."""
-        return False
 
 
 class NullType(ValueType):
@@ -142,11 +137,6 @@ class NullType(ValueType):
         """See `ValueType`."""
         if value is not None:
             raise takes("None", value)
-
-    @property
-    def is_sizeless(self) -> bool:
-        """See `ValueType`."""
-        return True
 
 
 class BooleanType(ValueType):
@@ -218,7 +208,7 @@ class FloatingType(ValueType):
         except OverflowError:
             raise MisfitError(f"{value!r:.100} is no {self.branch}: too large") from None
         if self.branch == "float" and math.isfinite(number) and abs(number) >= _FLOAT_MAX:
-            raise MisfitError(f"{value!r} is no float: it has 32 bits")
+            raise MisfitError(f"{value!r} is too large for a float of 32 bits")
         return number
 
     def to_json(self, value: Any) -> Any:
@@ -287,7 +277,7 @@ class BytesType(ValueType):
         try:
             return self.to_avro(base64.b64decode(plain, validate=True))
         except (ValueError, binascii.Error) as error:
-            raise MisfitError(f"{plain!r:.100} is no Base64: {error}") from None
+            raise MisfitError(f"{plain!r:.100} is not Base64: {error}") from None
 
     def to_default(self, value: Any) -> AvroJson:
         """See `ValueType`."""

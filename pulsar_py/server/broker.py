@@ -109,6 +109,7 @@ class BrokerService:
             cache_eviction_interval_seconds=config.managedLedgerCacheEvictionIntervalMs / 1000,
             cursor_memory_bytes=config.managedLedgerCursorMemorySizeMB * MEBIBYTE,
             owns=self.namespaces.still_owns,
+            check_owner=self.namespaces.check_owner,
         )
         self.schemas = SchemaRegistry(metadata, ledger_store, clock, cluster=config.clusterName)
         self.ledger_store = ledger_store
@@ -167,6 +168,7 @@ class BrokerService:
         self.resources.dynamic_configuration.watch(lambda _, value: self._on_dynamic(value))
         self._on_dynamic(await self.resources.dynamic_configuration.get(""))
         await self.namespaces.start(self.topics.close_topics, self.topics.lose_topics)
+        self.managed_ledgers.deletions.begin(self._tasks)
         self._tasks.spawn(self.maintenance.run(), "maintenance")
         self._tasks.spawn(self.ledger_collector.run(), "ledger collector")
         self.connections.start()

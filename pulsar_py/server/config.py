@@ -9,7 +9,7 @@ variables in the manner of Pulsar's Docker image, and overrides `NAME=VALUE`. Na
 - one that Pulsar has renamed is taken as the new one, which wins if both are there;
 - any other is an error that names the nearest.
 
-Only `standalone` and `broker` read a BrokerConfig; they hand plain arguments on, with units.
+Only `standalone` and `broker` read a `BrokerConfig`; they pass plain arguments on, with units.
 
 Source: ServiceConfiguration and PulsarConfigurationLoader in Pulsar; apply-config-from-env.py.
 """
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _SECRET_WORDS: Final = ("password", "secret", "parameters")
 _GIBIBYTE: Final = 1024**3
-_LEAST_LIKENESS: Final = 0.7  # of a name that is worth proposing, of 1
+_LEAST_LIKENESS: Final = 0.7  # least similarity of a name that is proposed, of 1
 _PREFERENCE: Final = 0.1  # for names that have an effect
 
 
@@ -78,7 +78,7 @@ RENAMED: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
 """Pulsar's old names: the new one, and how a text of the old becomes one of the new."""
 
 UNSET_OLD_VALUES: Final = frozenset({"", "-1"})
-"""What Pulsar's own files give an old name that is not meant to count."""
+"""The value of an old name in Pulsar's own files that means "not set"."""
 
 
 class BrokerConfig(StorageSettings, TopicSettings, ServerSettings):
@@ -160,7 +160,7 @@ class BrokerConfig(StorageSettings, TopicSettings, ServerSettings):
         return config
 
     def check_offered(self) -> None:
-        """Refuse what somebody would rely on and is not there.
+        """Refuse settings that a user would rely on and this version lacks.
 
         Raises:
             ConfigurationError: Names the setting.
@@ -173,8 +173,8 @@ class BrokerConfig(StorageSettings, TopicSettings, ServerSettings):
     def with_texts(self, texts: Mapping[str, str]) -> Self:
         """The same settings with some of them changed, as the dynamic configuration has them.
 
-        What is unknown, not dynamic, or no value of its setting is logged and left out: others
-        may have stored it, and the rest has to count.
+        Names that are unknown or not dynamic, and invalid values, are logged and left out: another
+        broker may have stored them, and the rest has to count.
         """
         changes: dict[str, Any] = {}  # Any: each text is parsed by its setting
         for name, text in texts.items():
@@ -227,7 +227,7 @@ def environment_texts(environment: Mapping[str, str], places: Iterable[str]) -> 
 
 
 def unknown_name_message(name: str) -> str:
-    """What to tell somebody who misspelt a setting."""
+    """The error for an unknown setting, with the nearest names."""
     from difflib import SequenceMatcher  # noqa: PLC0415 - needed for errors only
 
     matcher = SequenceMatcher(b=name.lower())
@@ -283,7 +283,7 @@ def _split_override(override: str) -> tuple[str, str]:
 
 
 def _renamed(texts: Mapping[str, str]) -> dict[str, str]:
-    """`texts` with old names replaced; what is not meant to count is left out."""
+    """`texts` with old names replaced; values that Pulsar does not count are left out."""
     result = {name: text for name, text in texts.items() if name not in RENAMED}
     for name in texts.keys() & RENAMED.keys():
         new_name, convert = RENAMED[name]

@@ -1,11 +1,11 @@
 """Settings that Apache Pulsar or its bookie has and this broker does not need.
 
-They are taken so that a `broker.conf` or `standalone.conf` of Pulsar's loads unchanged, listed in
-the generated `conf/standalone.conf`, and noticed in the log when they are set to something else
-than their default. Those that would leave a user less safe than asked for are refused instead.
+They are accepted so that a `broker.conf` or `standalone.conf` of Pulsar's loads unchanged, listed
+in the generated `conf/standalone.conf`, and logged when their value is not the default. Those that
+would leave a user less safe than asked for are refused instead.
 
-The table is one text, read when somebody asks for it: a comment says why the names below it have
-no effect, `*` marks what Pulsar lets be changed while it runs.
+The table is one text, parsed on first use: a comment says why the names below it have no effect,
+`*` marks those that Pulsar can change while it runs.
 
 Source: ServiceConfiguration of Apache Pulsar 4.2.4, ServerConfiguration and DbLedgerStorage of its
 BookKeeper (names and defaults, by reflection).
@@ -27,7 +27,7 @@ REFUSED: Final = frozenset(
         "webServicePortTls",
     }
 )
-"""Ignoring these would be unsafe: any value but `false` or nothing is an error."""
+"""Ignoring these would be unsafe: any value but `false` or an empty one is an error."""
 
 
 @dataclass(frozen=True, slots=True)

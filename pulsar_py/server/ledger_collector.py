@@ -1,11 +1,11 @@
 """LedgerCollector: deletes ledgers of this cluster that no metadata names (edge).
 
-Whoever owns ledgers names them in the metadata store in a second step, and on deletion takes the
-name away first; a crash between both leaves a ledger that nobody knows. Each round compares what
-the store has with all names. A ledger goes that was unnamed in every round for a time long enough
-for any such second step, and that bears the label of this cluster: those of others, of other
-programs and without labels stay. A round whose listing or reading of names was cut off deletes
-nothing, and looks no further.
+The owner of a ledger names it in the metadata store in a second step, and on deletion removes the
+name first; a crash between both leaves a ledger without a name. Each round compares the ledgers of
+the store with all names. A ledger is deleted if it had no name in every round for longer than any
+such second step takes, and bears the label of this cluster: those of other clusters or programs,
+and those without labels, stay. A round that could not list all ledgers, or read all names, deletes
+nothing.
 
 In memory are two bitmaps, and a number for each unnamed ledger.
 
@@ -29,13 +29,13 @@ logger = logging.getLogger(__name__)
 INTERVAL_SECONDS = 1800.0
 MINIMUM_AGE_SECONDS = 3600.0
 CANDIDATES_COUNT = 100_000
-"""Unnamed ledgers remembered at once, the oldest; the others' time begins later."""
+"""Most unnamed ledgers kept as candidates, the oldest; the others' time begins later."""
 
 Names = Callable[[], Awaitable[Iterable[int]]]
 
 
 class LedgerCollector:
-    """Finds and deletes what a crash left over; the broker owns its task."""
+    """Finds and deletes ledgers that a crash left over; the broker owns its task."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LedgerCollector:
         self._interval_seconds = interval_seconds
         self._minimum_age_seconds = minimum_age_seconds
         self._unnamed_since: dict[int, float] = {}
-        # Unnamed ledgers that are not ours; each is asked for its labels once.
+        # Unnamed ledgers that are not ours; the labels of each are read once.
         self._foreign = BitMap64()
 
     async def run(self) -> None:
@@ -92,7 +92,7 @@ class LedgerCollector:
         return len(deleted)
 
     async def _unnamed(self) -> BitMap64:
-        # The ledgers first: what is created and named from here on is not among them.
+        # The ledgers first: those created and named from here on are not among them.
         unnamed = BitMap64()
         async for page in self._ledger_store.list_ledgers():
             unnamed.update(page)
@@ -110,7 +110,7 @@ class LedgerCollector:
         except LedgerNotFoundError:
             return False
         except (StorageError, MetadataError) as error:
-            # It stays a candidate, and the others have nothing to do with that.
+            # It stays a candidate; the others are deleted all the same.
             logger.warning(
                 "unnamed ledger not deleted", extra={"ledger_id": ledger_id, "error": str(error)}
             )

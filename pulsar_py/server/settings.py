@@ -26,7 +26,7 @@ from pulsar_py.common.errors import ConfigurationError
 T = TypeVar("T")
 
 Value = bool | int | float | str | Enum | frozenset[str] | tuple[str, ...] | None
-"""What a setting can be."""
+"""The types of settings."""
 
 
 class Setting:
@@ -208,12 +208,12 @@ def setting(
     """Declare one setting.
 
     Args:
-        default: Its value where nobody says otherwise.
+        default: Its value if it is not set.
         category: The heading it stands under in `standalone.conf` and the reference.
-        doc: What it does, with its unit, in a sentence or two.
+        doc: Its effect, with its unit, in a sentence or two.
         minimum: The least number.
         maximum: The greatest number.
-        choices: What the items of a list can be.
+        choices: The possible items of a list.
         dynamic: Whether a change takes effect while the broker runs.
     """
     declaration = Setting(
@@ -254,7 +254,7 @@ class Settings:
         cls._declared = declared
 
     def __init__(self, **values: Any) -> None:  # Any: each is checked by its setting
-        """Take what differs from the defaults."""
+        """Take the values that differ from the defaults."""
         checked = {}
         for name, value in values.items():
             if name not in self._declared:

@@ -15,7 +15,7 @@ MAX_PORT: Final = 65_535
 
 
 class ServerSettings(Settings):
-    """Where the broker is, whom it lets in, and how much each may ask for at once."""
+    """Addresses of the broker, its limits of connections, and of requests."""
 
     clusterName: str = setting(
         default="standalone", category=SERVER, doc="Name of the cluster this broker belongs to."

@@ -14,7 +14,7 @@ BOOKIE: Final = "Bookie"
 
 
 class StorageSettings(Settings):
-    """How entries are cut into ledgers, cached, and written to disk."""
+    """Settings of ledgers, caches, cursors and the bookie."""
 
     managedLedgerMaxEntriesPerLedger: int = setting(
         default=50_000,

@@ -27,7 +27,7 @@ SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
 class TopicSettings(Settings):
-    """What topics may be, hold and deliver where no policy says otherwise."""
+    """Settings of topics without policies of their own."""
 
     allowAutoTopicCreation: bool = setting(
         default=True,

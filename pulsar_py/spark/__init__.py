@@ -1,7 +1,11 @@
 """The connector for Spark: `spark.read.format("pulsar")`, batch and streaming, read and write.
 
-Nothing of it is loaded by `import pulsar_py`. What is marked pure needs no Spark; only `source` and
-`sink`, which are loaded by Spark itself, do.
+In: Spark's calls of `source` and `sink`, or a user's of `shortcuts`. Out: record batches to Spark,
+messages to topics. `checks` asks a cluster before Spark is started. The rooms below: `shared`,
+`avro`, `values`, `planning`, `reading`, `writing`.
+
+`import pulsar_py` loads nothing of it. Modules marked pure need no Spark; only `source` and `sink`,
+which Spark itself loads, import it.
 
 Third-party packages it may import: pyspark, pyarrow, fastavro, protobuf, uvloop.
 """

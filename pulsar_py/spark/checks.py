@@ -1,8 +1,8 @@
-"""What a cluster would refuse, asked without Spark and before it is started (edge).
+"""Checks reads and writes against the cluster, without Spark and before it is started (edge).
 
-Starting Java takes seconds, and an error of a task comes behind its traceback. What can be known
-from options and the cluster alone is asked here: whether options are known, whether there are
-topics and whether we are let in, and whether a broker drops what is sent twice.
+Starting Java takes seconds, and the error of a task comes behind its traceback. So what options and
+the cluster alone can tell is checked here: whether options are known, whether the topics exist,
+whether the broker lets us in, and whether it drops messages that are sent twice.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pulsar_py.client import Client
 from pulsar_py.client.brokers.http_lookup import HttpLookup
 from pulsar_py.client.brokers.service_url import ServiceUrl
 from pulsar_py.common.errors import TopicNotFoundError
-from pulsar_py.spark.catalog import TopicCatalog, known_topics
-from pulsar_py.spark.contact import naming_options
-from pulsar_py.spark.exactly_once import check_deduplication, check_options
-from pulsar_py.spark.options import DeliveryGuarantee, ReadOptions, WriteOptions
-from pulsar_py.spark.runtime import runtime
+from pulsar_py.spark.planning.catalog import TopicCatalog, known_topics
+from pulsar_py.spark.shared.option_errors import naming_options
+from pulsar_py.spark.shared.options import DeliveryGuarantee, ReadOptions, WriteOptions
+from pulsar_py.spark.shared.runtime import runtime
+from pulsar_py.spark.writing.exactly_once import check_deduplication, check_options
 
 
 def check_read(options: Mapping[str, str], *, is_streaming: bool) -> None:
@@ -25,8 +25,8 @@ def check_read(options: Mapping[str, str], *, is_streaming: bool) -> None:
 
     Raises:
         ConfigurationError: An option is unknown, or has a wrong value.
-        TopicNotFoundError: There is no such topic, and the read would not wait for it.
-        ServiceError, ClientError: The cluster does not let us in, or is not there.
+        TopicNotFoundError: No such topic exists, and the read would not wait for it.
+        ServiceError, ClientError: The cluster refuses us, or can't be reached.
     """
     parsed = ReadOptions.parse({**options}, is_streaming=is_streaming)
     if parsed.waits_for_topics:
@@ -38,7 +38,7 @@ def check_read(options: Mapping[str, str], *, is_streaming: bool) -> None:
             catalog = TopicCatalog(client, parsed)
             try:
                 await (known_topics(catalog, parsed) if is_streaming else catalog.partitions())
-                # Without the REST API the question would make the topic.
+                # Without the REST API a consumer would have to ask, and would create the topic.
                 if parsed.client.admin_url is None or not parsed.fail_on_data_loss:
                     return
                 for name in parsed.topics.names:
@@ -59,11 +59,11 @@ async def _check_topic(client: Client, catalog: TopicCatalog, name: str) -> None
 
 
 def check_write(options: Mapping[str, str]) -> None:
-    """Refuse a write that can't keep its guarantee; makes the topic if it is not there.
+    """Refuse a write that can't keep its guarantee; creates the topic if it does not exist.
 
     Raises:
         ConfigurationError: An option is wrong, or deduplication is off.
-        ServiceError, ClientError: The cluster does not let us in, or is not there.
+        ServiceError, ClientError: The cluster refuses us, or can't be reached.
     """
     parsed = WriteOptions.parse({**options})
     check_options(parsed)
@@ -89,7 +89,7 @@ def check_write(options: Mapping[str, str]) -> None:
 async def deduplication_of(
     client: Client, options: WriteOptions, partitions: Sequence[str]
 ) -> Mapping[str, str | None]:
-    """What the broker says of each partition: `Enabled`, `Disabled`, ..."""
+    """The state of deduplication of each partition: `Enabled`, `Disabled`, ..."""
     assert options.client.admin_url is not None, "exactly once was refused without"
     rest = HttpLookup(client.context, ServiceUrl.parse(options.client.admin_url))
     try:

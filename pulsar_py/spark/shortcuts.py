@@ -1,14 +1,13 @@
-"""The connector as functions: the same options as keywords (edge).
+"""The connector as functions that take its options as keywords (edge).
 
     from pulsar_py.spark import read_topic, write_topic
     orders = read_topic(spark, "pulsar://localhost:6650", "orders", starting_offsets="earliest")
     write_topic(orders.select("value"), "pulsar://localhost:6650", "copies")
 
 Options are written as Python writes names: `max_bytes_per_trigger` is `maxBytesPerTrigger`;
-settings of clients come in a mapping under Java's names. Where Spark can't discover the connector
-by itself, because the package came with `--py-files`, `register` makes it known.
-
-Source: spec sections 5.4 and 8.2.
+settings of clients come in a mapping under the names of Pulsar's Java client. Where Spark can't
+discover the connector by itself, because the package came with `--py-files`, `register` makes it
+known.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["read_topic", "register", "write_stream", "write_topic"]
 FORMAT = "pulsar"
 
 Option = str | int | bool
-"""What an option may be given as; Spark gets its text."""
+"""A value of an option; Spark gets its text."""
 
 
 def register(spark: SparkSession) -> None:
@@ -50,11 +49,11 @@ def read_topic(
     Args:
         spark: The session.
         service_url: The broker's, `pulsar://host:6650`.
-        topic: Which to read.
-        is_streaming: Whether as a stream.
-        schema: Which columns, as DDL; all by default.
+        topic: The topic's name, or several names with commas between them.
+        is_streaming: Whether to read it as a stream.
+        schema: The columns to read, as DDL; all by default.
         client: Settings of clients, as `pulsar.client.*` has them.
-        options: Everything else.
+        options: All other options, under Python's names.
     """
     reader: Any = spark.readStream if is_streaming else spark.read  # Any: two classes, one shape
     if schema is not None:
@@ -93,7 +92,7 @@ def write_stream(
 def spark_options(
     service_url: str, options: Mapping[str, Option], client: Mapping[str, Option] | None = None
 ) -> dict[str, str]:
-    """Options under the names that Spark hands over, which don't depend on case."""
+    """Options under the names of `format("pulsar")`, in which Spark ignores case."""
     named = {"service.url": service_url}
     for name, value in options.items():
         key = "admin.url" if name == "admin_url" else name.replace("_", "")

@@ -1,12 +1,12 @@
-"""Writers of the connector: what Spark calls on the driver and in tasks (edge).
+"""The writers of `format("pulsar")`, which Spark calls on the driver and in tasks (edge).
 
 `make_batch_writer` and `make_stream_writer` run in a planner on the driver: they check the options
-and the rows' columns, and ask the cluster what can be asked before any row is sent. What they find
-goes to the tasks as one `WritePlan`. A task sends its rows and reports counts; there is nothing
-left to do on commit, and abort undoes nothing: at least once, what was sent stays, and exactly once
-a repeated attempt leaves it out.
+and the columns of the rows, and ask the cluster, all before a row is sent. What they find goes to
+the tasks as one `WritePlan`. A task sends its rows and reports counts. A commit has nothing left to
+do, and an abort undoes nothing: at least once, rows that were sent stay; exactly once, a repeated
+attempt leaves them out.
 
-Source: spec sections 5.2 and 8.5; pyspark.sql.datasource.
+Source: pyspark.sql.datasource.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from pulsar_py.client import Client
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.spark.checks import deduplication_of
-from pulsar_py.spark.contact import naming_options
-from pulsar_py.spark.exactly_once import (
+from pulsar_py.spark.shared.option_errors import naming_options
+from pulsar_py.spark.shared.options import INPUT_ORDER, DeliveryGuarantee, WriteOptions
+from pulsar_py.spark.shared.runtime import runtime
+from pulsar_py.spark.shared.worker_process import SentToWorkers
+from pulsar_py.spark.values.payload_encoder import ValueEncoder
+from pulsar_py.spark.values.topic_schemas import newest_schema
+from pulsar_py.spark.values.value_encoder import value_encoder
+from pulsar_py.spark.writing.exactly_once import (
     Origin,
     UnitOfWork,
     check_deduplication,
     check_options,
     unit_of_work,
 )
-from pulsar_py.spark.lanes import ProducerSettings
-from pulsar_py.spark.options import INPUT_ORDER, DeliveryGuarantee, WriteOptions
-from pulsar_py.spark.row_order import check_order, ordered
-from pulsar_py.spark.runtime import runtime
-from pulsar_py.spark.schemas import newest_schema
-from pulsar_py.spark.sink_rows import (
+from pulsar_py.spark.writing.outgoing_rows import (
     OutgoingRows,
     RowEncoder,
     SinkColumns,
-    ValueEncoder,
 )
-from pulsar_py.spark.task_input import whole
-from pulsar_py.spark.topic_writer import RowCounts, TopicWriter
-from pulsar_py.spark.value_encoder import value_encoder
-from pulsar_py.spark.worker_process import SentToWorkers
+from pulsar_py.spark.writing.partition_sender import ProducerSettings
+from pulsar_py.spark.writing.row_order import check_order, ordered
+from pulsar_py.spark.writing.task_input import whole
+from pulsar_py.spark.writing.topic_writer import RowCounts, TopicWriter
 
 logger = logging.getLogger(__name__)
 
@@ -64,22 +64,22 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """What tasks are told. Values alone: it is pickled."""
+    """The write as tasks get it. It holds values alone, since it is pickled."""
 
     options: WriteOptions
     schema: pa.Schema
     columns: SinkColumns
-    # Of the option `topic`: asked once, so that all attempts of a job route alike.
+    # Those of the option `topic`, asked once: all attempts of a job route by the same ones.
     partitions: Sequence[str]
-    # Unique for this job; names producers of batch jobs without `idempotencyKey`.
+    # Unique for this job; names the producers of a batch job without `idempotencyKey`.
     job_id: str
-    # What the topic had when the job was planned: all tasks write by that.
+    # The schema of the topic when the job was planned: all tasks write with it.
     topic_schema: SchemaInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RowsWritten(WriterCommitMessage):
-    """What a task reports."""
+    """The report of a task."""
 
     counts: RowCounts
 
@@ -87,10 +87,10 @@ class RowsWritten(WriterCommitMessage):
 def make_batch_writer(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool = False
 ) -> DataSourceArrowWriter:
-    """The writer of `df.write.mode("append")`; asks the cluster what it needs to know.
+    """The writer of `df.write.mode("append")`; asks the cluster about the topic.
 
     Raises:
-        ConfigurationError: An option or column makes no sense, or cannot be guaranteed.
+        ConfigurationError: An option or column is wrong, or the guarantee can't be kept.
         ServiceError, ClientError: The topic can't be written.
     """
     if overwrite:
@@ -115,7 +115,7 @@ class PulsarBatchWriter(SentToWorkers, DataSourceArrowWriter):
     """Writes the rows of a batch job."""
 
     def __init__(self, plan: WritePlan) -> None:
-        """Hold the plan; it is pickled with this."""
+        """Take the plan, which is pickled with the writer."""
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -123,11 +123,11 @@ class PulsarBatchWriter(SentToWorkers, DataSourceArrowWriter):
         return write_rows(self._plan, _origin(is_stream_writer=False), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All tasks are through: say so."""
+        """Log the counts: all tasks have ended."""
         _log_counts("batch written", messages, {})
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing can be taken back from a topic."""
+        """Log the counts: messages of a topic can't be taken back."""
         _log_counts("batch failed", messages, {})
 
 
@@ -135,7 +135,7 @@ class PulsarStreamWriter(SentToWorkers, DataSourceStreamArrowWriter):
     """Writes the rows of one micro-batch."""
 
     def __init__(self, plan: WritePlan) -> None:
-        """Hold the plan; it is pickled with this."""
+        """Take the plan, which is pickled with the writer."""
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -143,11 +143,11 @@ class PulsarStreamWriter(SentToWorkers, DataSourceStreamArrowWriter):
         return write_rows(self._plan, _origin(is_stream_writer=True), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """All tasks are through: say so."""
+        """Log the counts: all tasks have ended."""
         _log_counts("micro-batch written", messages, {"batch_id": batchId})
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """Nothing is taken back: Spark may repeat the batch, even after a successful commit."""
+        """Log the counts: Spark may repeat the micro-batch, even after a successful commit."""
         _log_counts("micro-batch failed", messages, {"batch_id": batchId})
 
 
@@ -180,7 +180,7 @@ def _log_counts(
 
 
 def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
-    """What can be checked before a row is sent; raises as `make_batch_writer`."""
+    """The plan of a write, checked before a row is sent; raises as `make_batch_writer`."""
     parsed = WriteOptions.parse(options)
     check_options(parsed)
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
@@ -188,7 +188,7 @@ def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
     if isinstance(parsed.sequence_order, tuple):
         check_order(arrow_schema, parsed.sequence_order)
     if parsed.topic is None:
-        value_encoder(arrow_schema, columns, None, parsed.pairs)
+        value_encoder(arrow_schema, columns.values, None, parsed.pairs)
     ProducerSettings.of(parsed.client, SchemaInfo(SchemaType.BYTES), None)
     shared = runtime()
 
@@ -196,7 +196,7 @@ def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
         async with shared.clients.client(parsed.client) as client:
             topic_schema = await newest_schema(client, parsed.topic) if parsed.topic else None
             topic_schema = topic_schema or parsed.value_schema
-            values = value_encoder(arrow_schema, columns, topic_schema, parsed.pairs)
+            values = value_encoder(arrow_schema, columns.values, topic_schema, parsed.pairs)
             return topic_schema, await _ask_cluster(client, parsed, values)
 
     with naming_options(parsed.client):
@@ -208,12 +208,12 @@ def make_plan(options: Mapping[str, str], schema: StructType) -> WritePlan:
 async def _ask_cluster(
     client: Client, options: WriteOptions, values: ValueEncoder
 ) -> Sequence[str]:
-    """The partitions of the topic, if there is one for all rows; each takes our rows."""
+    """The partitions of the topic; empty where each row names its own."""
     if options.topic is None:
         return ()
     partitions = await client.get_topic_partitions(options.topic)
     settings = ProducerSettings.of(options.client, values.schema_info, None)
-    # Makes a topic that is not there yet, and tells whether we and our schema are let in.
+    # Creates the topic if it does not exist; fails if we or our schema are refused.
     await (await client.create_producer(partitions[0], **settings.arguments)).close()
     if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         check_deduplication(await deduplication_of(client, options, partitions))
@@ -227,16 +227,16 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
     """Send the rows of one attempt of a task; returns when all have their receipts.
 
     Raises:
-        ConfigurationError: This work can't be told from other work.
-        SinkReplayError: These are not the rows of an earlier attempt.
+        ConfigurationError: Exactly once, Spark does not identify the query and the batch.
+        SinkReplayError: The rows are not those of an earlier attempt.
         SchemaSerializationError, ClientError, ServiceError: A row could not be written.
-        TaskInputError: Not all rows came, and they have to be sorted.
+        TaskInputError: Not all rows of the task came, and they have to be sorted.
     """
     options = plan.options
     unit = None
     if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         unit = unit_of_work(origin, options, plan.job_id, len(plan.partitions))
-    values = value_encoder(plan.schema, plan.columns, plan.topic_schema, options.pairs)
+    values = value_encoder(plan.schema, plan.columns.values, plan.topic_schema, options.pairs)
     encoder = RowEncoder(plan.columns, values)
     settings = ProducerSettings.of(options.client, values.schema_info, unit)
     order = options.sequence_order or INPUT_ORDER
@@ -258,7 +258,7 @@ def write_rows(plan: WritePlan, origin: Origin, batches: Iterator[pa.RecordBatch
 
 
 class _WriteTask:
-    """Crosses from Spark's thread to the loop: once for each record batch."""
+    """Hands record batches of Spark's thread to the writer on the loop."""
 
     def __init__(
         self, plan: WritePlan, settings: ProducerSettings, unit: UnitOfWork | None
@@ -267,7 +267,7 @@ class _WriteTask:
         self._settings = settings
         self._unit = unit
         self._shared = runtime()
-        # Holds the client while there are rows.
+        # Keeps the client and the writer open while there are rows.
         self._stack = AsyncExitStack()
         self._writer: TopicWriter | None = None
 

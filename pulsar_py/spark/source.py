@@ -1,10 +1,12 @@
-"""`format("pulsar")`: the classes that Spark calls (edge).
+"""The data source `format("pulsar")` and its readers, which Spark calls (edge).
 
-Nothing but plumbing: options are parsed by `options`, plans are made by `plans`, rows by `reading`,
-writes by `sink`. Spark creates these objects in several processes and pickles some of them, so they
-hold values alone and find the process's loop and clients when they are called.
+Options are parsed by `shared.options`, plans are made by `planning.plans`, rows by
+`reading.read_task`; writes go to `sink`. Spark creates these objects in several processes and
+pickles some of them for others, so they hold values alone, and find the loop and the clients of
+their process (`shared.runtime`) when they are called. A checkpoint holds offsets as JSON and no
+pickle, so no module path of ours is stored anywhere.
 
-Source: pyspark.sql.datasource; spec section 5.
+Source: pyspark.sql.datasource.
 """
 
 from __future__ import annotations
@@ -32,31 +34,31 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.spark.catalog import TopicCatalog, known_topics
-from pulsar_py.spark.columns import COLUMNS
-from pulsar_py.spark.contact import naming_options
-from pulsar_py.spark.offsets import StreamOffset
-from pulsar_py.spark.options import ReadOptions, UndecodableMode
-from pulsar_py.spark.pair_columns import COMMENT
-from pulsar_py.spark.plans import PlannedPiece, StreamPlanner, plan_batch
-from pulsar_py.spark.pruning import NOTHING_PRUNED, prune
-from pulsar_py.spark.reading import ReadTask
-from pulsar_py.spark.rows import UNDECODABLE_COLUMN, ValueColumns
-from pulsar_py.spark.runtime import runtime
-from pulsar_py.spark.schemas import check_projection, value_columns
-from pulsar_py.spark.spark_types import ddl_of
-from pulsar_py.spark.worker_process import SentToWorkers
+from pulsar_py.spark.planning.catalog import TopicCatalog, known_topics
+from pulsar_py.spark.planning.plans import PlannedPiece, StreamPlanner, plan_batch
+from pulsar_py.spark.planning.pruning import NOTHING_PRUNED, prune
+from pulsar_py.spark.reading.read_task import ReadTask
+from pulsar_py.spark.shared.offsets import StreamOffset
+from pulsar_py.spark.shared.option_errors import naming_options
+from pulsar_py.spark.shared.options import ReadOptions, UndecodableMode
+from pulsar_py.spark.shared.runtime import runtime
+from pulsar_py.spark.shared.worker_process import SentToWorkers
+from pulsar_py.spark.values.metadata_columns import COLUMNS, UNDECODABLE_COLUMN
+from pulsar_py.spark.values.pair_columns import COMMENT
+from pulsar_py.spark.values.spark_types import ddl_of
+from pulsar_py.spark.values.topic_schemas import check_projection, value_columns
+from pulsar_py.spark.values.value_columns import ValueColumns
 
 _PUSHDOWN_MODULE: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 """Loaded in the planner that asks for push-down, and nowhere else."""
 
 
 class PulsarDataSource(DataSource):
-    """Pulsar topics, to read and to write, in batches and as streams."""
+    """Pulsar topics as a data source of Spark, for batches and streams."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name that `format` takes."""
         return "pulsar"
 
     def schema(self) -> str:
@@ -70,7 +72,7 @@ class PulsarDataSource(DataSource):
         return ", ".join(f"`{name}` {ddl}" for name, ddl in columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For `spark.read`."""
+        """The reader of `spark.read`."""
         options = ReadOptions.parse(self.options, is_streaming=False)
         task = _task(options, schema)
         if options.is_pruned and _PUSHDOWN_MODULE in sys.modules:
@@ -78,18 +80,18 @@ class PulsarDataSource(DataSource):
         return PulsarBatchReader(task)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
-        """For `spark.readStream`."""
+        """The reader of `spark.readStream`."""
         options = ReadOptions.parse(self.options, is_streaming=True)
         return PulsarStreamReader(_task(options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:  # noqa: FBT001 - Spark's; Any: Spark's writers
-        """For `df.write`."""
+        """The writer of `df.write`."""
         from pulsar_py.spark.sink import make_batch_writer  # noqa: PLC0415 - readers don't need it
 
         return make_batch_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: FBT001, N802 - Spark's; Any: Spark's writers
-        """For `df.writeStream`."""
+        """The writer of `df.writeStream`."""
         from pulsar_py.spark.sink import make_stream_writer  # noqa: PLC0415 - as above
 
         return make_stream_writer(self.options, schema, overwrite=overwrite)
@@ -101,7 +103,7 @@ def _comment(field: pa.Field) -> str:
 
 
 def _either(options: Mapping[str, str]) -> ReadOptions:
-    """Spark asks for the schema before it says whether it is a batch or a stream."""
+    """The options of a read; Spark asks for the schema before it says batch or stream."""
     try:
         return ReadOptions.parse(options, is_streaming=False)
     except ConfigurationError as error:
@@ -112,7 +114,7 @@ def _either(options: Mapping[str, str]) -> ReadOptions:
 
 
 def _task(options: ReadOptions, schema: StructType) -> ReadTask:
-    """What workers have to know; a schema that the user gave is a projection by name."""
+    """The read as workers get it; a schema that the user gave selects columns by name."""
     values = _ask_values(options)
     names = check_projection(values, to_arrow_schema(schema, timezone="UTC"))
     return ReadTask(options, values, names)
@@ -135,7 +137,7 @@ def _ask_values(options: ReadOptions) -> ValueColumns:
 
 
 class PiecePartition(InputPartition):
-    """What one task reads."""
+    """The piece of one task, as a partition of Spark."""
 
     def __init__(self, planned: PlannedPiece) -> None:
         super().__init__(planned)
@@ -143,14 +145,14 @@ class PiecePartition(InputPartition):
 
 
 class PulsarBatchReader(SentToWorkers, DataSourceReader):
-    """Reads topics from a start to an end that are fixed when the query is planned."""
+    """Reads topics between a start and an end that are fixed when the query is planned."""
 
     def __init__(self, task: ReadTask) -> None:
         self._task = task
         self._pruning = NOTHING_PRUNED
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A task for each piece."""
+        """A partition, and so a task, for each piece."""
         shared = runtime()
         options = self._task.options
 
@@ -168,14 +170,14 @@ class PulsarBatchReader(SentToWorkers, DataSourceReader):
 
 
 class PrunedBatchReader(PulsarBatchReader):
-    """The same, where Spark hands down filters; it fails where it does not, if this is used.
+    """A batch reader that takes filters; Spark fails with it where it does not push them down.
 
     Only with `pushDown=true`: Spark 4.3 keeps the pieces of a DataFrame's last filtered plan, and
-    gives them to a later plan of the same DataFrame that has no filter to hand down.
+    gives them to a later plan of the same DataFrame that has no filter to push down.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's
-        """Take what excludes topics and ranges; all filters are evaluated again."""
+        """Use the filters that exclude topics and ranges; Spark evaluates all of them again."""
         parts = []
         for each in filters:
             column: tuple[str, ...] = getattr(each, "attribute", ())
@@ -193,7 +195,7 @@ class PulsarStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerA
         self._stream: _OpenStream | None = None
 
     def __getstate__(self) -> dict[str, Any]:  # Any: as pickle has it
-        """Workers get the values alone."""
+        """The pickled state: workers get the options alone, not the open stream."""
         return {"_task": self._task, "_stream": None}
 
     def _opened(self) -> _OpenStream:
@@ -202,12 +204,12 @@ class PulsarStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerA
         return self._stream
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's
-        """Where a query without a checkpoint starts."""
+        """The start of a query without a checkpoint."""
         offset: StreamOffset = self._opened().call("initial_offset")
         return offset.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
-        """Says that there are limits; `latestOffset` knows both of them."""
+        """The limit of a micro-batch; Spark takes one, and `latestOffset` applies both."""
         options = self._task.options
         if options.max_bytes_per_trigger is not None:
             return ReadMaxBytes(options.max_bytes_per_trigger)
@@ -216,7 +218,7 @@ class PulsarStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerA
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802 - Spark's
-        """Where the next micro-batch ends."""
+        """The end of the next micro-batch."""
         options = self._task.options
         is_limited = not isinstance(limit, ReadAllAvailable)
         end: StreamOffset = self._opened().call(
@@ -228,16 +230,16 @@ class PulsarStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerA
         return end.to_json()
 
     def reportLatestOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's
-        """Where the topics end, so that a query's progress shows how far behind it is."""
+        """The ends of the topics, by which a query's progress shows how far behind it is."""
         ends: StreamOffset = self._opened().call("ends")
         return ends.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
-        """Nothing that is published later is read."""
+        """Fix the end of the query: messages that are published from now on are not read."""
         self._opened().call("prepare_for_available_now")
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        """A task for each piece."""
+        """A partition, and so a task, for each piece."""
         planned = self._opened().call(
             "plan", StreamOffset.from_json(start), StreamOffset.from_json(end)
         )
@@ -249,18 +251,18 @@ class PulsarStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerA
             yield from self._task.read(partition.planned)
 
     def commit(self, end: dict[str, str]) -> None:
-        """Everything before `end` was taken care of."""
+        """Take note that everything before `end` was processed."""
         self._opened().call("commit", StreamOffset.from_json(end))
 
     def stop(self) -> None:
-        """Let go of everything; Spark does not always say so, and nothing depends on it."""
+        """Close the stream; Spark does not always call this, and nothing depends on it."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
 
 
 class _OpenStream:
-    """A planner on the process's loop, with a client that stays open."""
+    """A `StreamPlanner` on the loop of the process, with a client that stays open."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._loop = runtime().loop

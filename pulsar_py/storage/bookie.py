@@ -23,11 +23,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import islice
+
+from pyroaring import BitMap64
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import (
-    CorruptDataError,
     DiskFullError,
     LedgerClosedError,
     LedgerFencedError,
@@ -35,6 +37,8 @@ from pulsar_py.common.errors import (
     StorageError,
     StoreUnavailableError,
 )
+from pulsar_py.common.failures import OnFailureAwait
+from pulsar_py.common.work import in_turns
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import (
     LedgerInfo,
@@ -46,26 +50,21 @@ from pulsar_py.ledgers.store import (
     StoreLimits,
 )
 from pulsar_py.storage.answer_watch import AnswerWatch
-from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_log import check_log_versions
 from pulsar_py.storage.handles import BookieLedger
 from pulsar_py.storage.housekeeper import Housekeeper
-from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
-from pulsar_py.storage.journal import DIRECTORY as JOURNAL_DIRECTORY
-from pulsar_py.storage.journal import Group, Journal, Mark, journal_path
-from pulsar_py.storage.journal_format import Block, Section
-from pulsar_py.storage.journal_reader import find_files, has_block_after, read_blocks
+from pulsar_py.storage.journal import Group, Journal
+from pulsar_py.storage.journal_format import Section
+from pulsar_py.storage.journal_replay import JournalReplay
 from pulsar_py.storage.ledger_record import TOMBSTONE, LedgerRecord
 from pulsar_py.storage.ledger_storage import LedgerStorage
 from pulsar_py.storage.ledgers import (
-    ENTRY_OVERHEAD_BYTES,
     Ledger,
     Ledgers,
     check_exists,
     check_password,
 )
 from pulsar_py.storage.manifest import Manifest
-from pulsar_py.storage.recovery import ReplayFile, check_end, plan_replay
 from pulsar_py.storage.settings import BookieSettings
 from pulsar_py.storage.write_cache import AppendGate, WriteCache
 
@@ -173,7 +172,7 @@ class Bookie(LedgerStore):
         settings = settings or BookieSettings()
         settings.check()
         await disk.lock()
-        try:
+        async with OnFailureAwait(disk.close):
             if settings.is_volatile:
                 storage = LedgerStorage(disk, settings, Manifest())
                 bookie = cls(disk, clock, ledger_ids, settings, storage)
@@ -183,12 +182,9 @@ class Bookie(LedgerStore):
                 bookie = cls(disk, clock, ledger_ids, settings, storage)
                 # On a full disk replaying keeps in memory what it would flush.
                 await bookie._housekeeper.check_room()
-                await bookie._recover_journal()
+                await bookie._replay_journal()
                 # What was replayed is in the journal already; the gate took it for new.
                 await bookie._housekeeper.check_room()
-        except BaseException:
-            await disk.close()
-            raise
         bookie._housekeeper.start()
         if not settings.is_volatile:
             bookie._watch.start()
@@ -261,23 +257,24 @@ class Bookie(LedgerStore):
             await self.journal.submit(ledger, record)
 
     async def list_ledgers(self) -> AsyncIterator[Sequence[int]]:
-        """Ids of all ledgers, in ascending pages."""
-        ledger_ids = await self._all_ledger_ids()
-        for start in range(0, len(ledger_ids), LISTED_LEDGERS_COUNT):
-            yield ledger_ids[start : start + LISTED_LEDGERS_COUNT]
+        """Ids of all ledgers, in ascending pages; others have a turn before each."""
+        ledger_ids = iter(await self._living_ledgers())
+        while page := list(islice(ledger_ids, LISTED_LEDGERS_COUNT)):
+            await asyncio.sleep(0)
+            yield page
 
-    async def _all_ledger_ids(self) -> list[int]:
-        generations = [self.cache.sealed, self.cache.current]
-        changed = {
-            ledger_id: cached.record.is_deleted
-            for generation in generations
-            if generation is not None
-            for ledger_id, cached in generation.ledgers.items()
-        }
-        stored = await self.storage.index.ledger_ids()
-        living = [ledger_id for ledger_id in stored if ledger_id not in changed]
-        living += (ledger_id for ledger_id, is_deleted in changed.items() if not is_deleted)
-        return sorted(living)
+    async def _living_ledgers(self) -> BitMap64:
+        """Ids of all that are not deleted, found some at a turn."""
+        changed, living = BitMap64(), BitMap64()
+        for generation in (self.cache.sealed, self.cache.current):
+            if generation is None:
+                continue
+            async for some in in_turns(list(generation.ledgers.items())):
+                for ledger_id, cached in some:
+                    changed.add(ledger_id)
+                    (living.discard if cached.record.is_deleted else living.add)(ledger_id)
+        living |= await self.storage.index.ledger_ids() - changed
+        return living
 
     async def custom_metadata(self, ledger_id: int) -> Mapping[str, bytes]:
         """A ledger's labels."""
@@ -328,19 +325,62 @@ class Bookie(LedgerStore):
         )
 
     async def close(self) -> None:
-        """Flush everything and stop. Open writers' ledgers stay open and get recovered later."""
+        """Flush everything and stop. Open writers' ledgers stay open and get recovered later.
+
+        Twice the time that an answer may take is the longest it lasts: a disk that hangs is left as
+        it is, and the next start replays the journal.
+        """
         if self._is_closed:
             return
         self._is_closed = True
         self._watch.stop()
         self._housekeeper.stop()
         self.gate.shut(StorageError("the store is closed"))
+        for close in (self._close_files, self._disk.close):
+            try:
+                async with asyncio.timeout(self.limits.answer_timeout_seconds):
+                    await close()
+            except TimeoutError:
+                logger.error("the disk hangs, and is left as it is")  # noqa: TRY400 - no traceback
+
+    async def _close_files(self) -> None:
         await self.journal.close()
         await self._housekeeper.close()
         if not self._settings.is_volatile:
             await self._last_checkpoint()
         await self.storage.close()
-        await self._disk.close()
+
+    async def _replay_journal(self) -> None:
+        replay = JournalReplay(
+            self._disk,
+            self.storage,
+            self.cache,
+            self.gate,
+            self._housekeeper,
+            write_cache_bytes=self._settings.write_cache_bytes,
+            target=self,
+        )
+        end = await replay.run()
+        if end is not None:
+            self.journal.start_after(end)
+
+    # For the replay
+
+    async def find_or_none(self, ledger_id: int) -> Ledger | None:
+        """The ledger, brought to life if it is only stored; it may be deleted."""
+        return await self._find(ledger_id)
+
+    def adopt(self, ledger_id: int, record: LedgerRecord) -> Ledger:
+        """Take in a ledger that is not there."""
+        return self._ledgers.adopt(ledger_id, record)
+
+    def apply_section(self, ledger: Ledger, section: Section) -> None:
+        """Take in what a block has of a ledger."""
+        self._apply_section(ledger, section)
+
+    def apply_record(self, ledger: Ledger, record: LedgerRecord) -> None:
+        """Take in a ledger's changed record."""
+        self._apply_record(ledger, record)
 
     def _on_room(self) -> None:
         self.journal.resume()
@@ -505,87 +545,6 @@ class Bookie(LedgerStore):
         self.gate.give_back(self.cache.current.set_record(ledger))
         if record.is_deleted and self._settings.is_volatile:
             self.cache.current.forget(ledger.ledger_id)
-
-    async def _recover_journal(self) -> None:
-        """Replay what the checkpoint does not have, and begin a new journal file behind it.
-
-        Raises:
-            CorruptDataError: Something confirmed is damaged.
-        """
-        mark = self.storage.manifest.mark
-        found = await find_files(self._disk, mark)
-        if not found and self.storage.manifest == Manifest():
-            await self._make_directories()
-            return
-        plan = plan_replay(found, mark)
-        await self.storage.remove_leftovers()
-        for path in plan.leftovers:
-            await self._disk.remove(path)
-        end = mark
-        for file in plan.files:
-            end = await self._replay_file(file)
-        self.journal.start_after(end)
-
-    async def _make_directories(self) -> None:
-        if await self.storage.has_files():
-            raise CorruptDataError(
-                "MANIFEST and journal are missing, but there are entry logs or index tables; "
-                "`pulsar-py storage recover` can rebuild the manifest"
-            )
-        for directory in (JOURNAL_DIRECTORY, LOG_DIRECTORY, TABLE_DIRECTORY):
-            await self._disk.make_directory(directory)
-        await self._disk.sync_directory("")
-
-    async def _flush_if_there_is_room(self) -> None:
-        """A full disk is no reason not to start: what was replayed stays in memory until then."""
-        if self.gate.is_shut:
-            return
-        try:
-            await self._housekeeper.flush()
-        except DiskFullError as error:
-            self._housekeeper.on_disk_full(error)
-
-    async def _replay_file(self, replay: ReplayFile) -> Mark:
-        file = await self._disk.open_read(journal_path(replay.file_id))
-        offset = replay.start
-        try:
-            async for block, block_end in read_blocks(file, replay):
-                await self._replay_block(block, f"{replay.path}: offset {offset}")
-                offset = block_end
-                self.cache.current.mark = (replay.file_id, offset)
-                if self.cache.current.cost_bytes >= self._settings.write_cache_bytes:
-                    await self._flush_if_there_is_room()
-            has_later_block = replay.end is None and await has_block_after(
-                file, replay.file_id, offset
-            )
-        finally:
-            await file.close()
-        check_end(replay, offset, has_later_block=has_later_block)
-        return replay.file_id, offset
-
-    async def _replay_block(self, block: Block, place: str) -> None:
-        for section in block.sections:
-            ledger = await self._find(section.ledger_id)
-            if ledger is None:
-                raise CorruptDataError(
-                    f"{place}: entries of ledger {section.ledger_id}, of which there is no record"
-                )
-            if section.last_entry_id <= ledger.last_add_confirmed or ledger.record.is_deleted:
-                continue
-            if section.first_entry_id != ledger.last_add_confirmed + 1:
-                raise CorruptDataError(
-                    f"{place}: ledger {section.ledger_id}: entry {section.first_entry_id} "
-                    f"follows entry {ledger.last_add_confirmed}"
-                )
-            ledger.last_add_pushed = ledger.last_add_taken = section.last_entry_id
-            self._apply_section(ledger, section)
-            self.gate.room_bytes -= section.size_bytes + ENTRY_OVERHEAD_BYTES * len(section.entries)
-        for ledger_id, record in block.records:
-            ledger = await self._find(ledger_id)
-            if ledger is None:
-                ledger = self._ledgers.adopt(ledger_id, record.at(-1, 0))
-                self.cache.current.set_record(ledger)
-            self._apply_record(ledger, record)
 
 
 def _resolve(waiter: asyncio.Future[None]) -> None:

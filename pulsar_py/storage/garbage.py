@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.storage.entry_log import log_path
 from pulsar_py.storage.entry_log_format import (
     LOG_HEADER_BYTES,
@@ -39,13 +41,11 @@ async def compact_logs(storage: LedgerStorage, log_ids: Sequence[int]) -> int:
     writer = storage.begin_collection()
     copied_bytes = 0
     try:
-        for log_id in log_ids:
-            if log_id in storage.manifest.logs:
-                copied_bytes += await _compact_log(storage, writer, log_id)
-    except BaseException:
         # What was copied may already be named by a manifest; the next start knows.
-        await writer.abandon(remove=False)
-        raise
+        async with OnFailureAwait(partial(writer.abandon, remove=False)):
+            for log_id in log_ids:
+                if log_id in storage.manifest.logs:
+                    copied_bytes += await _compact_log(storage, writer, log_id)
     finally:
         storage.end_collection()
     await writer.close()

@@ -16,6 +16,7 @@ from operator import itemgetter
 from pyroaring import BitMap64
 
 from pulsar_py.common.disk import Disk
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.storage.index_format import (
     Item,
     Location,
@@ -92,8 +93,8 @@ class Index:
                     break
         return runs
 
-    async def ledger_ids(self) -> list[int]:
-        """Ids of all ledgers that are not deleted, ascending."""
+    async def ledger_ids(self) -> BitMap64:
+        """Ids of all ledgers that are not deleted."""
         seen, living = BitMap64(), BitMap64()
         for table in tuple(self.tables):
             async for items in table.scan(b""):
@@ -103,7 +104,7 @@ class Index:
                         seen.add(ledger_id)
                         if not value[0] & DELETED:
                             living.add(ledger_id)
-        return list(living)
+        return living
 
     def _tables_of(self, ledger_id: int) -> list[IndexTable]:
         """Tables that may have something of a ledger, newest first."""
@@ -135,13 +136,10 @@ def _neighbours(page: Page, index: int, found: FoundRun, ahead_bytes: int) -> li
 async def write_table(disk: Disk, table_id: int, items: Sequence[Item]) -> None:
     """Write a table of sorted items, durably."""
     writer = await IndexTableWriter.create(disk, table_id)
-    try:
+    async with OnFailureAwait(writer.abandon):
         for start in range(0, len(items), 2000):
             await writer.add(items[start : start + 2000])
         await writer.finish()
-    except BaseException:
-        await writer.abandon()
-        raise
 
 
 async def merge_tables(
@@ -154,13 +152,10 @@ async def merge_tables(
     """
     writer = await IndexTableWriter.create(disk, table_id)
     merge = _Merge(is_complete=is_complete)
-    try:
+    async with OnFailureAwait(writer.abandon):
         async for items in _merged(tables):
             await writer.add(merge.keep(items))
         await writer.finish()
-    except BaseException:
-        await writer.abandon()
-        raise
 
 
 class _Merge:

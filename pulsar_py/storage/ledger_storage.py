@@ -18,10 +18,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import CorruptDataError, StorageError
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.storage import compaction
 from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_log import EntryLogReaders, EntryLogWriter, log_path
@@ -216,7 +218,7 @@ class LedgerStorage:
         """
         items: list[Item] = []
         deleted = []
-        try:
+        async with OnFailureAwait(partial(self._writer.abandon, remove=True)):
             for number, ledger_id in enumerate(sorted(generation.ledgers)):
                 if number % SLICE_RUNS_COUNT == 0:
                     await asyncio.sleep(0)
@@ -229,15 +231,9 @@ class LedgerStorage:
                         ledger_id, cached.first_entry_id, cached.living_entries
                     )
             await self._writer.sync()
-        except BaseException:
-            await self._writer.abandon(remove=True)
-            raise
         added = dict(self._writer.added_bytes)
-        try:
+        async with OnFailureAwait(partial(self._writer.abandon, remove=False)):
             await self._publish(Change(items, mark=generation.mark, added=added, deleted=deleted))
-        except BaseException:
-            await self._writer.abandon(remove=False)
-            raise
         self._writer.published()
 
     async def _write_runs(

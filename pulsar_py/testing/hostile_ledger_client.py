@@ -168,6 +168,7 @@ class HostileLedgerStore(LedgerStore):
     async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
         """A new ledger."""
         self.check_open()
+        self.service.check_room()
         ledger_id = await self._ledger_ids.next()
         ledger = await self.ask(
             lambda: self.service.create(ledger_id, options),
@@ -332,6 +333,7 @@ class HostileWriter(HostileReader, LedgerWriter):
         self._check_size(lent)
         if self.service.happens(self.service.faults.busy_share, "busy"):
             raise StoreBusyError("the connection takes no more for a moment")
+        self.service.check_room()
         deadline = asyncio.get_running_loop().time() + self.client.limits.answer_timeout_seconds
         pending = _Pending(self._last_pushed + 1, lent, self._pin(lent), deadline)
         self._last_pushed += 1

@@ -28,9 +28,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from pulsar_py.common.errors import (
+    DiskFullError,
     LedgerClosedError,
     LedgerFencedError,
     LedgerNotFoundError,
+    NotEnoughBookiesError,
     StorageError,
 )
 from pulsar_py.ledgers.store import LedgerInfo, LedgerOptions, StoreLimits
@@ -46,6 +48,8 @@ LIMITS: Final = StoreLimits(
     answer_timeout_seconds=10.0,
 )
 """What a client takes that is not told otherwise."""
+
+_HALF: Final = 0.5  # of the refusals are for a full disk
 
 PAGE_LEDGERS_COUNT: Final = 100
 """Ledgers of one page of a listing."""
@@ -66,6 +70,8 @@ class LedgerFaults:
     """Requests that are refused with StoreUnavailableError, and not done."""
     busy_share: float = 0.0
     """Appends that are refused with StoreBusyError."""
+    no_room_share: float = 0.0
+    """Appends and creations that are refused with DiskFullError or NotEnoughBookiesError."""
     create_unknown_share: float = 0.0
     """Creations that raise; half of them have made a ledger."""
     recover_unknown_share: float = 0.0
@@ -111,6 +117,7 @@ class LedgerFaults:
             silent_share=0.002,
             unavailable_share=0.03,
             busy_share=0.01,
+            no_room_share=0.01,
             create_unknown_share=0.05,
             recover_unknown_share=0.05,
             close_unknown_share=0.1,
@@ -202,6 +209,17 @@ class HostileLedgers:
             return False
         self.counts[what] = self.counts.get(what, 0) + 1
         return True
+
+    def check_room(self) -> None:
+        """Refuse a write, now and then.
+
+        Raises:
+            DiskFullError, NotEnoughBookiesError: There is no room now.
+        """
+        if self.happens(self.faults.no_room_share, "no room"):
+            if self.chance.random() < _HALF:
+                raise DiskFullError("every bookie's disk is full")
+            raise NotEnoughBookiesError("2 bookies take writes, the ledger needs 3")
 
     def delay_seconds(self) -> float:
         """How long the next message takes."""

@@ -12,16 +12,14 @@ delays. Everything is drawn from one generator, so in virtual time a seed replay
     client.cut(3.0)    the connection is away: requests under way fail, the session may live on
     client.expire()    it is away for longer than the session lives
     client.freeze()    answers, events and heartbeats are held until `thaw`, and nobody is told
+    client.cut_off()   its process has died
     service.calm()     no faults by themselves any more
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
@@ -35,22 +33,20 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import (
-    IN_DOUBT_SHARE,
     MetadataStore,
     Notification,
     Session,
     SessionEvent,
-    SessionListener,
     Versioned,
     Watcher,
     check_creates,
 )
 from pulsar_py.metadata.watches import Watches
+from pulsar_py.testing.hostile_requests import HostileRequest, Lane
 from pulsar_py.testing.hostile_service import HostileService, HostileSettings
+from pulsar_py.testing.hostile_session import HostileSession
 
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
 
 
 class HostileMetadata:
@@ -83,83 +79,6 @@ class HostileMetadata:
             client.thaw()
 
 
-class HostileSession(Session):
-    """The one session of a client; after it expired it has another id."""
-
-    def __init__(self, client: HostileClient, session_id: str) -> None:
-        self.session_id = session_id
-        self.is_open = True
-        self.last_news_seconds = client.clock.monotonic_seconds()
-        self.listeners: list[SessionListener] = []
-        self._client = client
-
-    @property
-    def is_good(self) -> bool:
-        """Whether 5/6 of the time-out have not passed since what the server last answered."""
-        timeout_seconds = self._client.service.settings.session_timeout_seconds
-        silent_seconds = self._client.clock.monotonic_seconds() - self.last_news_seconds
-        return self.is_open and silent_seconds < IN_DOUBT_SHARE * timeout_seconds
-
-    def listen(self, listener: SessionListener) -> Callable[[], None]:
-        """Tell `listener` of every event."""
-        self.listeners.append(listener)
-
-        def stop() -> None:
-            if listener in self.listeners:
-                self.listeners.remove(listener)
-
-        return stop
-
-    def tell(self, event: SessionEvent) -> None:
-        """Tell all; what a listener raises is logged."""
-        for listener in tuple(self.listeners):
-            try:
-                listener(event)
-            except Exception:
-                logger.exception("session listener failed", extra={"event": event.value})
-
-    async def close(self) -> None:
-        """Delete its ephemeral keys; the client goes on with another one."""
-        if self.is_open:
-            await self._client.end_session(self)
-
-
-@dataclass(slots=True, eq=False)
-class _Request:
-    """A request, and the future of its caller."""
-
-    work: Callable[[], Any]  # Any: the future's type
-    future: asyncio.Future[Any]
-    is_change: bool
-    session_id: str
-    connection: int
-    sent_seconds: float  # by the client's clock
-    timer: asyncio.TimerHandle | None = None
-
-
-class _Lane:
-    """One direction of a connection: what goes in comes out in order, after a delay."""
-
-    def __init__(self, client: HostileClient) -> None:
-        self._client = client
-        self._queue: deque[Callable[[], None]] = deque()
-        self._last_seconds = 0.0
-
-    def send(self, arrive: Callable[[], None]) -> None:
-        loop = asyncio.get_running_loop()
-        service = self._client.service
-        due_seconds = loop.time() + service.chance.uniform(*service.settings.delay_seconds)
-        self._last_seconds = max(self._last_seconds, due_seconds)
-        self._queue.append(arrive)
-        if self._last_seconds > loop.time():
-            loop.call_at(self._last_seconds, self._pop)
-        else:
-            loop.call_soon(self._pop)
-
-    def _pop(self) -> None:
-        self._queue.popleft()()
-
-
 class HostileClient(MetadataStore):
     """One client of the service, as a broker has it."""
 
@@ -172,16 +91,19 @@ class HostileClient(MetadataStore):
         self.is_frozen = False
         self._loop = asyncio.get_running_loop()
         self._watches = Watches()
-        self._out, self._in = _Lane(self), _Lane(self)
-        self._held_out: list[_Request] = []  # not sent while frozen
+        self._out, self._in = Lane(service), Lane(service)
+        self._held_out: list[HostileRequest] = []  # not sent while frozen
         self._held_in: list[Callable[[], None]] = []  # came while frozen
-        self._waiting: dict[_Request, None] = {}  # unanswered, in order
-        self._late: list[tuple[asyncio.TimerHandle, _Request]] = []  # changes that may yet be made
+        self._waiting: dict[HostileRequest, None] = {}  # unanswered, in order
+        self._late: list[
+            tuple[asyncio.TimerHandle, HostileRequest]
+        ] = []  # changes that may yet be made
         self._connection = 0  # grows with each one
         self._is_connected = True
         self._is_in_doubt = False  # and it was told
         self._is_away = False  # since a cut, until the server answered again
         self._is_closed = False
+        self._is_cut_off = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._view = service.add_view(self._on_change)
         self._session = HostileSession(self, service.open_session())
@@ -344,8 +266,8 @@ class HostileClient(MetadataStore):
 
     def _request(
         self, work: Callable[[], Any], future: asyncio.Future[Any], *, is_change: bool
-    ) -> _Request:
-        return _Request(
+    ) -> HostileRequest:
+        return HostileRequest(
             work,
             future,
             is_change,
@@ -354,10 +276,10 @@ class HostileClient(MetadataStore):
             self.clock.monotonic_seconds(),
         )
 
-    def _send(self, request: _Request) -> None:
+    def _send(self, request: HostileRequest) -> None:
         self._out.send(lambda: self._serve(request))
 
-    def _serve(self, request: _Request) -> None:
+    def _serve(self, request: HostileRequest) -> None:
         """The server has a request; what of a connection that was cut may be lost on the way."""
         is_cut = request.connection != self._connection
         if is_cut and self._happens(0.5):
@@ -378,7 +300,8 @@ class HostileClient(MetadataStore):
             self._catch_up()  # one's own changes are seen by one's own reads
         self._answer(request, lambda: self._settle(request, result=result))
 
-    def _serve_without_answer(self, request: _Request) -> None:
+    def _serve_without_answer(self, request: HostileRequest) -> None:
+        self.service.unknown_count += 1
         fate = self.service.chance.choice(("made", "not made", "late"))
         if fate == "made":
             self._make(request)
@@ -388,14 +311,14 @@ class HostileClient(MetadataStore):
             self._late.append((timer, request))
         self._answer(request, lambda: self._fail(request, "the answer was lost"))
 
-    def _make(self, request: _Request) -> None:
+    def _make(self, request: HostileRequest) -> None:
         if self.service.touch(request.session_id):
             try:
                 request.work()
             except MetadataError:
                 return  # refused, which nobody learns
 
-    def _answer(self, request: _Request, deliver: Callable[[], None]) -> None:
+    def _answer(self, request: HostileRequest, deliver: Callable[[], None]) -> None:
         def arrive() -> None:
             if request.connection == self._connection:
                 deliver()
@@ -413,7 +336,7 @@ class HostileClient(MetadataStore):
 
     def _settle(
         self,
-        request: _Request,
+        request: HostileRequest,
         *,
         result: object = None,
         error: Exception | None = None,
@@ -427,7 +350,7 @@ class HostileClient(MetadataStore):
         else:
             request.future.set_exception(error)
 
-    def _fail(self, request: _Request, why: str) -> None:
+    def _fail(self, request: HostileRequest, why: str) -> None:
         """No answer will be waited for any more."""
         was_sent = request not in self._held_out
         if not was_sent:
@@ -442,7 +365,7 @@ class HostileClient(MetadataStore):
         for request in tuple(self._waiting):
             self._fail(request, why)
 
-    def _forget(self, request: _Request) -> None:
+    def _forget(self, request: HostileRequest) -> None:
         self._waiting.pop(request, None)
         if request.timer is not None:
             request.timer.cancel()
@@ -458,7 +381,7 @@ class HostileClient(MetadataStore):
 
     # What becomes of the session
 
-    def _hear(self, request: _Request) -> None:
+    def _hear(self, request: HostileRequest) -> None:
         """An answer says that the session lived when its request was sent, or later."""
         session = self._session
         if request.session_id != session.session_id:
@@ -474,7 +397,7 @@ class HostileClient(MetadataStore):
             self._session.tell(SessionEvent.RECONNECTED)
             self._watches.tell_anything()
 
-    def _learn_expiry(self, request: _Request) -> None:
+    def _learn_expiry(self, request: HostileRequest) -> None:
         self._forget(request)
         if request.session_id == self._session.session_id:
             session = self._session
@@ -553,8 +476,11 @@ class HostileClient(MetadataStore):
         self.is_frozen = True
 
     def thaw(self) -> None:
-        """Deliver what came meanwhile, in order, then send what was held; fine if not frozen."""
-        if not self.is_frozen:
+        """Deliver what came meanwhile, in order, then send what was held; fine if not frozen.
+
+        Nothing if it was cut off.
+        """
+        if not self.is_frozen or self._is_cut_off:
             return
         self.is_frozen = False
         held_in, self._held_in = self._held_in, []
@@ -574,6 +500,14 @@ class HostileClient(MetadataStore):
                 self._send(request)
         self._timers["beat"].cancel()
         self._beat()
+
+    def cut_off(self) -> None:
+        """Let its process have died: nothing more is sent or heard, and the session expires."""
+        self.freeze()
+        self._is_cut_off = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self.service.remove_view(self._view)
 
     def _hold_or(self, deliver: Callable[[], None]) -> None:
         """An event is learnt in order: after what was held, if frozen."""

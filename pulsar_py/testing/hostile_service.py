@@ -88,6 +88,7 @@ class HostileService:
         self.settings = settings
         self.changes_count = 0
         self.expired_count = 0
+        self.unknown_count = 0  # changes that got no answer
         self._tree = MemoryTree()
         self._clock = clock
         self._views: list[View] = []

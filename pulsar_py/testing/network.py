@@ -27,6 +27,7 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
 from pulsar_py.common.buffer import Buffer
@@ -60,6 +61,9 @@ class Network:
         self.connections: dict[MemoryTransport, None] = {}
         self._listeners: dict[Address, MemoryServer] = {}
         self._silent: set[Address] = set()  # where connecting never ends
+        self._stalled: dict[
+            str, list[Callable[[], object]]
+        ] = {}  # by host: what happens at its end
         self._next_port = FIRST_FREE_PORT
         self.digest = 0  # CRC-32 of everything that was sent: when, by whom, and what
 
@@ -81,6 +85,22 @@ class Network:
     def unsilence(self, host: str, port: int) -> None:
         """Undo `silence` for connections that begin later."""
         self._silent.discard(_canonical(host, port))
+
+    def stall(self, host: str) -> None:
+        """Hold what is sent from and to a host that listens, as if its process stood still."""
+        self._stalled.setdefault(host, [])
+
+    def unstall(self, host: str) -> None:
+        """Let what was held go on, in its order; fine if nothing is."""
+        for go_on in self._stalled.pop(host, ()):
+            go_on()
+
+    def holds(self, address: Address, go_on: Callable[[], object]) -> bool:
+        """Whether the host is stalled: then `go_on` is called at its end."""
+        held = self._stalled.get(address[0])
+        if held is not None:
+            held.append(go_on)
+        return held is not None
 
     def listen(self, server: MemoryServer) -> None:
         """Take the server's address.
@@ -293,6 +313,10 @@ class MemoryTransport(asyncio.Transport):
             self._lose_soon(None)
 
     def _send(self, item: bytes | BaseException) -> None:
+        if not self._network.holds(self._sockname, partial(self._transmit, item)):
+            self._transmit(item)
+
+    def _transmit(self, item: bytes | BaseException) -> None:
         # Which of two timers of one moment comes first is the heap's business: each of them takes
         # what is next in the queue.
         self._network.on_sent(self._sockname, item)
@@ -324,7 +348,9 @@ class MemoryTransport(asyncio.Transport):
         self._read_soon()
 
     def on_arrival(self) -> None:
-        """The next item of `under_way` has arrived."""
+        """What is next in `under_way` is here."""
+        if self._network.holds(self._sockname, partial(self._loop.call_soon, self.on_arrival)):
+            return
         item = self.under_way.popleft()
         if self._is_lost:
             if isinstance(item, bytes) and item:

@@ -1,4 +1,4 @@
-"""Batches: several messages in the payload of one entry.
+"""Splits and joins batches: several messages in the payload of one entry (pure).
 
     for each message, back to back:
         size      u32  big endian, of what follows
@@ -7,7 +7,7 @@
 
 The metadata of the entry has `num_messages_in_batch`, also where that is 1; without it the payload
 is one plain message. This is the layout before compression and encryption. A compacted batch holds
-fewer messages than were sent, and lists the indexes they had. All functions are pure.
+fewer messages than were sent, and lists the indexes they had.
 
 Source: Commands.serializeSingleMessageInBatchWithPayload and BatchMessageContainer in Pulsar.
 """

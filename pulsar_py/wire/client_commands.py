@@ -1,12 +1,12 @@
-"""What a client sends: one function for each command, which returns the whole frame.
+"""Builds the frames of a client's commands: one function for each command (pure).
 
-So callers name values and not fields. What is left at its default stays off the wire. Commands with
+Callers name values and not fields. A field with its default value is not sent. Commands with
 many fields of which a caller decides most (PRODUCER, SUBSCRIBE, ACK) are built by the caller as
 their `Command…` message and framed by `commands.encode`; `SendEncoder` builds SEND for the hot path
 with a reused message. CLOSE_PRODUCER, CLOSE_CONSUMER, PING and PONG stand in `commands`: both sides
 send them.
 
-Source: Commands in Pulsar's common module; `spec/wire.md` sections 8 to 12.
+Source: Commands in Pulsar's common module; PulsarApi.proto.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ FEATURE_FLAGS: Final = FeatureFlags(
     supports_partial_producer=True,
     supports_get_partitioned_metadata_without_auto_creation=True,
 )
-"""What our client copes with."""
+"""The feature flags of our client."""
 
 
 def connect(

@@ -1,10 +1,10 @@
-"""Commands to bytes and back: one reader, one builder, and encoders for what goes out by the entry.
+"""Parses and encodes commands, with fast encoders for SEND_RECEIPT and MESSAGE (pure).
 
 `read_command` returns the parsed BaseCommand and guarantees that the sub-message its type names is
-there and complete, and that its texts are UTF-8. `encode` frames any `Command…` message, whoever
-sends it; `commands` spells out a broker's answers with it. What goes out once an entry has encoders
-that reuse their message: `SendReceiptEncoder` and `MessageEncoder`. (Parsing can't reuse one: upb
-frees what it parsed only together with the message.)
+there and complete, and that its texts are UTF-8. `encode` frames any `Command…` message, of
+either side; `commands` spells out a broker's answers with it. Commands that are sent once an entry
+have encoders that reuse their message: `SendReceiptEncoder` and `MessageEncoder`. (Parsing can't
+reuse one: upb frees what it parsed only together with the message.)
 
 A frame is complete `bytes`, ready for the socket; MESSAGE is followed by the stored entry as it is.
 
@@ -86,7 +86,7 @@ def read_command(data: bytes) -> BaseCommand:
             raise RemoteProtocolError(f"{name} has a text that is not UTF-8")
         return command
     if not command.HasField("type"):
-        raise RemoteProtocolError("command of an unknown type, or of none")
+        raise RemoteProtocolError("command of an unknown type, or without one")
     name = BaseCommand.Type.Name(command.type)
     raise RemoteProtocolError(f"{name} lacks its message or a required field of it")
 
@@ -107,13 +107,13 @@ def encode(message: Message) -> bytes:
 
 
 def _receipt_head(size: int) -> bytes:
-    """What precedes a serialized CommandSendReceipt of that size in its frame."""
+    """The bytes before a serialized CommandSendReceipt of that size in its frame."""
     command_size = size + 4
     return SIZES.pack(command_size + 4, command_size) + _RECEIPT_PREFIX + varint(size)
 
 
 def _message_head(size: int) -> bytes:
-    """What precedes a serialized CommandMessage of that size in its BaseCommand."""
+    """The bytes before a serialized CommandMessage of that size in its BaseCommand."""
     return _MESSAGE_PREFIX + varint(size)
 
 
@@ -175,7 +175,7 @@ two buffers more for the socket about 0.3."""
 
 
 class StoredEntry(Protocol):
-    """What MESSAGE needs of an entry."""
+    """The fields of an entry that MESSAGE needs."""
 
     ledger_id: int
     entry_id: int
@@ -183,7 +183,7 @@ class StoredEntry(Protocol):
 
 
 def _buffers(parts: list[Buffer], entries_bytes_count: int) -> list[Buffer]:
-    """What goes to the socket: four parts an entry, small entries joined."""
+    """The bytes for the socket: four parts an entry, small entries joined."""
     if 4 * entries_bytes_count <= JOIN_BELOW_BYTES * len(parts):
         return [b"".join(parts)]
     buffers: list[Buffer] = []

@@ -1,8 +1,8 @@
-"""What a broker answers: one function for each shape of answer, which returns the whole frame.
+"""Builds the frames of a broker's responses: one function for each form of response (pure).
 
-So callers name values and not fields. Every other command, a client's too, is framed by `encode`
-with its `Command…` message. Reader, builder and the encoders of the hot paths stand in
-`command_codec`; they are here again, so that callers need one name for all of it.
+Callers name values and not fields. Every other command, a client's too, is framed by `encode` with
+its `Command…` message. The names of `command_codec` are here as well, so that callers import one
+module.
 
 Source: Commands in Pulsar's common module.
 """
@@ -107,7 +107,7 @@ __all__ = [
 ]
 
 NO_REQUEST_ID: Final = 2**64 - 1
-"""What a broker puts where there was no request: -1, unsigned."""
+"""The request id of a broker's answer without a request: -1, unsigned."""
 
 
 def ping() -> bytes:
@@ -170,7 +170,7 @@ def producer_success(
     topic_epoch: int | None = None,
     is_ready: bool = True,
 ) -> bytes:
-    """Accept a PRODUCER; not ready means that it waits for its turn and will be told."""
+    """Accept a PRODUCER; not ready: it waits for exclusive access, and another answer follows."""
     return encode(
         CommandProducerSuccess(
             request_id=request_id,
@@ -465,7 +465,7 @@ def tc_client_connect_response(
 
 
 class TransactionResponse(Protocol):
-    """How the answers within transactions are built: an id, or an error, or both."""
+    """Builds answers within transactions: an id, or an error, or both."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""Payload compression by the protocol's numbers.
+"""Compresses and decompresses payloads (pure).
 
     NONE 0     as is
     LZ4 1      one raw LZ4 block; its size comes from `uncompressed_size`
@@ -8,10 +8,10 @@
 
 The whole payload is compressed, a batch's body as one. Nothing is ever inflated beyond the size
 that the metadata names, and that size is checked before. Codecs are loaded when first used, because
-a broker hardly ever needs one. Functions are pure; large payloads belong on a thread of the caller.
+a broker hardly ever needs one. Callers handle large payloads in a thread.
 
-LZ4 and Snappy inflate to where the result stays: one more copy of it, in fresh memory, costs twice
-what inflating does (measured: 0.75 against 0.25 ms for a megabyte of log).
+LZ4 and Snappy inflate into the final buffer: another copy, in fresh memory, costs twice as much as
+inflating (measured: 0.75 against 0.25 ms for a megabyte of log).
 
 Source: CompressionCodecProvider in Pulsar; CompressionType in PulsarApi.proto.
 """
@@ -32,7 +32,7 @@ _MAX_LZ4_RATIO: Final = 255
 _MAX_SNAPPY_RATIO: Final = 22
 """A copy of 64 bytes takes three."""
 _LARGE_BYTES: Final = 64 * 1024
-"""What is smaller costs less as bytes, all told: slices of those are cheaper than of a view."""
+"""Smaller results are cheaper as bytes: slices of bytes cost less than slices of a view."""
 
 
 def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
@@ -55,13 +55,13 @@ def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
 
             return bytes(cramjam.snappy.compress_raw(data))
         case _:
-            raise ValueError(f"no compression of number {compression}")
+            raise ValueError(f"unknown compression {compression}")
 
 
 def decompress(
     compression: CompressionType.ValueType, data: EntryBytes, uncompressed_size: int
 ) -> EntryBytes:
-    """What was compressed; exactly `uncompressed_size` bytes.
+    """The decompressed payload, of exactly `uncompressed_size` bytes.
 
     The caller has checked that size against its limit. A large result may be a view of memory that
     nobody else has.
@@ -107,7 +107,7 @@ def _inflate(
                 cramjam.snappy.decompress_raw_into, data, uncompressed_size, _MAX_SNAPPY_RATIO
             )
         case _:
-            raise PayloadError(f"no compression of number {compression}")
+            raise PayloadError(f"unknown compression {compression}")
 
 
 def _inflate_into(

@@ -1,16 +1,17 @@
-"""Which commands may come when, the handshake, and keep-alive: for both ends of a connection.
+"""Decides which commands are legal when, and when a peer is dead, for both ends (pure).
 
     broker   START --CONNECT--> CONNECTING (credentials are checked, perhaps with challenges)
              --CONNECTED sent--> CONNECTED --> CLOSED
     client   START --CONNECT sent--> CONNECTING (answers challenges)
              --CONNECTED received--> CONNECTED --> CLOSED
 
-`LEGAL_COMMANDS` is the whole table. PING and PONG are welcome at any time, before the handshake
-too; anything else out of place closes the connection, without a word. What a command means is not
-decided here. Keep-alive ticks once an interval: whoever has not answered the last PING is gone, and
-so is who has not finished the handshake by then. Everything is pure; time comes in as `now`.
+`LEGAL_COMMANDS` is the whole table. PING and PONG are legal at any time, before the handshake too;
+any other command in the wrong state closes the connection without an answer. Keep-alive ticks once
+an interval: a peer that has not answered the last PING, or not finished the handshake by then, is
+dead. Time comes in as `now`.
 
-Source: ServerCnx, ClientCnx and PulsarHandler in Pulsar; what 4.2.4 was seen to do before CONNECT.
+Source: ServerCnx, ClientCnx and PulsarHandler in Pulsar; the behaviour of Apache Pulsar 4.2.4
+before CONNECT.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ KEEP_ALIVE_INTERVAL_SECONDS: Final = 30.0
 
 
 class Side(Enum):
-    """Which end of the connection we are."""
+    """The two ends of a connection."""
 
     BROKER = "broker"
     CLIENT = "client"
 
 
 class State(Enum):
-    """How far a connection is."""
+    """The states of a connection."""
 
     START = "start"
     CONNECTING = "connecting"
@@ -83,7 +84,7 @@ FROM_CLIENT: Final = frozenset(
         _C.WATCH_TC_ASSIGNMENTS_CLOSE,
     }
 )
-"""What a client may send once it is connected, besides PING, PONG and AUTH_RESPONSE."""
+"""Commands that a connected client may send, besides PING, PONG and AUTH_RESPONSE."""
 
 FROM_BROKER: Final = frozenset(
     {
@@ -123,7 +124,7 @@ FROM_BROKER: Final = frozenset(
         _C.WATCH_TC_ASSIGNMENTS_UPDATE,
     }
 )
-"""What a broker may send once a client is connected, besides PING and PONG."""
+"""Commands that a broker may send to a connected client, besides PING and PONG."""
 
 _NOTHING: frozenset[BaseCommand.Type.ValueType] = frozenset()
 
@@ -141,11 +142,11 @@ LEGAL_COMMANDS: Final[dict[Side, dict[State, frozenset[BaseCommand.Type.ValueTyp
         State.CLOSED: _NOTHING,
     },
 }
-"""What a side may receive in a state. A broker takes AUTH_RESPONSE only while it waits for one."""
+"""Commands that a side may receive in a state. A broker takes AUTH_RESPONSE only when due."""
 
 
 class ConnectionState:
-    """Where one connection stands. Owned by its ServerCnx or ClientCnx, and lives as long.
+    """The state of one connection. Owned by its ServerCnx or ClientCnx, and lives as long.
 
     Invariant: `legal` is the row of `LEGAL_COMMANDS` for the state, and AUTH_RESPONSE with it while
     `is_challenge_pending`. It is an attribute so that a busy connection tests a command by one
@@ -220,13 +221,13 @@ class ConnectionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handshake:
-    """What a broker learns from CONNECT."""
+    """The contents of CONNECT that a broker uses."""
 
     client_version: str
     """Free text."""
     client_protocol_version: int
     protocol_version: int
-    """What both sides go by."""
+    """The protocol version that both sides use."""
     supports_auth_refresh: bool
     """Whether the client answers AUTH_CHALLENGE once it is connected."""
     supports_broker_entry_metadata: bool
@@ -252,7 +253,7 @@ class Handshake:
 
 
 def broker_feature_flags(*, is_topic_list_watcher_enabled: bool) -> FeatureFlags:
-    """What a broker announces in CONNECTED; flags it does not have stay away."""
+    """The feature flags that a broker announces in CONNECTED; others are left out."""
     flags = FeatureFlags(
         supports_get_partitioned_metadata_without_auto_creation=True,
         supports_repl_dedup_by_lid_and_eid=True,
@@ -264,7 +265,7 @@ def broker_feature_flags(*, is_topic_list_watcher_enabled: bool) -> FeatureFlags
 
 
 class KeepAliveDecision(Enum):
-    """What a keep-alive tick asks for."""
+    """The actions that a keep-alive tick asks for."""
 
     NOTHING = "nothing"
     SEND_PING = "send ping"

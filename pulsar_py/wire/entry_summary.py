@@ -1,7 +1,7 @@
-"""What a dispatcher has to know of an entry: read from its headers once, and kept beside it.
+"""`EntrySummary`: the parts of an entry's metadata that dispatch needs, parsed once (pure).
 
 Plain entries, which most unbatched messages are, are recognised by the shape of their metadata and
-not parsed at all; every other entry's metadata is parsed and read through. Pure.
+not parsed at all; every other entry's metadata is parsed.
 
 Source: MessageMetadata in PulsarApi.proto; Commands.resolveStickyKey in Pulsar.
 """
@@ -34,13 +34,13 @@ _unpack_headers = CHECKSUM_AND_SIZE.unpack_from
 _HEADERS_SIZE = CHECKSUM_AND_SIZE.size
 
 NONE_KEY: Final = b"NONE_KEY"
-"""The sticky key of an entry that has nothing else to go by."""
+"""The sticky key of an entry without any key."""
 
 NO_MARKER: Final = -1
 
 
 class EntrySummary:
-    """What a dispatcher needs to know of an entry, read once and kept beside it. Never changed.
+    """The parts of an entry's metadata that dispatch needs; kept beside it, never changed.
 
     An entry whose metadata can't be read has `is_readable` False and counts as one message: it was
     stored and receipted, and is never delivered.
@@ -101,7 +101,7 @@ class EntrySummary:
 
     @property
     def timestamp_millis(self) -> int:
-        """What seek by time and expiry go by: the broker's clock if stored, else the client's."""
+        """The time for seek and expiry: the broker's clock if stored, else the client's."""
         return self.broker_timestamp_millis or self.publish_time_millis
 
 
@@ -171,7 +171,7 @@ class PlainSummary(EntrySummary):
 
     @property
     def producer_name(self) -> str:  # type: ignore[override]  # Read when asked.
-        """Who published it."""
+        """The name of the producer."""
         return parse_metadata(self._data).producer_name
 
     @property
@@ -181,7 +181,7 @@ class PlainSummary(EntrySummary):
 
     @property
     def highest_sequence_id(self) -> int:  # type: ignore[override]  # Read when asked.
-        """The same: it is one message."""
+        """The same as `sequence_id`: it is one message."""
         return self.sequence_id
 
     @property
@@ -386,7 +386,7 @@ def _broker_timestamp(data: EntryBytes) -> int:
 
 
 def sticky_key(summary: EntrySummary) -> bytes:
-    """What decides which Key_Shared consumer gets the entry; of a batch, its first message's.
+    """The key by which Key_Shared chooses a consumer; of a batch, that of its first message.
 
     Source: Commands.resolveStickyKey.
     """

@@ -1,14 +1,14 @@
-"""Receiving frames without a copy of the large ones, in memory that is used again.
+"""Receives frames, large ones without a copy and into reused memory (pure).
 
     socket --> small buffer --> FrameDecoder --> small frames, as bytes
                     |
                     +-- a large frame has begun --> its own buffer <-- socket, until it is whole
 
-A large frame is received where it stays, in memory of `ReusedMemory`, which says why, and handed
-out as a view.
+A large frame is received into its final buffer, which belongs to a `ReusedMemory`, and handed out
+as a view.
 
 What always holds: any cut of a stream gives the frames that `FrameDecoder` gives; at most one frame
-is held; a frame that is too long is refused as soon as its size is there. Pure.
+is held; a frame that is too long is refused as soon as its size is there.
 
 Source: PulsarDecoder in Pulsar.
 """
@@ -40,7 +40,7 @@ _SMALL_BUFFER_BYTES: Final = 128 * 1024
 
 
 class FrameReceiver:
-    """Where one connection receives: it says into which memory, and what has become whole.
+    """Gives one connection memory to receive into, and returns complete frames.
 
     Invariant: the decoder holds nothing while a large frame is under way.
     """

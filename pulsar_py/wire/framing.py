@@ -1,12 +1,12 @@
-"""Frames: cutting a byte stream into commands, and putting commands into frames.
+"""Cuts a byte stream into frames, and puts commands into frames (pure).
 
     totalSize    u32  bytes that follow this field
     commandSize  u32
     command      commandSize bytes, a BaseCommand
     rest         totalSize - 4 - commandSize bytes; only SEND and MESSAGE have it (see `payload`)
 
-All big endian. `FrameDecoder` keeps what is between two frames and nothing else; it is pure, and
-any cut of a stream gives the same frames. A frame that lies within one chunk is copied once, as its
+All big endian. `FrameDecoder` keeps the incomplete frame and nothing else, and any cut of a
+stream gives the same frames. A frame that lies within one chunk is copied once, as its
 two slices; one that spans chunks is put together once, when its last byte is there. A frame that is
 too long is refused as soon as its size field is there, so at most one frame is ever held.
 
@@ -27,7 +27,7 @@ DEFAULT_MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
 """Bytes of metadata and payload, where CONNECTED does not name another limit."""
 
 FRAME_PADDING: Final = 10 * 1024
-"""What a frame may have beyond the largest message, for its command and fields."""
+"""Bytes of a frame beyond the largest message, for its command and fields."""
 
 SIZES: Final = Struct(">II")
 SIZE: Final = Struct(">I")
@@ -85,11 +85,11 @@ class FrameDecoder:
 
     @property
     def unfinished_frame_bytes(self) -> int:
-        """The length of the frame that was begun; 0 where there is none, or it is not known."""
+        """The length of the incomplete frame; 0 without one, or while it is unknown."""
         return 4 + self._total_size if self._total_size >= 0 else 0
 
     def take_unfinished(self) -> list[Buffer]:
-        """What is there of the frame that was begun; whoever takes it receives the rest."""
+        """Take the bytes of the incomplete frame; the caller receives the rest."""
         pieces, self._pieces = self._pieces, []
         self._pending_bytes = 0
         self._total_size = -1
@@ -224,7 +224,7 @@ def refuse_frame(total_size: int, command_size: int, max_total_size: int) -> NoR
 
 
 def _guess(total_size: int) -> str:
-    """What somebody seems to speak whose first bytes gave that size; empty where nothing is known.
+    """A guess at the protocol of a peer whose first bytes gave that size; empty without one.
 
     TLS records begin with their type (20 to 23) and version 3.x, HTTP with a method or "HTTP".
     """
@@ -248,7 +248,7 @@ def encode_serialized(data: bytes) -> bytes:
 
 
 def encode_message_header(command: bytes, payload_length: int) -> bytes:
-    """What precedes the headers and payload of SEND and MESSAGE; `command` is serialized."""
+    """The bytes before the headers and payload of SEND and MESSAGE; `command` is serialized."""
     size = len(command)
     return SIZES.pack(size + 4 + payload_length, size) + command
 

@@ -1,8 +1,8 @@
-"""Commands of many bytes, looked at without parsing them: how much they hold, and cutting them.
+"""Measures and splits large commands without parsing them (pure).
 
-Parsing is one call that nobody interrupts: of the largest command that fits a frame it may take a
-second, of 900,000 message ids and of as many empty texts. What stands here walks over the fields
-as they are written, step by step, so that whoever calls may stop in between:
+Parsing is one call that can't be interrupted, and may take a second for the largest command that
+fits a frame, with 900,000 message ids or as many empty texts. These functions walk over the encoded
+fields step by step, so that the caller may yield in between:
 
     split_command   the type and the bytes of the sub-message, from the bytes of a BaseCommand
     count_fields    how many fields a message holds, those of messages in it included

@@ -1,4 +1,4 @@
-"""What follows the command in SEND and MESSAGE, which is also what is stored as an entry.
+"""Reads and writes entries: the part of SEND and MESSAGE behind the command (pure).
 
     [0x0e02  u16   broker entry metadata: put in front by the broker, never by a client
      size    u32
@@ -11,8 +11,8 @@
 
 All big endian; both blocks in brackets are recognised by their magic. A size that could pass for a
 magic would mean metadata of 234 MB, which no frame can hold. Nothing here looks into the payload
-(see `batch` and `compression`). All functions are pure; those on the broker's way read only the
-headers, so their cost does not grow with the message.
+(see `batch` and `compression`). Functions on the broker's way read only the headers, so their cost
+does not grow with the message.
 
 Source: Commands in Pulsar; PIP-70 for the broker entry metadata.
 """
@@ -46,7 +46,7 @@ _SIZE = Struct(">I")
 
 
 class ChecksumStatus(Enum):
-    """What the checksum of a payload says."""
+    """The result of verifying a checksum."""
 
     VALID = "valid"
     ABSENT = "absent"
@@ -132,7 +132,7 @@ def parse_broker_entry_metadata(data: EntryBytes) -> BrokerEntryMetadata | None:
 
 
 def metadata_bounds(data: EntryBytes) -> tuple[int, int]:
-    """Where the serialized MessageMetadata begins and ends.
+    """Offsets of the start and end of the serialized MessageMetadata.
 
     Raises:
         PayloadError: The entry is too short for what its headers say.
@@ -154,7 +154,7 @@ def metadata_bounds(data: EntryBytes) -> tuple[int, int]:
 
 
 def _find_metadata(data: EntryBytes) -> tuple[int, int]:
-    """Where the metadata begins and how long it is, whatever precedes it."""
+    """Offset and length of the metadata, behind the optional blocks."""
     start = skip_checksum(data, skip_broker_entry_metadata(data))
     if start + 4 > len(data):
         raise PayloadError(f"entry of {len(data)} bytes ends in its headers")

@@ -1,7 +1,8 @@
-"""Texts that are none: protobuf's upb hands out bytes for a proto2 string that is not UTF-8.
+"""Refuses messages whose string fields are not UTF-8 (pure).
 
-Whoever reads a string field expects `str`; what comes from the network is looked at once, here.
-Which fields of a message can hold texts is worked out once a message type.
+protobuf's upb returns bytes for a proto2 string that is not UTF-8, where all readers expect `str`.
+So commands of the network are checked once, here; the string fields of a message type are found
+once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Protocol versions: which feature came with which, and what two peers may use.
+"""Protocol versions: the features of each, and the version that two peers use (pure).
 
-Each side names the highest version it knows; both then go by the lower one. Version numbers only
-ever add features, so one table from feature to first version says everything.
+Each side names the highest version it knows, and both use the lower one. A version only ever adds
+features, so one table from feature to first version is enough.
 
-Source: ProtocolVersion in PulsarApi.proto; section 8 of the protocol's documentation.
+Source: ProtocolVersion in PulsarApi.proto.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CURRENT_VERSION: Final = max(ProtocolVersion.values())
 
 
 class Feature(Enum):
-    """What not every version knows."""
+    """Features that not every version has."""
 
     PING = auto()
     """The peer answers PING."""
@@ -82,10 +82,10 @@ FIRST_VERSION: Final[dict[Feature, int]] = {
 
 
 def allows(version: int, feature: Feature) -> bool:
-    """Whether peers that go by `version` may use `feature`."""
+    """Whether peers with `version` may use `feature`."""
     return version >= FIRST_VERSION[feature]
 
 
 def negotiate(peer_version: int, own_version: int = CURRENT_VERSION) -> int:
-    """The version both sides go by."""
+    """The version that both sides use."""
     return min(peer_version, own_version)

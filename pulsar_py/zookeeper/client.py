@@ -23,6 +23,7 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
     SessionInDoubtError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.zookeeper import jute, messages
 from pulsar_py.zookeeper.address import ZooKeeperAddress
@@ -179,7 +180,7 @@ class ZooKeeperClient:
             _, connection = await loop.create_connection(
                 lambda: ZooKeeperConnection(self._clock, self), host, port
             )
-            try:
+            with OnFailure(lambda: connection.lose("given up")):
                 sent_seconds = self._clock.monotonic_seconds()
                 granted = await connection.greet(
                     messages.connect(
@@ -190,9 +191,6 @@ class ZooKeeperClient:
                         may_read_only=False,
                     )
                 )
-            except BaseException:
-                connection.lose("given up")
-                raise
         self._take(connection, session, granted, sent_seconds)
 
     def _take(

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from pulsar_py.common.clock import Clock
+from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.metadata.store import IN_DOUBT_SHARE, Session, SessionEvent, SessionListener
 
 logger = logging.getLogger(__name__)
@@ -66,11 +67,8 @@ class ZooKeeperSession(Session):
     def tell(self, event: SessionEvent) -> None:
         """Tell all; what a listener raises is logged."""
         for listener in tuple(self._listeners):
-            try:
+            with ErrorsLogged(logger, "session listener failed", extra={"event": event.value}):
                 listener(event)
-            except Exception:
-                # Its owner's fault; the others have to know.
-                logger.exception("session listener failed", extra={"event": event.value})
 
     def begin(
         self, number: int, password: bytes, timeout_seconds: float, sent_seconds: float

@@ -25,6 +25,7 @@ from pulsar_py.common.errors import (
     MetadataTooLargeError,
     MetadataUnavailableError,
 )
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import (
     MUST_NOT_EXIST,
@@ -120,7 +121,7 @@ class ZooKeeperMetadataStore(MetadataStore):
         chance = chance or Random()  # noqa: S311  # spreads clients over servers
         store = cls(address, clock, chance, settings or ZooKeeperSettings())
         store._client.start()
-        try:
+        async with OnFailureAwait(store.close):
             if address.chroot:
                 chroot = store._chroot
                 store._chroot = ""
@@ -128,9 +129,6 @@ class ZooKeeperMetadataStore(MetadataStore):
                 store._chroot = chroot
             else:
                 await store.exists("/")
-        except BaseException:
-            await store.close()
-            raise
         return store
 
     # Requests and what they say

@@ -1,4 +1,4 @@
-"""Deciders of the managed ledger, driven from text."""
+"""Deciders of the managed ledger and of the client, driven from text."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.testing.playbook import check_playbook
+from tests.playbooks.acks_player import AcksPlayer
 from tests.playbooks.cursor_player import CursorPlayer
 from tests.playbooks.ledger_player import LedgerPlayer
 
 HERE = Path(__file__).parent
-PLAYERS = {"cursor": CursorPlayer, "ledger": LedgerPlayer}
+PLAYERS = {"acks": AcksPlayer, "cursor": CursorPlayer, "ledger": LedgerPlayer}
 
 
 @pytest.mark.parametrize(

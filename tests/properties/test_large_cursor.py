@@ -55,7 +55,12 @@ class Place:
             settings=BookieSettings(),
         )
         self.store = CursorStore(
-            PATH, self.metadata, self.bookie, self.owner.clock, prove_ownership=nobody_asks
+            PATH,
+            self.metadata,
+            self.bookie,
+            self.owner.clock,
+            prove_ownership=nobody_asks,
+            confirm_newest=nobody_asks,
         )
         await self.store.create(self.state)
         self.persister = CursorPersister("sub", self.owner, self.state, self.store)
@@ -63,7 +68,12 @@ class Place:
     async def restart(self):
         """The cursor as another process finds it."""
         store = CursorStore(
-            PATH, self.metadata, self.bookie, self.owner.clock, prove_ownership=nobody_asks
+            PATH,
+            self.metadata,
+            self.bookie,
+            self.owner.clock,
+            prove_ownership=nobody_asks,
+            confirm_newest=nobody_asks,
         )
         snapshot = await store.recover(
             self.owner.config, room_bytes=self.owner.cursor_memory.room_bytes

@@ -1,4 +1,8 @@
-"""`python -m tests.simulation --seeds 1000 --first 0`: run seeds, print what was checked."""
+"""`python -m tests.simulation --seeds 1000 --first 0`: run seeds, print what was checked.
+
+`--brokers FIRST COUNT` runs seeds of two brokers over hostile stores, `--ledgers FIRST COUNT` those
+of managed ledgers alone over the same stores; else they are of one store over a disk.
+"""
 
 # ruff: noqa: T201 - it prints what it found.
 
@@ -8,17 +12,37 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.simulation.model import INVARIANTS
-from tests.simulation.run import Outcome, SeedError, run_seed
+from tests.simulation import brokers_model, brokers_run, ledger_judge, ledger_run, model, run
+
+Attempt = Callable[[int], tuple[Counter[str], Counter[str], str] | str]
+"""Runs a seed: what held, what it met, its digest; or why it failed, and how to repeat that."""
 
 
-def attempt(seed: int) -> Outcome | str:
+def attempt(seed: int) -> tuple[Counter[str], Counter[str], str] | str:
     try:
-        return run_seed(seed)
-    except SeedError as error:
+        outcome = run.run_seed(seed)
+    except run.SeedError as error:
         return str(error)
+    return outcome.held, outcome.faults, outcome.digest
+
+
+def attempt_brokers(seed: int) -> tuple[Counter[str], Counter[str], str] | str:
+    try:
+        outcome = brokers_run.run_seed(seed)
+    except brokers_run.SeedError as error:
+        return str(error)
+    return outcome.held, outcome.met, outcome.digest
+
+
+def attempt_ledgers(seed: int) -> tuple[Counter[str], Counter[str], str] | str:
+    try:
+        outcome = ledger_run.run_ledger_seed(seed)
+    except run.SeedError as error:
+        return str(error)
+    return outcome.held, outcome.faults, outcome.digest
 
 
 def main() -> int:
@@ -26,24 +50,39 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first one")
+    parser.add_argument("--brokers", type=int, nargs=2, metavar=("FIRST", "COUNT"))
+    parser.add_argument("--ledgers", type=int, nargs=2, metavar=("FIRST", "COUNT"))
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
-    seeds = range(arguments.first, arguments.first + arguments.seeds)
-    held: Counter[str] = Counter(dict.fromkeys(INVARIANTS, 0))
-    faults: Counter[str] = Counter()
+    if arguments.ledgers is not None:
+        first, count = arguments.ledgers
+        seeds = range(first, first + count)
+        return play(attempt_ledgers, seeds, ledger_judge.INVARIANTS, arguments.processes)
+    if arguments.brokers is None:
+        seeds = range(arguments.first, arguments.first + arguments.seeds)
+        return play(attempt, seeds, model.INVARIANTS, arguments.processes)
+    first, count = arguments.brokers
+    seeds = range(first, first + count)
+    return play(attempt_brokers, seeds, brokers_model.INVARIANTS, arguments.processes)
+
+
+def play(attempts: Attempt, seeds: range, invariants: tuple[str, ...], processes: int) -> int:
+    """Run seeds; returns 1 if one failed."""
+    held: Counter[str] = Counter(dict.fromkeys(invariants, 0))
+    met: Counter[str] = Counter()
     failed = 0
     begun = time.perf_counter()
-    with ProcessPoolExecutor(arguments.processes) as pool:
-        for seed, outcome in zip(seeds, pool.map(attempt, seeds, chunksize=10), strict=True):
+    with ProcessPoolExecutor(processes) as pool:
+        for seed, outcome in zip(seeds, pool.map(attempts, seeds, chunksize=10), strict=True):
             if isinstance(outcome, str):
                 failed += 1
                 print(outcome, flush=True)
                 continue
-            held.update(outcome.held)
-            faults.update(outcome.faults)
-            if arguments.seeds == 1:
-                print(f"seed {seed}: {outcome.digest}")
-    for title, counts in (("held", held), ("met", faults)):
+            held.update(outcome[0])
+            met.update(outcome[1])
+            if len(seeds) == 1:
+                print(f"seed {seed}: {outcome[2]}")
+    for title, counts in (("held", held), ("met", met)):
         for name, count in counts.items():
             print(f"{title} {count:>10,}  {name}")
     seconds = time.perf_counter() - begun

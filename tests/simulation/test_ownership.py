@@ -100,7 +100,7 @@ class World:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         failures = [each for each in results if not isinstance(each, asyncio.CancelledError)]
-        assert not failures
+        assert not failures, failures
 
     async def settle(self) -> None:
         """In fair weather each bundle has one owner, whose record it is."""
@@ -111,6 +111,7 @@ class World:
                 while not await broker.acquire(bundle):
                     for each in self.brokers:
                         await each.ownership.release(NAMESPACE, bundle)
+                    await asyncio.sleep(SETTINGS.lag_seconds)  # until all see that it is free
             [owner] = self.owners(bundle)
             path = paths.bundle_owner(NAMESPACE, bundle)
             await self.observer.sync(path)

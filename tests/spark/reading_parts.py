@@ -1,4 +1,4 @@
-"""What tests of reading put into topics, and how they read it back through Spark."""
+"""Messages for tests of reading, and reads of them through Spark."""
 
 from __future__ import annotations
 

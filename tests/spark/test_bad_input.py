@@ -1,4 +1,4 @@
-"""What is wrong is said through Spark: the option, the topic and the position.
+"""Errors through Spark name the option, the topic and the position.
 
 A start that was trimmed is in test_read.
 """
@@ -144,7 +144,7 @@ async def publish_one(broker: BrokerThread) -> None:
         (write, {"startingOffsets": "earliest"}, r"unknown option 'startingoffsets'"),
         (read, {"pulsar.client.operationTimeoutSeconds": "1"}, r"did you mean .*operationTimeout"),
         (write, {"pulsar.producer.batchingEnabld": "1"}, r"did you mean .*batchingEnabled"),
-        (read, {"undecodable": "skip"}, r"undecodable: 'skip' is none of fail, drop, column"),
+        (read, {"undecodable": "skip"}, r"undecodable: 'skip', expected one of fail, drop, column"),
     ],
 )
 def test_options_that_are_none(

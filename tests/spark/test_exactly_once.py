@@ -346,9 +346,9 @@ def test_writes_of_for_each_batch_have_keys_of_their_own(
     [
         ({"admin.url": None}, "needs admin.url"),
         ({"sequenceOrder": None}, "needs sequenceOrder"),
-        ({"topic": "non-persistent://public/default/fleeting"}, "is not persistent"),
-        ({"pulsar.producer.producerName": "mine"}, "is set by the connector"),
-        ({"sequenceOrder": "columns:nothing"}, "there is no column 'nothing'"),
+        ({"topic": "non-persistent://public/default/fleeting"}, "needs a persistent topic"),
+        ({"pulsar.producer.producerName": "mine"}, "the connector sets it"),
+        ({"sequenceOrder": "columns:nothing"}, "column 'nothing' has to be once"),
         ({"deliveryGuarantee": "at-least-once", "sequenceOrder": "content"}, "exactly-once"),
     ],
 )

@@ -170,7 +170,7 @@ def test_keys_decide_the_partition(spark: SparkSession, broker: BrokerThread) ->
         (
             "SELECT struct('x' AS id) AS key, struct(1 AS a) AS value",
             {},
-            "column id: string, where the topic's schema has int64",
+            "column id is string, and the topic's schema has int64",
         ),
     ],
 )

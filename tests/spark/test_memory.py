@@ -1,4 +1,4 @@
-"""What a worker that reads large messages takes: a session of its own, so that no worker is old."""
+"""The memory of a worker that reads large messages, in a session of its own with new workers."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ PRINTED = {
     "subscription.py": [
         "10 read",
         "spark-follows is behind by 1",
-        "are gone, the first",
+        "were deleted, the first",
         "15 read",
     ],
     "pipelines.py": [

@@ -1,4 +1,4 @@
-"""Every resource of the administration; a new one gets a line here."""
+"""The list of all resources; a new one gets a line here."""
 
 from __future__ import annotations
 

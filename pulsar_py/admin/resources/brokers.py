@@ -1,6 +1,6 @@
 """Brokers: list, health, version.
 
-Source: admin.md 3.12 with its corrections.
+Source: BrokersBase in Pulsar's broker.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Brokers:
         return text_response("ok")
 
     async def internal_configuration(self, request: Request) -> Response:  # noqa: ARG002
-        """Where metadata and ledgers are: inside this process."""
+        """The URLs of metadata and ledgers, which are inside this process."""
         return json_response(
             {
                 "zookeeperServers": "",

@@ -1,6 +1,6 @@
 """Clusters: names and addresses.
 
-Source: admin.md 3.1 with its corrections.
+Source: ClustersBase in Pulsar's broker.
 """
 
 from __future__ import annotations

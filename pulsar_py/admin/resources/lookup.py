@@ -1,6 +1,6 @@
-"""Lookup over HTTP, for clients whose service URL is `http://`.
+"""Topic lookup over HTTP, for clients whose service URL is `http://`.
 
-Source: admin.md 3.15 with its corrections.
+Source: TopicLookup in Pulsar's broker.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WHOLE_RANGE: Final = "0x00000000_0xffffffff"
 
 
 class Lookup:
-    """Which broker serves a topic."""
+    """Topic lookup: the broker that serves a topic."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker

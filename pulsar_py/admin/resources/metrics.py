@@ -1,9 +1,9 @@
-"""Prometheus' page.
+"""The page for Prometheus, `/metrics`.
 
-The exporter itself comes with the issue on observability; this page has what is known without it,
-so that probes which only want a 200 are served.
+It has the figures that are known without an exporter, so that probes which only want a 200 are
+served.
 
-Source: admin.md 1.4 and 3.15.
+Source: PrometheusMetricsServlet in Pulsar's broker.
 """
 
 from __future__ import annotations

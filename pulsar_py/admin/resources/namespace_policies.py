@@ -1,9 +1,9 @@
-"""Policies of namespaces, one word in the path each: a table of what reads, shows and stores them.
+"""Policies of namespaces: a table with the path, the reader and the stored field of each.
 
-A policy that is to come gets a line in `POLICIES` and, where its value is of a new kind, a reader
-in `policy_values`. The broker notices a change through the metadata store; nothing is told here.
+A new policy gets a line in `POLICIES` and, where its value is of a new kind, a reader in
+`policy_values`. The broker learns of a change by watching the metadata store.
 
-Source: admin.md 3.5 with its corrections.
+Source: Namespaces and NamespacesBase in Pulsar's broker.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Namespaces: list, create, delete, bundles, topics, unload.
 
-Source: admin.md 3.3 and 5 with their corrections.
+Source: NamespacesBase in Pulsar's broker.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _DEFAULTS: Final[dict[str, Any]] = {  # Any: JSON of many shapes
     "properties": {},
     "migrated": False,
 }
-"""What GET shows for policies that are not set; what is missing here is then left out."""
+"""Values that GET returns for policies that are not set; other unset policies are left out."""
 
 
 class Namespaces:
@@ -161,7 +161,7 @@ class Namespaces:
             )
 
     def _read_boundaries(self, fields: dict[str, Any]) -> tuple[int, ...]:  # Any: parsed JSON
-        """How the namespace is cut; a count that makes no sense is the default."""
+        """The bundles of a new namespace; an invalid count is replaced by the default."""
         boundaries = read_texts(fields.get("boundaries"), "boundaries")
         if boundaries:
             if len(boundaries) > MAX_BUNDLES + 1:
@@ -213,7 +213,7 @@ class Namespaces:
         )
 
     async def bundles(self, request: Request) -> Response:
-        """How the namespace is cut."""
+        """The bundles of the namespace."""
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, NOT_THERE)
         return json_response(await self._bundles_json(namespace))
@@ -251,7 +251,7 @@ class Namespaces:
 
 
 async def delete_namespace(broker: BrokerService, namespace: NamespaceName) -> None:
-    """Delete a namespace with every topic that is in it, whoever is connected."""
+    """Delete a namespace with all its topics, even with producers and consumers connected."""
     for text in await broker.topics.partitioned.names(namespace):
         await broker.topics.partitioned.delete(TopicName.parse(text), force=True)
     for text in await broker.topics.list_topics(namespace, includes_system=True):

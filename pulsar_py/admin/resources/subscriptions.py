@@ -1,9 +1,8 @@
 """Subscriptions of topics: list, create, delete, skip, expire, reset.
 
-On the name of a partitioned topic an operation goes over all partitions, unless a position of one
-topic is named.
+For a partitioned topic an operation applies to all partitions, unless the request names a position.
 
-Source: admin.md 3.8 with its corrections.
+Source: PersistentTopicsBase in Pulsar's broker.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ SUBSCRIPTION: Final = TOPIC + "/subscription/{subscription}"
 
 @dataclass(frozen=True, slots=True)
 class ResetCursorData:
-    """Where a cursor shall go: to a position, or behind it."""
+    """The target of a cursor: a position, or behind one."""
 
     position: Position
     is_excluded: bool
@@ -88,7 +87,7 @@ def read_reset_cursor(request: Request) -> ResetCursorData | None:
 
 
 class Subscriptions:
-    """What can be done to the subscriptions of a topic."""
+    """Operations on the subscriptions of a topic."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker

@@ -1,6 +1,6 @@
 """Tenants: roles and clusters.
 
-Source: admin.md 3.2 with its corrections.
+Source: TenantsBase in Pulsar's broker.
 """
 
 from __future__ import annotations

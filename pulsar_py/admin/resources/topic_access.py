@@ -1,4 +1,4 @@
-"""How resources reach topics: what is missing becomes the 404 that clients expect."""
+"""Finds topics for resources; a missing topic becomes the 404 that clients expect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pulsar_py.server.topics.topic import Topic
 
 
 def broker_id_of(broker: BrokerService) -> str:
-    """How the broker is called among others: `host:web-port`."""
+    """The id of the broker: `host:web-port`."""
     url = broker.namespaces.addresses.default.http_url or ""
     return url.partition("://")[2]
 
@@ -40,7 +40,7 @@ async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
 
     Raises:
         HttpError: 404, there is no such namespace, topic or partition; also for the name of a
-            partitioned topic, which is no topic by itself.
+            partitioned topic, which is not a topic by itself.
     """
     await require_namespace(broker, name.namespace_name)
     if await broker.topics.partitioned.count(name):

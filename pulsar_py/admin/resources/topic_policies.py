@@ -1,6 +1,6 @@
-"""Policies of topics: like those of namespaces, a table; and compaction's trigger.
+"""Policies of topics, in a table like that of namespaces, and the trigger of compaction.
 
-Source: admin.md 3.10 with its corrections.
+Source: PersistentTopics in Pulsar's broker.
 """
 
 from __future__ import annotations

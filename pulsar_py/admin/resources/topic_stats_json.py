@@ -1,6 +1,6 @@
-"""Statistics as REST spells them (pure).
+"""Converts statistics to the REST API's JSON (pure).
 
-Source: admin.md 4.1 to 4.4 and 4.7; the field names are Pulsar's.
+Source: TopicStatsImpl, PersistentTopicInternalStats and their parts in Pulsar's client API.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Topics: create, list, partitions, delete, unload, terminate, statistics.
 
-Source: admin.md 3.6 and 3.7 with its corrections.
+Source: PersistentTopicsBase in Pulsar's broker.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def message_id_json(position: Position, partition_index: int) -> Json:
 
 
 class Topics:
-    """What can be done to topics and partitioned topics as a whole."""
+    """Operations on topics and partitioned topics as a whole."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -192,7 +192,7 @@ class Topics:
     # --- partitions ----------------------------------------------------------------------------
 
     async def partitions(self, request: Request) -> Response:
-        """How many partitions; 0 for a topic without."""
+        """The number of partitions; 0 for a topic without."""
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
         metadata = await self._broker.resources.partitioned_topics.get(name)
@@ -297,7 +297,7 @@ class Topics:
         return NO_CONTENT
 
     async def properties(self, request: Request) -> Response:
-        """What the topic was created with; an empty body for a partitioned topic without any."""
+        """The topic's properties; an empty body for a partitioned topic without any."""
         name = topic_of(request)
         metadata = await self._broker.resources.partitioned_topics.get(name)
         if metadata is not None:
@@ -318,7 +318,7 @@ class Topics:
         raise not_implemented(f"PUT {COMPACTION}")
 
     async def compaction_status(self, request: Request) -> Response:
-        """How the last compaction went."""
+        """The status of the last compaction."""
         await require_topic(self._broker, topic_of(request))
         return json_response({"status": "NOT_RUN", "lastError": ""})
 
@@ -349,7 +349,7 @@ class Topics:
         return json_response(answer)
 
     async def last_message_id(self, request: Request) -> Response:
-        """Id of the last message."""
+        """Id of the last message that may be dispatched."""
         name = topic_of(request)
         topic = await require_topic(self._broker, name)
         if not isinstance(topic, PersistentTopic):
@@ -357,7 +357,7 @@ class Topics:
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 "GetLastMessageId on a non-persistent topic is not allowed",
             )
-        position = topic.ledger.last_confirmed_entry
+        position = topic.ledger.last_entry_up_to(topic.max_read_position())
         return json_response(message_id_json(position, name.partition_index))
 
     # --- statistics ----------------------------------------------------------------------------

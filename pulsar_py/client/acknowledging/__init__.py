@@ -1,7 +1,7 @@
-"""Acknowledgements on their way to the broker, and requests to deliver again.
+"""Sends acknowledgements and requests for redelivery, grouped by time and size.
 
-In: which messages are done, refused, or were handed out. Out: ACK and REDELIVER commands, grouped
-by time and size; the entries whose time is over.
+In: ids of messages that were acknowledged, negatively acknowledged, or handed to the application.
+Out: ACK and REDELIVER_UNACKNOWLEDGED_MESSAGES commands; entries whose acknowledgement timed out.
 
 Third-party packages it may import: none.
 """

@@ -1,4 +1,4 @@
-"""ACK and REDELIVER_UNACKNOWLEDGED_MESSAGES from what the trackers say is due. Pure.
+"""Builds ACK and REDELIVER_UNACKNOWLEDGED_MESSAGES from what the trackers collected (pure).
 
 Source: Commands in Pulsar's common module; CommandAck in PulsarApi.proto.
 """

@@ -1,11 +1,11 @@
-"""Sending acknowledgements: grouped by time and size, with or without receipts (edge).
+"""Sends a consumer's acknowledgements, grouped by time and size, with or without receipts (edge).
 
-The tracker (`ack_grouping`) knows what to send; this decides when, and on which connection. Without
-a connection everything stays with the tracker until there is one. With receipts all who wait for
-the same flush share one future: it is done when the broker answered, and fails as its request does.
+The tracker (`ack_grouping`) knows what to send; `Acknowledger` decides when, and on which
+connection. Without a connection everything stays with the tracker until there is one. With receipts
+all callers that wait for the same flush share one future, which ends with the broker's answer.
 
-What always holds: at most one timer; a receipt that somebody waits for ends, by the answer, the
-request's time limit, the connection's end, or `close`.
+What always holds: there is at most one timer; a receipt ends by the answer, the request's time-out,
+the end of the connection, or `close`.
 
 Source: PersistentAcknowledgmentsGroupingTracker in Pulsar's Java client.
 """
@@ -30,7 +30,7 @@ __all__ = ["Acknowledger"]
 
 
 class Acknowledger:
-    """Sends what one consumer acknowledges; owned by it."""
+    """Sends the acknowledgements of one consumer, which owns it."""
 
     def __init__(
         self,
@@ -45,18 +45,18 @@ class Acknowledger:
         is_receipt_wanted: bool,
         timeout_seconds: float,
     ) -> None:
-        """Take the parts; nothing is sent before `connected`.
+        """Nothing is sent before `connected`.
 
         Args:
-            tracker: What is acknowledged.
-            consumer_id: Whose.
-            subject: What errors name.
+            tracker: Collects the acknowledgements.
+            consumer_id: The consumer's id on its connections.
+            subject: How errors name the consumer.
             clock: For the timer.
             tasks: Requests for receipts run there.
             new_request_id: For receipts.
             group_seconds: How long acknowledgements may wait for others; 0: not at all.
             is_receipt_wanted: Whether the broker has to confirm.
-            timeout_seconds: How long somebody waits for a receipt.
+            timeout_seconds: Limit for the broker's answer to one flush.
         """
         self._tracker = tracker
         self._consumer_id = consumer_id
@@ -77,7 +77,7 @@ class Acknowledger:
         self._unconfirmed: dict[asyncio.Future[None], None] = {}
 
     def connected(self, cnx: ClientCnx) -> None:
-        """The broker knows the consumer: send what waited."""
+        """The broker has registered the consumer on `cnx`: send what waited."""
         self._cnx = cnx
         self.flush()
 
@@ -86,7 +86,7 @@ class Acknowledger:
         self._cnx = None
 
     def changed(self) -> None:
-        """The tracker has something to send: do so soon, or now if it is full."""
+        """The tracker has something to send: send it after the group time, or now if it is full."""
         # Hot path: consume in `make bench-client`; once an entry.
         if self._tracker.is_full or self._group_seconds <= 0:
             self.flush()
@@ -164,7 +164,7 @@ class Acknowledger:
         self.abandon()
 
     def abandon(self) -> None:
-        """Send nothing more; who waits for a receipt hears that it is closed."""
+        """Send nothing more; waits for receipts end with AlreadyClosedError."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,8 +1,9 @@
-"""Messages that were refused, and when to ask for them again.
+"""Keeps negatively acknowledged messages until their redelivery is due (pure).
 
-Whole entries are asked for again: refusing one message of a batch brings all of it that is not
-acknowledged. Times are rounded up to a grid, so that messages refused within a moment go in one
-command: a tenth of the delay, at most a second. Pure; `now` comes in.
+The broker redelivers whole entries: after a negative acknowledgement of one message of a batch, all
+of its unacknowledged messages come again. Times are rounded up to a grid of a tenth of the delay,
+at most a second, so that messages refused at nearly the same time share one command. `now` comes
+in.
 
 Source: NegativeAcksTracker in Pulsar's Java client.
 """
@@ -57,7 +58,7 @@ class NegativeAcksTracker:
         group.add(key)
 
     def remove(self, key: EntryKey) -> None:
-        """It was acknowledged after all; unknown ones are fine."""
+        """Forget an entry that was acknowledged after all; unknown ones are ignored."""
         if (tick := self._due.pop(key, None)) is not None:
             self._groups[tick].discard(key)
 

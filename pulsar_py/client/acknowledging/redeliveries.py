@@ -1,4 +1,4 @@
-"""When entries have to be asked for again: refused, or not acknowledged in time (edge).
+"""Asks for redelivery of entries, after a negative acknowledgement or a time-out (edge).
 
 One timer serves the tracker of negative acknowledgements, that of unacknowledged messages, and the
 expiry of incomplete chunked messages. It is set for the earliest of the three and only while one of
@@ -92,12 +92,12 @@ class Redeliveries:
             self._set_timer(self._clock.monotonic_seconds())
 
     def entry_acknowledged(self, entry: ReceivedEntry) -> None:
-        """All of this entry is done."""
+        """Forget an entry that is acknowledged."""
         for key in entry.chunk_ids or (entry.key,):
             self.acknowledged(key)
 
     def acknowledged(self, key: EntryKey) -> None:
-        """All of this entry is done."""
+        """Forget an entry that is acknowledged."""
         if self.unacked is not None:
             self.unacked.remove(key)
         if len(self.negative_acks):

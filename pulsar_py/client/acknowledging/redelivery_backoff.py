@@ -1,4 +1,4 @@
-"""How long a message waits before it is delivered again, by how often it was before. Pure.
+"""Computes the delay before a redelivery from the number of earlier ones (pure).
 
 Source: RedeliveryBackoff and MultiplierRedeliveryBackoff in Pulsar's Java client.
 """
@@ -30,7 +30,7 @@ class MultiplierRedeliveryBackoff:
     max_delay_millis: int = 60_000
     """The longest delay."""
     multiplier: float = 2.0
-    """What each delay is multiplied by for the next."""
+    """Factor between one delay and the next."""
 
     def __post_init__(self) -> None:
         check_options(self)

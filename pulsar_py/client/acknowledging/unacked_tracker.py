@@ -1,10 +1,10 @@
-"""Messages that were handed out and not acknowledged, on a wheel of time.
+"""Finds messages that were handed out and not acknowledged in time, with a timer wheel (pure).
 
-An entry enters with its first message that the application takes (one by one or as a batch; what
-waits in the queue never times out) and leaves when all of it is acknowledged. The wheel has slots
+An entry enters with its first message that the application takes, alone or in a batch, and leaves
+when all of it is acknowledged. Messages in the receiver queue never time out. The wheel has slots
 of one tick: an entry lies in the slot of the tick at which it is due, so that adding, removing and
 expiring cost the same however many there are. An entry is due after its time-out and at most a
-tick later. Pure; `now` comes in.
+tick later. `now` comes in.
 
 Source: UnAckedMessageTracker and UnAckedMessageRedeliveryTracker in Pulsar's Java client.
 """
@@ -58,7 +58,7 @@ class UnackedMessageTracker:
         self._slots.setdefault(slot, set()).add(key)
 
     def remove(self, key: EntryKey) -> None:
-        """It is acknowledged; unknown ones are fine."""
+        """Forget an entry that is acknowledged; unknown ones are ignored."""
         if (slot := self._slot_of.pop(key, None)) is not None:
             self._leave(slot, key)
 

@@ -1,10 +1,10 @@
-"""One connection to a broker: requests and their answers, and who gets what else comes in (edge).
+"""One connection to a broker: sends requests and passes what arrives to its receivers (edge).
 
-Received bytes become frames, frames commands; SEND_RECEIPT and MESSAGE go to their handlers,
-answers to whoever waits for the request, the rest to whom it concerns. What goes out is queued and
-written once a loop tick. It begins with a `ClientHandshake`, run by whoever connects. What always
-holds: a request ends, by its answer, its time limit or the connection's end; a handler hears of
-that end exactly once; after it nothing is received or sent.
+Received bytes become frames, and frames become commands. SEND_RECEIPT and MESSAGE go to the
+producer or consumer, responses to the caller of the request, other commands to the handler they
+name. Outgoing frames are queued and written once a loop tick. The caller that connects runs the
+`ClientHandshake`. What always holds: a request ends by its answer, its time-out or the end of the
+connection; each handler is called once at that end; nothing is received or sent after it.
 
 A broker that breaks the protocol loses the connection; requests fail with the reason, and producers
 and consumers come back by themselves. `wire.connection_state` decides which commands may come, and
@@ -66,7 +66,7 @@ _SEND_RECEIPT: Final = BaseCommand.SEND_RECEIPT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CnxSettings:
-    """What a connection has to know."""
+    """The options of one connection."""
 
     remote_address: str
     """`host:port` of the broker that is meant; for logs and errors."""
@@ -235,7 +235,9 @@ class ClientCnx(asyncio.BufferedProtocol):
         connected = command.connected
         if connected.HasField("max_message_size"):
             if connected.max_message_size <= 0:
-                raise RemoteProtocolError(f"max_message_size={connected.max_message_size}")
+                raise RemoteProtocolError(
+                    f"CONNECTED: max_message_size={connected.max_message_size}, expected at least 1"
+                )
             self.max_message_size = connected.max_message_size
             self._frames.set_max_frame_bytes(max_frame_bytes(self.max_message_size))
         self.protocol_version = connected.protocol_version
@@ -330,7 +332,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         """Queue parts of frames; one `writelines` a loop tick carries all that is queued.
 
         Leave the buffers unchanged from here on. Dropped without a word if the connection is
-        closed: its handlers hear of that.
+        closed: its handlers are called with the end of the connection.
         """
         # Hot path: produce in `make bench-client`.
         if self._transport is None:
@@ -453,7 +455,7 @@ class ClientCnx(asyncio.BufferedProtocol):
     def close(self, reason: str = "closed") -> None:
         """Close at once; handlers get `on_connection_closed`, requests fail with the reason.
 
-        What was queued is still sent, for at most `CLOSE_FLUSH_SECONDS`.
+        Queued frames are still sent, for at most `CLOSE_FLUSH_SECONDS`.
         """
         transport = self._transport
         if transport is not None:
@@ -506,7 +508,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         return f"connection to {self.remote_address} {self._closed_reason or 'not established'}"
 
     def _on_closed(self, reason: str) -> None:
-        """Once: nothing is received or sent from here on, and everybody hears of it."""
+        """Close, once: nothing is received or sent from here on; requests and handlers end."""
         if self._closed_reason is not None:
             return
         self._closed_reason = reason
@@ -524,4 +526,4 @@ class ClientCnx(asyncio.BufferedProtocol):
 
 
 def _ignore() -> None:
-    """What a request does that is queued and did not ask to be told."""
+    """Does nothing: the callback of a request whose caller does not wait for it to be written."""

@@ -1,7 +1,8 @@
-"""What a client is told about its connections: one frozen value, checked when it is made.
+"""`ClientConfig`: the options of a client as one frozen value, checked when it is made.
 
-Names and defaults are the official Python client's where it has the option, the Java client's
-elsewhere; our own name their unit. Options of producers and consumers stand with these.
+Names and defaults are the official Python client's where it has the option, and the Java client's
+elsewhere; names of our own end in their unit. Producers and consumers have options of their own
+(`ProducerConfig`, `ConsumerConfig`).
 
 Source: the official Python client's `Client`; ClientConfigurationData in Pulsar's Java client.
 """
@@ -11,11 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pulsar_py.client.brokers.tls import TlsOptions
 from pulsar_py.client.messages.option_checks import check_options
 from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.common.tls import TlsOptions, client_ssl_context
 
 if TYPE_CHECKING:
+    import ssl
+
     from pulsar_py.client.security.authentication import Authentication
 
 __all__ = ["ClientConfig"]
@@ -42,21 +45,21 @@ class ClientConfig:
     """One client's options."""
 
     authentication: Authentication | None = None
-    """Who the client is; None sends no credentials."""
+    """The client's credentials; None sends none."""
     operation_timeout_seconds: float = 30
     """Limit for creating producers and consumers, lookups, closing, and every request."""
     connection_timeout_ms: int = 10_000
     """Limit for TCP, TLS and the handshake with a broker."""
     connections_per_broker: int = 1
-    """Producers and consumers are spread over so many connections to each broker."""
+    """Connections to each broker, over which producers and consumers are spread."""
     concurrent_lookup_requests: int = 50_000
     """Lookups under way at once; more wait for their turn."""
     max_lookup_redirects: int = 20
-    """Brokers that a lookup is sent on to, before it fails."""
+    """Redirects of one lookup, after which it fails."""
     keep_alive_interval_seconds: float = 30
-    """After so long without a word a broker is asked, after twice as long it is given up."""
+    """After this time without a command the client sends PING; after twice that it disconnects."""
     connection_max_idle_seconds: float = 60
-    """A connection that nobody uses is closed after so long; 0 or less keeps it."""
+    """An unused connection is closed after this time; 0 or less keeps it."""
     initial_backoff_interval_ms: int = 100
     """Delay before the first repetition; it doubles from there on."""
     max_backoff_interval_ms: int = 60_000
@@ -64,15 +67,15 @@ class ClientConfig:
     memory_limit_bytes: int = 64 * MIB
     """Bytes of messages that wait for their receipts, of all producers together; 0 for no limit."""
     stats_interval_in_seconds: float = 600
-    """Producers and consumers log their statistics so often; 0 for never."""
+    """Interval at which producers and consumers log their statistics; 0 for never."""
     listener_name: str | None = None
-    """Which of the brokers' advertised listeners to use."""
+    """Name of the brokers' advertised listener to use; None for their default."""
     message_listener_threads: int = 1
     """How many messages a `message_listener` has under way at once, as tasks of the event loop."""
     tls_trust_certs_file_path: str | None = None
     """PEM file of the authorities to trust; None for the system's."""
     tls_allow_insecure_connection: bool = False
-    """Take any certificate."""
+    """Whether any certificate is accepted, without verification."""
     tls_validate_hostname: bool = False
     """Whether the certificate has to name the host."""
     tls_certificate_file_path: str | None = None
@@ -92,10 +95,10 @@ class ClientConfig:
         for name, minimum in _MINIMA.items():
             value = getattr(self, name)
             if not value >= minimum:  # not a number, too
-                raise InvalidConfigurationError(f"{name}={value!r}: at least {minimum}")
+                raise InvalidConfigurationError(f"{name}={value!r}: expected at least {minimum}")
         if self.max_backoff_interval_ms < self.initial_backoff_interval_ms:
             raise InvalidConfigurationError(
-                f"max_backoff_interval_ms={self.max_backoff_interval_ms}: at least "
+                f"max_backoff_interval_ms={self.max_backoff_interval_ms}: expected at least "
                 f"initial_backoff_interval_ms={self.initial_backoff_interval_ms}"
             )
         if self.tls_private_key_file_path is not None and self.tls_certificate_file_path is None:
@@ -106,7 +109,7 @@ class ClientConfig:
 
     @property
     def tls(self) -> TlsOptions:
-        """The options of TLS."""
+        """The options of TLS by themselves."""
         return TlsOptions(
             tls_trust_certs_file_path=self.tls_trust_certs_file_path,
             tls_allow_insecure_connection=self.tls_allow_insecure_connection,
@@ -115,3 +118,13 @@ class ClientConfig:
             tls_private_key_file_path=self.tls_private_key_file_path,
             tls_ciphers=self.tls_ciphers,
         )
+
+    def new_ssl_context(self) -> ssl.SSLContext:
+        """A TLS context by the options; reads certificates, so that replaced ones count.
+
+        Raises:
+            InvalidConfigurationError: A file is missing, or does not hold what it should.
+        """
+        authentication = self.authentication
+        paths = None if authentication is None else authentication.tls_certificate_paths
+        return client_ssl_context(self.tls, paths)

@@ -1,7 +1,7 @@
-"""What all parts of one client share: clock, chance, connections, lookups, limits, ids.
+"""`ClientContext`: what the parts of one client share, such as connections, lookups and limits.
 
-Made by `Client`, handed to every producer, consumer, reader and table view, and closed with the
-client. What always holds: ids are never given twice; `lookup` belongs to the current service URL
+`Client` makes it, hands it to every producer, consumer, reader and table view, and closes it with
+itself. What always holds: ids are never given twice; `lookup` belongs to the current service URL
 and is replaced when that is.
 
 Source: PulsarClientImpl in Pulsar's client.
@@ -23,7 +23,6 @@ from pulsar_py.client.brokers.connection_pool import ConnectionPool
 from pulsar_py.client.brokers.lookup import BinaryLookup, LookupService
 from pulsar_py.client.brokers.service_url import ServiceUrl
 from pulsar_py.client.shared.memory_limit import MemoryLimit
-from pulsar_py.client.shared.retries import FATAL_ONCE_OPEN
 from pulsar_py.client.shared.statistics import StatisticsReporter
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
@@ -35,7 +34,6 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
-    from pulsar_py.client.brokers.connection_handler import ConnectionHandler, ConnectionOwner
     from pulsar_py.client.security.authentication import Authentication
 
 __all__ = ["ClientContext", "Closable"]
@@ -44,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class Closable(Protocol):
-    """What a client closes when it is closed: a producer, consumer, reader, table view."""
+    """An object that closes with its client: a producer, consumer, reader or table view."""
 
     async def close(self) -> None:
         """End in bounded time; may be called again."""
@@ -145,21 +143,6 @@ class ClientContext:
                 if lookup is self.lookup or self.closed_error is not None:
                     raise
 
-    def connection_handler(
-        self,
-        topic: str,
-        owner: ConnectionOwner,
-        *,
-        description: str,
-        fatal_errors: tuple[type[Exception], ...] = FATAL_ONCE_OPEN,
-    ) -> ConnectionHandler:
-        """A ConnectionHandler of this client."""
-        from pulsar_py.client.brokers.connection_handler import ConnectionHandler  # noqa: PLC0415 - cycle
-
-        return ConnectionHandler(
-            self, topic, owner, description=description, fatal_errors=fatal_errors
-        )
-
     def lookup_at(self, service_url: str) -> LookupService:
         """Lookups at another cluster, which a topic migrated to.
 
@@ -202,12 +185,12 @@ class ClientContext:
         self._children[child] = None
 
     def unregister_child(self, child: Closable) -> None:
-        """It is closed; unknown ones are fine."""
+        """Forget a child that is closed; unknown ones are ignored."""
         self._children.pop(child, None)
 
     @property
     def children(self) -> list[Closable]:
-        """What is to be closed with the client, in the order in which it was made."""
+        """The objects to close with the client, in the order in which they were made."""
         return list(self._children)
 
     def abandon(self) -> None:

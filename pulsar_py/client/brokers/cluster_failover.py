@@ -1,12 +1,13 @@
-"""Clients that move between clusters: by themselves, or as a document tells them.
+"""Moves a client between clusters, by its own probes or by a document at a URL.
 
     provider = AutoClusterFailover(ServiceInfo("pulsar://a:6650"), [ServiceInfo("pulsar://b:6650")])
     async with Client(provider) as client: ...
 
 `AutoClusterFailover` probes the cluster in use every `check_interval_ms`, goes to the first other
-one that answers when it has failed, and back to the primary when that has come back. What moves
-when is decided by `FailoverDecider`, which is pure. `ControlledClusterFailover` asks a URL where to
-be. Both hand their decisions to the client, whose producers and consumers then reconnect.
+one that answers when it has failed, and back to the primary when that has come back;
+`FailoverDecider` decides, and is pure. `ControlledClusterFailover` reads the service URL from a
+document at a URL. Both hand their decisions to the client, whose producers and consumers then
+reconnect.
 
 Source: AutoClusterFailover and ServiceInfo in the official Python client; AutoClusterFailover and
 ControlledClusterFailover in Java's (PIP-121).
@@ -23,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsar_py.client.brokers.service_url import ServiceUrl, ServiceUrlControl, host_and_port
 from pulsar_py.client.security.authentication import Authentication, NoAuthentication
 from pulsar_py.client.security.authentication_plugins import authentication_from_plugin
-from pulsar_py.client.shared.http_request import HttpRequest, http_request
 from pulsar_py.common.errors import InvalidConfigurationError, PulsarError
 from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.http_client import HttpRequest, http_request
 from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServiceInfo:
-    """Where a cluster is and how to get in."""
+    """A cluster's service URL and credentials."""
 
     service_url: str
     authentication: Authentication | None = None
@@ -56,10 +57,10 @@ class ServiceInfo:
     """None: the client's."""
 
     def __post_init__(self) -> None:
-        """Refuse a URL that is none.
+        """Check the URL.
 
         Raises:
-            InvalidServiceUrlError: It is none.
+            InvalidServiceUrlError: It is not a service URL.
         """
         ServiceUrl.parse(self.service_url)
 
@@ -70,7 +71,7 @@ class ServiceInfo:
 
 
 class FailoverDecider:
-    """Which of the clusters to use, by what probes say. Pure: time comes in as `now` (seconds).
+    """Chooses the cluster to use from the results of probes. Pure: `now` is in seconds.
 
     Clusters are known by their number; 0 is the primary, the others follow by preference.
     Invariant: `current` is one of them.
@@ -103,7 +104,7 @@ class FailoverDecider:
             self._recoveries.add(is_hit=is_available, now=now)
 
     def candidates(self, now: float) -> tuple[int, ...]:
-        """Where to go now, the best first; the first one that answers it is. Empty: stay."""
+        """The clusters to try now, the best first; the first that answers is used. Empty: stay."""
         if self._recoveries.is_complete(now):
             return (PRIMARY,)
         if self._failures.is_complete(now):
@@ -171,7 +172,7 @@ class AutoClusterFailover:
             InvalidConfigurationError: A number is out of bounds, or no secondary.
         """
         if not secondary:
-            raise InvalidConfigurationError("secondary: at least one ServiceInfo")
+            raise InvalidConfigurationError("secondary: expected at least one ServiceInfo")
         for name, value, minimum in (
             ("check_interval_ms", check_interval_ms, 1),
             ("failover_threshold", failover_threshold, 1),
@@ -287,16 +288,18 @@ class ControlledClusterFailover:
             url_provider_headers: What goes along with the request, credentials for one.
 
         Raises:
-            InvalidConfigurationError: A URL is none, or the interval out of bounds.
+            InvalidConfigurationError: A URL is not valid, or the interval out of bounds.
         """
         ServiceUrl.parse(default_service_url)
         if not url_provider.startswith(("http://", "https://")):
-            raise InvalidConfigurationError(f"url_provider={url_provider!r}: http:// or https://")
+            raise InvalidConfigurationError(
+                f"url_provider={url_provider!r}: expected http:// or https://"
+            )
         _check("check_interval_ms", check_interval_ms, 1)
         self._default_service_url = default_service_url
         self._request = HttpRequest(url=url_provider, headers=dict(url_provider_headers or {}))
         self._interval_seconds = check_interval_ms / 1000
-        # What the client was told last.
+        # The document that the client follows now.
         self._document: Mapping[str, Any] = {"serviceUrl": default_service_url}
         self._tasks = TaskOwner("cluster failover")
 
@@ -329,7 +332,6 @@ class ControlledClusterFailover:
     async def _check(self, client: ServiceUrlControl) -> None:
         answer = await http_request(
             self._request,
-            ssl_context=None,
             timeout_seconds=PROBE_TIMEOUT_SECONDS,
             body_limit_bytes=1024 * 1024,
         )
@@ -358,17 +360,19 @@ class ControlledClusterFailover:
 
 
 def parse_document(data: bytes) -> dict[str, str]:
-    """What the document of a ControlledClusterFailover says; unknown fields are left out.
+    """Parse the document of a ControlledClusterFailover; unknown fields are ignored.
 
     Raises:
-        InvalidConfigurationError: It is no JSON object, or its service URL is none.
+        InvalidConfigurationError: It is not a JSON object, or its service URL is not valid.
     """
     try:
         value = parse_json(data)
     except ValueError as error:
         raise InvalidConfigurationError(f"cluster document: {error}") from None
     if not isinstance(value, dict) or not isinstance(value.get("serviceUrl"), str):
-        raise InvalidConfigurationError("cluster document: an object with a serviceUrl")
+        raise InvalidConfigurationError(
+            "cluster document: expected a JSON object with a serviceUrl"
+        )
     ServiceUrl.parse(value["serviceUrl"])
     names = ("serviceUrl", "tlsTrustCertsFilePath", "authPluginClassName", "authParamsString")
     return {name: value[name] for name in names if isinstance(value.get(name), str) and value[name]}
@@ -376,4 +380,6 @@ def parse_document(data: bytes) -> dict[str, str]:
 
 def _check(name: str, value: object, minimum: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise InvalidConfigurationError(f"{name}={value!r}: a whole number, at least {minimum}")
+        raise InvalidConfigurationError(
+            f"{name}={value!r}: expected a whole number of at least {minimum}"
+        )

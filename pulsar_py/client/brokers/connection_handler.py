@@ -1,4 +1,4 @@
-"""How a producer or consumer gets its connection, and gets it back when it is lost (edge).
+"""Connects a producer, consumer or topic watcher, and reconnects it when that is lost (edge).
 
     UNINITIALIZED --open--> CONNECTING --registered--> READY
     READY --connection or place lost--> CONNECTING (in the background, with backoff);
@@ -9,10 +9,11 @@
 Each round looks the topic up, takes the connection of this handler's slot and lets the owner
 register. The first open ends within the operation timeout; later rounds go on for ever. A broker
 that closes a producer or consumer may name another one: then the next round goes there at once,
-without a look-up. What always holds: at most one round is under way; news of a lost place that
-comes while a round is under way makes that round count for nothing.
+without a look-up. What always holds: at most one round is under way; if the owner's
+registration is lost while a round is under way, the result of that round is discarded.
 
-Source: ConnectionHandler in Pulsar's client; `spec/wire.md` section 11 on CLOSE_*.
+Source: ConnectionHandler in Pulsar's client; CommandCloseProducer and CommandCloseConsumer in
+PulsarApi.proto.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from pulsar_py.client.brokers.lookup import BrokerAddress, LookupService
-from pulsar_py.client.brokers.service_url import ServiceUrl
+from pulsar_py.client.brokers.lookup import LookupService
+from pulsar_py.client.brokers.service_url import BrokerAddress, ServiceUrl
 from pulsar_py.client.shared.retries import FATAL_ONCE_OPEN, is_retriable, tried_text, within
 from pulsar_py.common.backoff import Backoff
 from pulsar_py.common.errors import (
@@ -47,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 class HandlerState(Enum):
-    """How far a producer's or consumer's connection is."""
+    """The state of a producer's or consumer's connection."""
 
     UNINITIALIZED = "uninitialized"
     CONNECTING = "connecting"
@@ -57,7 +58,7 @@ class HandlerState(Enum):
 
 
 class ConnectionOwner(Protocol):
-    """Who needs the connection: one producer, consumer or watcher."""
+    """The producer, consumer or topic watcher that the connection is for."""
 
     async def opened(self, cnx: ClientCnx) -> None:
         """Register with the broker on `cnx`: returns when it said yes, raises when it did not.
@@ -120,7 +121,7 @@ class ConnectionHandler:
         self._deadline: float | None = None
         # A place was lost while a round was under way.
         self._is_round_void = False
-        # Where a broker told us to go; None: look the topic up.
+        # The broker that a CLOSE command assigned; None: look the topic up.
         self._assigned: tuple[str | None, str | None] | None = None
         # After a migration: the other cluster, and the service URL for which that was said.
         self._migrated: tuple[str, ServiceUrl] | None = None
@@ -145,7 +146,7 @@ class ConnectionHandler:
 
     @property
     def epoch(self) -> int:
-        """How often the owner was asked to register before this round: 0 in the first `opened`."""
+        """The number of registrations before this round: 0 in the first `opened`."""
         return max(self._registrations_count - 1, 0)
 
     async def open(self) -> None:
@@ -164,13 +165,13 @@ class ConnectionHandler:
         except asyncio.CancelledError:
             self._fail(AlreadyClosedError(f"{self.description}: cancelled while opening"))
             raise
-        except Exception as error:
+        except Exception as error:  # raised again; others learn from the state what it was
             self._fail(error)
             raise
         self._deadline = None
 
     async def _connect(self) -> None:
-        """Go on until the owner is registered, or there is no sense in it."""
+        """Repeat rounds until the owner is registered, or an error is fatal."""
         while True:
             try:
                 await self._round()
@@ -196,7 +197,9 @@ class ConnectionHandler:
         self._registrations_count += 1
         await self._owner.opened(cnx)
         if self._is_round_void or not cnx.is_connected:
-            raise ConnectionClosedError(f"{self.description}: lost while it was being registered")
+            raise ConnectionClosedError(
+                f"{self.description}: the connection was lost during registration"
+            )
         self.state = HandlerState.READY
         self.cnx = cnx
         self._backoff.reset()
@@ -317,7 +320,7 @@ class ConnectionHandler:
             await self._connect()
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # the edge of the task: the owner is told, whatever it is
+        except Exception as error:  # the task's outermost edge: the owner gets the error
             if not isinstance(error, PulsarError):
                 logger.exception(
                     "%s: reconnecting failed", self.description, extra={"who": self.description}

@@ -1,8 +1,8 @@
-"""Connections by broker: shared by all parts of a client, opened when they are needed (edge).
+"""Opens a client's connections to brokers when they are needed, and shares them (edge).
 
-A broker has up to `connections_per_broker` of them, each in a slot; a producer or consumer stays
-with its slot. Who wants a connection that is being opened waits for the same attempt. One that
-nobody used for `connection_max_idle_seconds` is closed.
+A broker has up to `connections_per_broker` of them, each in a slot; a producer or consumer keeps
+its slot. Callers that want a connection while it is being opened wait for the same attempt. A
+connection that was unused for `connection_max_idle_seconds` is closed.
 
 Source: ConnectionPool in Pulsar's client.
 """
@@ -13,28 +13,43 @@ import asyncio
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pulsar_py.client.brokers.client_cnx import ClientCnx, CnxSettings
-from pulsar_py.client.brokers.lookup import BrokerAddress
-from pulsar_py.client.brokers.service_url import host_and_port
+from pulsar_py.client.brokers.service_url import BrokerAddress, host_and_port
 from pulsar_py.client.shared.retries import within
 from pulsar_py.client.shared.shared_calls import SharedCalls
 from pulsar_py.common.errors import ClientTimeoutError, ConnectError, PulsarError
 from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
-    from pulsar_py.client.brokers.client_context import ClientContext
+    from pulsar_py.client.brokers.client_config import ClientConfig
+    from pulsar_py.common.clock import Clock
 
-__all__ = ["ConnectionPool"]
+__all__ = ["ConnectionPool", "PoolContext"]
 
 logger = logging.getLogger(__name__)
 
 _Key = tuple[BrokerAddress, int]
 _NO_TLS_REASONS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
-"""What OpenSSL says where something else than TLS came."""
+"""OpenSSL's reasons where the peer did not speak TLS."""
 CLOSE_SECONDS = 3.0
 """How long `close` waits for sockets to end."""
+
+
+class PoolContext(Protocol):
+    """The parts of a ClientContext that its connections use."""
+
+    @property
+    def config(self) -> ClientConfig:
+        """The client's options now; they change with the service URL."""
+
+    @property
+    def clock(self) -> Clock:
+        """Times out handshakes and requests."""
+
+    def new_request_id(self) -> int:
+        """An id that no other request of the client has."""
 
 
 class ConnectionPool:
@@ -43,7 +58,7 @@ class ConnectionPool:
     Invariant: `_connections` holds at most one connection that is not closed for each key.
     """
 
-    def __init__(self, context: ClientContext) -> None:
+    def __init__(self, context: PoolContext) -> None:
         self._context = context
         self._tasks = TaskOwner("connections")
         self._connections: dict[_Key, ClientCnx] = {}
@@ -77,7 +92,7 @@ class ConnectionPool:
         return await self._attempts.run(key, partial(self._connect, key))
 
     def new_slot(self) -> int:
-        """Which of a broker's connections the next handler takes."""
+        """The slot of the next handler, among a broker's connections."""
         self._next_slot += 1
         return (self._next_slot - 1) % self._context.config.connections_per_broker
 
@@ -108,7 +123,7 @@ class ConnectionPool:
             cnx.close("no handshake in time")
             self._on_unreachable(address, error)
             raise ConnectError(str(error)) from error
-        except BaseException as error:
+        except BaseException as error:  # cancelled, too; raised again
             cnx.close("handshake failed")
             if isinstance(error, ConnectError):
                 self._on_unreachable(address, error)
@@ -135,10 +150,7 @@ class ConnectionPool:
         loop = asyncio.get_running_loop()
         try:
             if address.is_tls:
-                from pulsar_py.client.brokers.tls import client_ssl_context  # noqa: PLC0415 - imports ssl
-
-                config = self._context.config
-                context = client_ssl_context(config.tls, config.authentication)
+                context = self._context.config.new_ssl_context()
                 await loop.create_connection(
                     lambda: cnx, host, port, ssl=context, server_hostname=host
                 )
@@ -203,7 +215,7 @@ class ConnectionPool:
 
 
 def _reason(error: OSError, *, is_tls: bool) -> str:
-    """What kept a connection from opening, never empty; a guess where TLS found no TLS."""
+    """The text of a failed attempt, never empty; with a guess where the peer did not speak TLS."""
     text = str(error) or type(error).__name__
     is_no_tls = (
         isinstance(error, ConnectionResetError) or getattr(error, "reason", "") in _NO_TLS_REASONS

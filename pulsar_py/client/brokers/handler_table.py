@@ -1,7 +1,7 @@
-"""Who on one connection gets which news: producers, consumers and topic watchers by their ids.
+"""Passes a connection's commands to producers, consumers and topic watchers, by their ids.
 
-SEND_RECEIPT and MESSAGE don't pass here: ClientCnx reads `producers` and `consumers` itself. News
-for ids that are not there is dropped: they were closed a moment ago.
+SEND_RECEIPT and MESSAGE don't come here: ClientCnx reads `producers` and `consumers` itself. A
+command for an unknown id is dropped: its producer or consumer was closed a moment ago.
 
 Source: ClientCnx in Pulsar's client (`handleCloseProducer` and its like).
 """
@@ -22,7 +22,7 @@ from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandTopicMigrated
 __all__ = ["HandlerTable", "Touched"]
 
 Touched = dict[ProducerHandler | ConsumerHandler, None]
-"""Who got something of one piece of received data, in order."""
+"""Handlers that got commands of one piece of received data, in order."""
 
 
 class HandlerTable:

@@ -1,11 +1,9 @@
-"""What ClientCnx calls: the faces that producers, consumers and topic watchers show it.
+"""The interfaces by which ClientCnx calls producers, consumers and topic watchers.
 
 All are plain calls from the connection's `buffer_updated`; they must not raise and must not block.
-`on_batch_end` comes once after all frames of one piece of received data, to whoever got any of
-them: that is the place for work that is due once a group and not once an entry (resolve receipts,
-send permits, wake receivers).
-
-Interfaces only.
+`on_batch_end` comes once after all frames of one piece of received data, to each handler that got
+any of them: it does the work that is due once a group and not once an entry (resolve receipts, send
+permits, wake receivers).
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ __all__ = ["BrokerConnection", "ConsumerHandler", "ProducerHandler", "TopicWatch
 
 
 class BrokerConnection(Protocol):
-    """A connection, as its handlers hear of it: they ask whether it is theirs, and pass it on."""
+    """A connection, as its handlers see it: they compare it with theirs, and pass it on."""
 
     @property
     def is_connected(self) -> bool:

@@ -1,12 +1,12 @@
-"""Introducing ourselves to a broker: CONNECT with credentials, and fresh ones when it asks (edge).
+"""Performs the handshake with a broker, and refreshes credentials when it asks for them (edge).
 
     run        CONNECT -->
     answer                  <-- AUTH_CHALLENGE    if the broker wants to know more;
                AUTH_RESPONSE -->                  later ones refresh credentials
     run ends                <-- CONNECTED
 
-What always holds: `run` ends by the answer or by what the connection ended with, and the first of
-these counts. Credentials that can't be had end the connection.
+What always holds: `run` ends with the broker's answer or with the end of the connection, whichever
+comes first. If credentials can't be obtained, the connection ends.
 
 Source: ClientCnx.channelActive, handleConnected, handleAuthChallenge in Pulsar's client.
 """
@@ -31,7 +31,7 @@ __all__ = ["CLIENT_VERSION", "ClientHandshake"]
 logger = logging.getLogger(__name__)
 
 CLIENT_VERSION: Final = "pulsar_py-v0.1.0"
-"""What brokers show about us; reading the installed version costs 46 ms."""
+"""The client version that brokers show; reading the installed one would cost 46 ms."""
 
 
 class ClientHandshake:
@@ -69,7 +69,7 @@ class ClientHandshake:
         self._error: PulsarError | None = None
 
     async def run(self) -> None:
-        """Return when the broker said CONNECTED; whoever calls it sets a time limit.
+        """Return when the broker sent CONNECTED; the caller sets a time-out.
 
         Raises:
             ServiceError: The broker refuses, such as AuthenticationError.

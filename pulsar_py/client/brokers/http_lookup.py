@@ -1,14 +1,15 @@
-"""Lookups over the REST API, for `http://` and `https://` service URLs (edge).
+"""Looks topics up over the REST API, for `http://` and `https://` service URLs (edge).
 
     lookup      GET /lookup/v2/topic/{topic}                    -> brokerUrl, brokerUrlTls
     partitions  GET /admin/v2/{topic}/partitions                -> partitions
     topics      GET /admin/v2/namespaces/{namespace}/topics     -> [full names]
     schema      GET, POST /admin/v2/schemas/{topic}/schema      -> version, type, data, properties
 
-Brokers redirect to the one that knows; a host that does not answer gives its place to the next one
-of the service URL. Brokers are reached by `pulsar+ssl` if the service URL is `https`.
+Brokers redirect to the one that owns the topic; where a host does not answer, the next one of the
+service URL is asked. Brokers are reached by `pulsar+ssl` if the service URL is `https`.
 
-Source: HttpLookupService and HttpClient in Pulsar's Java client; spec/admin.md 3.11, 3.15.
+Source: HttpLookupService and HttpClient in Pulsar's Java client; TopicLookup and SchemasResource in
+Pulsar's broker.
 """
 
 from __future__ import annotations
@@ -19,15 +20,13 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlencode, urljoin, urlsplit
+from typing import Any, Final
+from urllib.parse import quote, urlencode
 
-from pulsar_py.client.brokers.lookup import BrokerAddress, NamespaceTopics, SchemaAnswer
+from pulsar_py.client.brokers.lookup import LookupContext, NamespaceTopics, SchemaAnswer
 from pulsar_py.client.brokers.rest_schemas import schema_from_rest, schema_to_rest, version_bytes
-from pulsar_py.client.brokers.service_url import ServiceUrl, ServiceUrlHosts
-from pulsar_py.client.brokers.tls import client_ssl_context
+from pulsar_py.client.brokers.service_url import BrokerAddress, ServiceUrl, ServiceUrlHosts
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
-from pulsar_py.client.shared.http_request import HttpRequest, HttpResponse, http_request
 from pulsar_py.client.shared.retries import repeat
 from pulsar_py.client.shared.shared_calls import SharedCalls
 from pulsar_py.common.errors import (
@@ -47,36 +46,28 @@ from pulsar_py.common.errors import (
     UnknownServiceError,
 )
 from pulsar_py.common.hashing import topics_hash as hash_of_topics
+from pulsar_py.common.http_client import (
+    HttpRedirectError,
+    HttpRequest,
+    HttpResponse,
+    http_request,
+)
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import Schema
-
-if TYPE_CHECKING:
-    import ssl
-
-    from pulsar_py.client.brokers.client_context import ClientContext
 
 __all__ = ["HttpLookup"]
 
 logger = logging.getLogger(__name__)
 
 MAX_PARTITIONS: Final = 100_000
-"""More than any topic has: a broker that says so is not to be believed."""
+"""A larger answer is taken for an error: no topic has as many partitions."""
 
 _MODES: Final = {
     RegexSubscriptionMode.PersistentOnly: "PERSISTENT",
     RegexSubscriptionMode.NonPersistentOnly: "NON_PERSISTENT",
     RegexSubscriptionMode.AllTopics: "ALL",
 }
-
-_REDIRECTS: Final = frozenset(
-    {
-        HTTPStatus.MOVED_PERMANENTLY,
-        HTTPStatus.FOUND,
-        HTTPStatus.TEMPORARY_REDIRECT,
-        HTTPStatus.PERMANENT_REDIRECT,
-    }
-)
 
 _ERRORS: Final[Mapping[int, type[PulsarError]]] = {
     HTTPStatus.UNAUTHORIZED: AuthenticationError,
@@ -98,12 +89,12 @@ class HttpLookup:
     way.
     """
 
-    def __init__(self, context: ClientContext, url: ServiceUrl) -> None:
+    def __init__(self, context: LookupContext, url: ServiceUrl) -> None:
         """`url` is `http` or `https`."""
         self._context = context
         self._is_tls = url.is_tls
         self._hosts = ServiceUrlHosts(url, context.random)
-        # Hosts that do not answer, and were told of; at most those of the URL.
+        # Hosts that did not answer and were logged; at most those of the URL.
         self._unreachable: set[str] = set()
         self._tasks = TaskOwner("HTTP lookup")
         self._lookups: SharedCalls[BrokerAddress] = SharedCalls(self._tasks)
@@ -142,7 +133,10 @@ class HttpLookup:
         answer = await self._ask("GET", f"/admin/v2/{_topic_path(topic)}/partitions", query)
         count = _object(answer).get("partitions")
         if not isinstance(count, int) or not 0 <= count <= MAX_PARTITIONS:
-            raise LookupFailedError(f"{topic}: {answer.url} answers partitions={count!r}")
+            raise LookupFailedError(
+                f"{topic}: {answer.url} answers partitions={count!r}, "
+                f"expected 0 to {MAX_PARTITIONS}"
+            )
         return count
 
     async def topics_of_namespace(
@@ -160,7 +154,9 @@ class HttpLookup:
         answer = await self._repeat(call, f"topics of {namespace}")
         topics = answer.json()
         if not isinstance(topics, list) or not all(isinstance(each, str) for each in topics):
-            raise LookupFailedError(f"{namespace}: {answer.url} does not answer a list of topics")
+            raise LookupFailedError(
+                f"{namespace}: {answer.url} answered something else than a list of topics"
+            )
         found = hash_of_topics(topics)
         is_changed = found != topics_hash
         return NamespaceTopics(
@@ -248,7 +244,7 @@ class HttpLookup:
             return answer
 
     def _on_unreachable(self, host: str, error: PulsarError) -> None:
-        """Say so once, until it answers again."""
+        """Log it once, until the host answers again."""
         if host not in self._unreachable:
             self._unreachable.add(host)
             logger.warning(
@@ -269,29 +265,17 @@ class HttpLookup:
         headers = {} if authentication is None else dict(await authentication.http_headers())
         if body:
             headers["Content-Type"] = "application/json"
-        ssl_context = await asyncio.to_thread(self._ssl_context) if self._is_tls else None
-        for _ in range(config.max_lookup_redirects + 1):
+        ssl_context = await asyncio.to_thread(config.new_ssl_context) if self._is_tls else None
+        try:
             answer = await http_request(
                 HttpRequest(method=method, url=url, headers=headers, body=body),
                 ssl_context=ssl_context,
                 timeout_seconds=config.operation_timeout_seconds,
+                max_redirects=config.max_lookup_redirects,
             )
-            if answer.status not in _REDIRECTS:
-                return _successful(answer)
-            url = self._redirected(answer)
-        raise LookupFailedError(f"{url}: more than {config.max_lookup_redirects} redirects")
-
-    def _redirected(self, answer: HttpResponse) -> str:
-        url = urljoin(answer.url, answer.headers.get("location", ""))
-        # Credentials must not leave TLS.
-        schemes = {"https"} if self._is_tls else {"http", "https"}
-        if url == answer.url or urlsplit(url).scheme not in schemes:
-            raise LookupFailedError(f"{answer.url}: a redirect to {url!r}")
-        return url
-
-    def _ssl_context(self) -> ssl.SSLContext:
-        config = self._context.config
-        return client_ssl_context(config.tls, config.authentication)
+        except HttpRedirectError as error:
+            raise LookupFailedError(str(error)) from error
+        return _successful(answer)
 
 
 def _topic_path(topic: str) -> str:
@@ -320,5 +304,7 @@ def _successful(answer: HttpResponse) -> HttpResponse:
 def _object(answer: HttpResponse) -> dict[str, Any]:  # Any: JSON
     value = answer.json()
     if not isinstance(value, dict):
-        raise RemoteProtocolError(f"{answer.url}: a JSON object expected")
+        raise RemoteProtocolError(
+            f"{answer.url}: expected a JSON object, got {type(value).__name__}"
+        )
     return value

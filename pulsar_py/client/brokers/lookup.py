@@ -1,7 +1,7 @@
-"""Which broker serves a topic, how many partitions it has, and what a namespace and schema hold.
+"""Finds a topic's broker, partitions and schema, and the topics of a namespace (edge).
 
-`LookupService` is what the client needs, `BinaryLookup` asks over Pulsar's own protocol; over HTTP
-it is `http_lookup`.
+`LookupService` is the interface; `BinaryLookup` asks brokers by Pulsar's binary protocol, and
+`http_lookup` by REST.
 
 Source: LookupService and BinaryProtoLookupService in Pulsar's client.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from pulsar_py.client.brokers.service_url import ServiceUrl, ServiceUrlHosts
+from pulsar_py.client.brokers.service_url import BrokerAddress, ServiceUrl, ServiceUrlHosts
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
 from pulsar_py.client.shared.retries import repeat
 from pulsar_py.client.shared.shared_calls import SharedCalls
@@ -37,36 +37,23 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 from pulsar_py.wire import client_commands
 
 if TYPE_CHECKING:
-    from pulsar_py.client.brokers.client_cnx import ClientCnx
-    from pulsar_py.client.brokers.client_context import ClientContext
+    from random import Random
 
-__all__ = ["BinaryLookup", "BrokerAddress", "LookupService", "NamespaceTopics", "SchemaAnswer"]
+    from pulsar_py.client.brokers.client_cnx import ClientCnx
+    from pulsar_py.client.brokers.client_config import ClientConfig
+    from pulsar_py.client.brokers.connection_pool import ConnectionPool
+    from pulsar_py.common.clock import Clock
+
+__all__ = ["BinaryLookup", "LookupContext", "LookupService", "NamespaceTopics", "SchemaAnswer"]
 
 MAX_PARTITIONS: Final = 100_000
-"""More than any topic has: a broker that says so is not to be believed."""
+"""A larger answer is taken for an error: no topic has as many partitions."""
 
 _MODES: Final = {
     RegexSubscriptionMode.PersistentOnly: CommandGetTopicsOfNamespace.PERSISTENT,
     RegexSubscriptionMode.NonPersistentOnly: CommandGetTopicsOfNamespace.NON_PERSISTENT,
     RegexSubscriptionMode.AllTopics: CommandGetTopicsOfNamespace.ALL,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerAddress:
-    """Where to connect for a topic."""
-
-    logical: str
-    """The broker's `host:port`."""
-    physical: str
-    """The `host:port` that TCP goes to: the broker itself, or the proxy before it."""
-    is_tls: bool = False
-    """Whether the connection is encrypted."""
-
-    @property
-    def is_proxied(self) -> bool:
-        """Whether the broker is reached through the service URL (`proxy_through_service_url`)."""
-        return self.logical != self.physical
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +66,19 @@ class NamespaceTopics:
     """Whether the broker applied the pattern."""
     topics_hash: str
     is_changed: bool
-    """False: the hash that was given still stands for the list."""
+    """False: the list is the one whose hash was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaAnswer:
-    """A topic's schema and which version of it that is."""
+    """A version of a topic's schema."""
 
     schema: Schema
     version: bytes
 
 
 class LookupService(Protocol):
-    """What a client asks brokers about topics. Each call ends within the operation timeout."""
+    """Asks brokers about topics. Each call ends within the operation timeout."""
 
     async def lookup(self, topic: str) -> BrokerAddress:
         """The broker that owns the topic; one attempt.
@@ -103,11 +90,11 @@ class LookupService(Protocol):
         """
 
     async def partitions_count(self, topic: str, *, may_create: bool = True) -> int:
-        """How many partitions; 0 for a topic without. Repeats what may succeed later.
+        """The number of partitions; 0 for a topic without. Repeats requests that may succeed later.
 
         Args:
-            topic: Full name, no partition's.
-            may_create: Whether the broker may make a topic that does not exist.
+            topic: Full name, and not that of a partition.
+            may_create: Whether the broker may create a topic that does not exist.
 
         Raises:
             ServiceError, LookupFailedError, ClientTimeoutError: As `lookup`.
@@ -121,19 +108,39 @@ class LookupService(Protocol):
         pattern: str | None = None,
         topics_hash: str | None = None,
     ) -> NamespaceTopics:
-        """The topics of `tenant/namespace`; repeats what may succeed later."""
+        """The topics of `tenant/namespace`; repeats requests that may succeed later."""
 
     async def schema(self, topic: str, version: bytes | None = None) -> SchemaAnswer | None:
-        """A topic's schema of that version, or its newest; None where there is none."""
+        """A topic's schema of that version, or its newest; None if the topic has no schema."""
 
     async def get_or_create_schema(self, topic: str, schema: Schema) -> bytes:
-        """The version of that schema, registered if it is new."""
+        """The version of that schema; it is registered if it is new."""
 
     def abandon(self) -> None:
-        """Give up what is under way, without waiting for its end."""
+        """Cancel requests under way, without waiting for their end."""
 
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Cancel requests under way and wait for their end."""
+
+
+class LookupContext(Protocol):
+    """The parts of a ClientContext that lookups use."""
+
+    @property
+    def config(self) -> ClientConfig:
+        """The client's options now; they change with the service URL."""
+
+    @property
+    def clock(self) -> Clock:
+        """Times out requests and delays repetitions."""
+
+    @property
+    def random(self) -> Random:
+        """Chooses among hosts and spreads repetitions."""
+
+    @property
+    def pool(self) -> ConnectionPool:
+        """The client's connections."""
 
 
 class BinaryLookup:
@@ -143,7 +150,7 @@ class BinaryLookup:
     way.
     """
 
-    def __init__(self, context: ClientContext, url: ServiceUrl) -> None:
+    def __init__(self, context: LookupContext, url: ServiceUrl) -> None:
         self._context = context
         self._hosts = ServiceUrlHosts(url, context.random)
         self._tasks = TaskOwner("lookup")
@@ -193,11 +200,11 @@ class BinaryLookup:
         text = response.brokerServiceUrlTls if self.is_tls else response.brokerServiceUrl
         kind = "TLS URL" if self.is_tls else "URL"
         if not text:
-            raise LookupFailedError(f"{topic}: the broker named no {kind}")
+            raise LookupFailedError(f"{topic}: the broker's answer has no {kind}")
         try:
             return ServiceUrl.parse(text).hosts[0]
         except InvalidServiceUrlError:
-            raise LookupFailedError(f"{topic}: the broker named the {kind} {text!r}") from None
+            raise LookupFailedError(f"{topic}: the broker answered the {kind} {text!r}") from None
 
     async def _connection(self, host: str) -> ClientCnx:
         try:
@@ -233,7 +240,9 @@ class BinaryLookup:
         )
         count = answer.partitionMetadataResponse.partitions
         if count > MAX_PARTITIONS:
-            raise LookupFailedError(f"{topic}: the broker says it has {count} partitions")
+            raise LookupFailedError(
+                f"{topic}: the broker answered {count} partitions, expected 0 to {MAX_PARTITIONS}"
+            )
         return count
 
     async def topics_of_namespace(

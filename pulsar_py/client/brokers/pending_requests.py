@@ -1,8 +1,9 @@
-"""The requests of one connection that have no answer yet.
+"""Keeps the requests of one connection until they are answered.
 
-What always holds: a request ends exactly once, by its answer, its time limit, or the connection's
-end; an answer to none of them (timed out or cancelled before) is dropped. PRODUCER is special: an
-answer that says "not ready yet" takes the time limit away and ends nothing.
+What always holds: a request ends exactly once, by its answer, its time-out, or the end of the
+connection; an answer to an unknown request (one that timed out or was cancelled) is dropped. An
+answer to PRODUCER that is not ready yet (`producer_ready` false: the producer waits for exclusive
+access) does not end the request, and takes its time-out away.
 
 Source: ClientCnx in Pulsar's client (`pendingRequests`, `requestTimeoutQueue`).
 """
@@ -30,7 +31,7 @@ class _Request:
         self, answer: asyncio.Future[BaseCommand], expected: int, on_queued: Callable[[], None]
     ) -> None:
         self.answer = answer
-        # The type of the answer that is no error.
+        # The type of the answer that is not an error.
         self.expected = expected
         # PRODUCER: it has to wait for its turn.
         self.on_queued = on_queued
@@ -93,7 +94,7 @@ class PendingRequests:
         return answer
 
     def on_answer(self, command: BaseCommand) -> None:
-        """Give an answer to whoever waits for it.
+        """Pass an answer to the caller that waits for it.
 
         Raises:
             RemoteProtocolError: It is not one to the command that was sent.

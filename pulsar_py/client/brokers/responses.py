@@ -1,7 +1,7 @@
-"""Which answer a request waits for, and whether an answer is a refusal. Pure.
+"""Matches responses with requests, and reads errors out of responses (pure).
 
-A frame tells by its first bytes which command it holds, so whoever sends a request need not say
-what answers it. Errors come in four shapes: ERROR, a `response` that failed, and a code in the
+The first bytes of a frame have its command's type, so a caller that sends a request need not name
+the response. Errors come in four shapes: ERROR, a `response` that failed, and a code in the
 answer itself under one of two names.
 
 Source: ClientCnx in Pulsar's client; Command…Response in PulsarApi.proto.
@@ -54,13 +54,13 @@ def request_type(frame: bytes) -> int:
 
 
 def request_id_of(answer: BaseCommand) -> int:
-    """Which request is answered."""
+    """The id of the request that is answered."""
     request_id: int = getattr(answer, FIELD_NAMES[answer.type]).request_id
     return request_id
 
 
 def answer_error(answer: BaseCommand) -> ServiceError | None:
-    """The error that an answer carries, or None if it is none."""
+    """The error that an answer carries, or None if it is not an error."""
     kind = answer.type
     if kind == _C.ERROR:
         return service_error(answer.error.error, answer.error.message)

@@ -1,4 +1,4 @@
-"""A schema as the REST API has it, and as the protocol has it. Pure.
+"""Converts schemas between the REST API's JSON and the binary protocol (pure).
 
     REST        {"version": 3, "type": "AVRO", "data": "<text>", "properties": {..}}
     protocol    Schema(type, schema_data, properties), version as 8 bytes, big-endian
@@ -59,7 +59,7 @@ def schema_from_rest(topic: str, value: Mapping[str, Any]) -> tuple[Schema, byte
     properties = value.get("properties") or {}
     number = _TYPES.get(kind) if isinstance(kind, str) else None
     if number is None or not isinstance(data, str) or not isinstance(properties, dict):
-        raise LookupFailedError(f"schema of {topic}: type {kind!r} is not known")
+        raise LookupFailedError(f"schema of {topic}: unknown type {kind!r}")
     schema = Schema(
         name=topic,
         type=Schema.Type.ValueType(number),
@@ -71,7 +71,7 @@ def schema_from_rest(topic: str, value: Mapping[str, Any]) -> tuple[Schema, byte
 
 
 def schema_to_rest(schema: Schema) -> dict[str, Any]:
-    """What POST takes."""
+    """The JSON body of POST."""
     is_pair = schema.type == Schema.KeyValue
     data = schema.schema_data
     return {
@@ -85,10 +85,10 @@ def version_bytes(topic: str, version: object) -> bytes:
     """The version as messages carry it.
 
     Raises:
-        LookupFailedError: It is no number.
+        LookupFailedError: It is not a number.
     """
     if not isinstance(version, int) or not 0 <= version < 1 << 63:
-        raise LookupFailedError(f"schema of {topic}: version {version!r}")
+        raise LookupFailedError(f"schema of {topic}: expected a version number, got {version!r}")
     return version.to_bytes(8, "big")
 
 
@@ -97,7 +97,7 @@ def _pair_bytes(topic: str, text: str) -> bytes:
         value = parse_json(text, max_depth=MAX_DEFINITION_DEPTH)
         parts = [_definition(value[name]) for name in ("key", "value")]
     except (ValueError, KeyError, TypeError) as error:
-        raise LookupFailedError(f"schema of {topic}: no key-value schema: {error!r}") from error
+        raise LookupFailedError(f"schema of {topic}: not a key-value schema: {error!r}") from error
     return b"".join(len(part).to_bytes(_LENGTH_BYTES, "big") + part for part in parts)
 
 

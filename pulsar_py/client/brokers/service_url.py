@@ -1,8 +1,8 @@
-"""Service URLs: `pulsar://a:6650,b:6650`, which host of it is used, and who can replace it.
+"""Parses service URLs such as `pulsar://a:6650,b:6650`, and chooses among their hosts.
 
-`ServiceUrl` is a parsed value. `ServiceUrlHosts` decides which of its hosts comes next: it stays
-with one until that fails. `ServiceUrlProvider` is what watches clusters and switches the client
-between them at run time.
+`ServiceUrl` is a parsed value, `BrokerAddress` the result of a lookup. `ServiceUrlHosts` stays with
+one host until it fails, then takes the next. A `ServiceUrlProvider` watches clusters and switches
+the client between them at run time.
 
 Source: ServiceURI, PulsarServiceNameResolver and ServiceUrlProvider in Pulsar's client.
 """
@@ -20,7 +20,13 @@ from pulsar_py.common.errors import InvalidServiceUrlError
 if TYPE_CHECKING:
     from pulsar_py.client.security.authentication import Authentication
 
-__all__ = ["ServiceUrl", "ServiceUrlControl", "ServiceUrlHosts", "ServiceUrlProvider"]
+__all__ = [
+    "BrokerAddress",
+    "ServiceUrl",
+    "ServiceUrlControl",
+    "ServiceUrlHosts",
+    "ServiceUrlProvider",
+]
 
 DEFAULT_PORTS: Final = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 """Schemes that can be asked for topics, with the ports they have if the URL names none."""
@@ -34,8 +40,25 @@ _HOST: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerAddress:
+    """Where the broker of a topic is; the result of a lookup."""
+
+    logical: str
+    """The broker's `host:port`."""
+    physical: str
+    """The `host:port` that TCP goes to: the broker itself, or the proxy before it."""
+    is_tls: bool = False
+    """Whether the connection is encrypted."""
+
+    @property
+    def is_proxied(self) -> bool:
+        """Whether the broker is reached through the service URL (`proxy_through_service_url`)."""
+        return self.logical != self.physical
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceUrl:
-    """Where a cluster is: a scheme and at least one host."""
+    """The address of a cluster: a scheme and at least one host."""
 
     scheme: str
     """A key of `DEFAULT_PORTS`."""
@@ -81,7 +104,7 @@ def _host(url: str, text: str, default_port: int) -> str:
     except ValueError as error:
         raise InvalidServiceUrlError(f"service_url={url!r}: {text!r}: {error}") from None
     if not host or _HOST.fullmatch(text) is None or parts.username is not None or port == 0:
-        raise InvalidServiceUrlError(f"service_url={url!r}: {text!r} is no host:port")
+        raise InvalidServiceUrlError(f"service_url={url!r}: {text!r}: expected host:port")
     return f"{f'[{host}]' if ':' in host else host}:{port or default_port}"
 
 
@@ -92,7 +115,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 class ServiceUrlHosts:
-    """Which host of the service URL is used. Pure; chance picks the first one.
+    """Chooses a host of the service URL (pure); the first one is random.
 
     Invariant: `_index` is below the count of hosts.
     """
@@ -128,11 +151,11 @@ class ServiceUrlHosts:
 
 
 class ServiceUrlControl(Protocol):
-    """What a provider may do with the client that it was given to."""
+    """The calls that a ServiceUrlProvider may make to its client."""
 
     @property
     def service_url(self) -> str:
-        """What the client uses now."""
+        """The service URL that the client uses now."""
 
     async def update_service_url(
         self,
@@ -148,7 +171,7 @@ class ServiceUrlProvider(Protocol):
     """Chooses the cluster that a client uses, also later: hand it to `Client` as its URL."""
 
     def initial_service_url(self) -> str:
-        """Where the client begins."""
+        """The service URL that the client begins with."""
 
     async def start(self, client: ServiceUrlControl, context: Any) -> None:  # Any: see docstring
         """The client works now: begin to watch. `context` is its ClientContext (clock, tasks)."""

@@ -1,8 +1,8 @@
-"""The consumer of one topic: subscribed, lost and subscribed again, settled, seen by listeners.
+"""The consumer of one topic: subscribes, resubscribes, acknowledges, and calls listeners.
 
 In: the options of `Client.subscribe`, and the application's calls. Out: messages from `receiving`;
-acknowledgements and redeliveries to `acknowledging`; dead letters to producers that it is given a
-way to make.
+acknowledgements and requests for redelivery to `acknowledging`; dead letters to producers, which a
+function that it is given creates.
 
 Third-party packages it may import: none.
 """

@@ -1,4 +1,4 @@
-"""What the broker says about a consumer. Pure values.
+"""`BrokerConsumerStatistics`: a broker's figures about a consumer (values).
 
 The client's own figures are `statistics.ConsumerStatistics`.
 
@@ -41,7 +41,7 @@ class BrokerConsumerStatistics:
 
     @classmethod
     def of(cls, response: CommandConsumerStatsResponse) -> Self:
-        """What the answer says."""
+        """Parse the broker's answer."""
         return cls(
             message_rate_out=response.msgRateOut,
             message_throughput_out=response.msgThroughputOut,

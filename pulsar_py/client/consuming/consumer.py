@@ -1,20 +1,20 @@
 """The consumer of one topic, or of one partition (edge).
 
-    ConsumerSession           registered with the broker, again whenever the connection was lost
-        Receiver              what came and was not handed out; permits
-        Acknowledger          what is done and was not sent
-        Redeliveries          what was refused or not acknowledged in time
+    ConsumerSession           subscribes, and again whenever the connection was lost
+        Receiver              messages that were not handed out yet; permits
+        Acknowledger          acknowledgements that were not sent yet
+        Redeliveries          messages to redeliver: refused, or not acknowledged in time
         SubscriptionPosition  start, seek, the topic's last message
         ConnectionHandler     the connection, and a new one when it is lost
-    Settlement                acknowledges and refuses messages
-    ConsumerStatisticsSource  what is counted
+    Settlement                acknowledges and negatively acknowledges messages
+    ConsumerStatisticsSource  counts
 
-`Consumer` is what the application sees of them, and how they end. What always holds: after a new
-registration nothing is here that was received before it; what the application was not given will be
-delivered again.
+`Consumer` is their interface to the application, and closes them. What always holds: after a new
+registration the queue has nothing that was received before it; the broker delivers again what the
+application did not get.
 
-A message that is here is received without suspending, and acknowledging without receipts does not
-suspend either: a loop that does only this lets others run when the queue is empty.
+Receiving a message that is in the queue does not suspend, and neither does acknowledging without
+receipts: a loop that only does these two lets other tasks run when the queue is empty.
 
 Source: ConsumerImpl in Pulsar's Java client.
 """
@@ -37,6 +37,7 @@ from pulsar_py.client.messages.message import EntryKey, Message
 from pulsar_py.client.messages.option_checks import check_seek_target
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
+from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import Position
 
@@ -147,7 +148,7 @@ class Consumer:
         consumer = cls(context, topic, subscription_name, config, start_message_id=start_message_id)
         try:
             await consumer._handler.open()
-        except BaseException as error:
+        except BaseException as error:  # cancelled, too; raised again
             consumer._abandon(error if isinstance(error, PulsarError) else None)
             raise
         context.register_child(consumer)
@@ -189,7 +190,7 @@ class Consumer:
 
     @property
     def receiver(self) -> Receiver:
-        """What it receives with. For other parts of the library, which merge several."""
+        """The consumer's receiver, for parts of the library that merge several."""
         return self._receiver
 
     @property
@@ -218,15 +219,13 @@ class Consumer:
         listener = self._config.consumer_event_listener
         if listener is None:
             return
-        try:
+        # The application's error must not cost the connection.
+        extra = {"who": self._subject}
+        with ErrorsLogged(logger, "%s: consumer event listener failed", self._subject, extra=extra):
             if is_active:
                 listener.became_active(self, partition_index)
             else:
                 listener.became_inactive(self, partition_index)
-        except Exception:  # the application's code must not cost the connection
-            logger.exception(
-                "%s: consumer event listener failed", self._subject, extra={"who": self._subject}
-            )
 
     # --- receiving -----------------------------------------------------------------------------
 
@@ -337,7 +336,7 @@ class Consumer:
         is lost may be delivered again.
 
         Raises:
-            InvalidMessageError: One is no message, nor an id; nothing is acknowledged then.
+            InvalidMessageError: One is neither a message nor an id; nothing is acknowledged then.
             AlreadyClosedError: The consumer is closed.
             ServiceError, ClientError: With receipts: the broker did not confirm, and why.
         """
@@ -406,7 +405,7 @@ class Consumer:
     def redeliver_unacknowledged_messages(self) -> None:
         """Ask for everything again that was delivered and not acknowledged.
 
-        What is in the queue counts as delivered. Without a connection there is nothing to do: the
+        Messages in the queue count as delivered. Without a connection there is nothing to do: the
         next one brings all of it.
         """
         if not self.is_closed:
@@ -423,7 +422,7 @@ class Consumer:
                 function from the topic's name to one of these, or to None for not at all.
 
         Raises:
-            InvalidConfigurationError: It is none of these, or a time below 0.
+            InvalidConfigurationError: It is something else, or a time below 0.
             AlreadyClosedError: The consumer is closed.
             ServiceError, ClientError: It was not moved, or nobody knows.
         """
@@ -496,7 +495,7 @@ class Consumer:
         return self._statistics.peek()
 
     async def broker_statistics(self) -> BrokerConsumerStatistics:
-        """What the broker says; asked at most once in `broker_consumer_stats_cache_time_ms`.
+        """The broker's figures; asked for once in `broker_consumer_stats_cache_time_ms` at most.
 
         Raises:
             AlreadyClosedError: The consumer is closed.
@@ -562,7 +561,7 @@ class Consumer:
             self._closing.set_result(None)
 
     def abandon(self) -> None:
-        """Leave at once: the broker is told, and nobody waits for anything. May be called again."""
+        """Leave at once: CLOSE_CONSUMER is sent, and no answer awaited. May be called again."""
         for part in (self._listener, self._dead_letters):
             if part is not None:
                 part.abandon()

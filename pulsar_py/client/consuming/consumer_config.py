@@ -1,8 +1,8 @@
-"""What a consumer can be told: the keyword arguments of `Client.subscribe`, checked.
+"""`ConsumerConfig`: the keyword arguments of `Client.subscribe`, checked (values).
 
 Names and defaults are the official Python client's where it has them, the Java client's otherwise.
-Everything is checked here, before anything is sent; what a multi-topic consumer alone reads stands
-here too, because users give it in the same call. Pure values.
+Everything is checked here, before anything is sent. Options that only consumers of several topics
+read are here too, because users give them in the same call.
 
 Source: `Client.subscribe` in the official Python client; ConsumerBuilder in Pulsar's Java client.
 """
@@ -53,9 +53,9 @@ class ConsumerConfig:
     """
 
     consumer_type: ConsumerType = ConsumerType.Exclusive
-    """How consumers of the subscription share its messages; all have to say the same."""
+    """How consumers of the subscription share its messages; all of them need the same type."""
     schema: Schema[Any] | None = None  # Any: of whatever values
-    """What makes values of payloads; None reads bytes."""
+    """The schema that decodes payloads; None for bytes."""
     # Any: a Consumer or MultiTopicsConsumer, whichever of them the listener says it takes.
     message_listener: Callable[[Any, Message], Awaitable[None] | None] | None = None
     """Called with the consumer and each message; `receive` is not to be called then."""
@@ -64,21 +64,21 @@ class ConsumerConfig:
     max_total_receiver_queue_size_across_partitions: int = 50_000
     """The queues of all partitions or topics together; each gets its part if that is less."""
     consumer_name: str | None = None
-    """What the broker shows, and Failover orders by; None: a generated name."""
+    """The name in the broker's statistics, by which Failover sorts; None for a generated name."""
     unacked_messages_timeout_ms: int | None = None
     """A message not acknowledged for so long is delivered again; None or 0: never."""
     broker_consumer_stats_cache_time_ms: int = 30_000
-    """How long an answer of `broker_statistics` is used again."""
+    """Time for which an answer of `broker_statistics` is cached."""
     negative_ack_redelivery_delay_ms: int = 60_000
     """A message negatively acknowledged is asked for again after so long."""
     is_read_compacted: bool = False
     """Read each key's last value only, where the topic is compacted."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What the broker shows of the consumer."""
+    """Metadata of the consumer, shown in the broker's statistics."""
     pattern_auto_discovery_period: int = 60
     """Seconds between looks for topics that match a pattern."""
     initial_position: InitialPosition = InitialPosition.Latest
-    """Where a subscription begins that is new."""
+    """Where a new subscription starts."""
     crypto_key_reader: CryptoKeyReader | None = None
     """Has the private keys that encrypted messages name."""
     replicate_subscription_state_enabled: bool = False
@@ -94,22 +94,22 @@ class ConsumerConfig:
     )
     """When `batch_receive` returns."""
     key_shared_policy: ConsumerKeySharedPolicy | None = None
-    """How keys are shared out among Key_Shared consumers; None: by the broker."""
+    """How keys are divided among Key_Shared consumers; None: by the broker."""
     batch_index_ack_enabled: bool = False
     """Acknowledge single messages of a batch, instead of the batch when all of it is done."""
     regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly
-    """Which topics a pattern matches: persistent ones, others, or both."""
+    """Whether a pattern matches persistent topics, non-persistent ones, or both."""
     dead_letter_policy: DeadLetterPolicy | None = None
-    """Where messages go that were delivered too often; None: nowhere. See
+    """The topics for messages that were delivered too often; None: no limit. See
     `ConsumerDeadLetterPolicy`."""
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
-    """What becomes of a message that can't be decrypted."""
+    """What to do with a message that can't be decrypted."""
 
     # What follows is the Java (or C++) client's.
     retry_enable: bool = False
     """Consume the retry-letter topic too, and allow `reconsume_later`."""
     listener_concurrency: int = 1
-    """How many messages `message_listener` may have at a time."""
+    """Calls of `message_listener` that may run at the same time."""
     ack_grouping_time_ms: int = 100
     """How long an acknowledgement waits for others; 0: each is sent at once."""
     ack_grouping_max_size: int = 1000
@@ -117,7 +117,7 @@ class ConsumerConfig:
     ack_receipt_enabled: bool = False
     """Whether `acknowledge` returns only when the broker has confirmed."""
     unacked_messages_tick_ms: int = 1000
-    """How exactly `unacked_messages_timeout_ms` is kept."""
+    """Granularity of `unacked_messages_timeout_ms`."""
     ack_timeout_redelivery_backoff: RedeliveryBackoff | None = None
     """Instead of `unacked_messages_timeout_ms`: the delay grows with each delivery."""
     negative_ack_redelivery_backoff: RedeliveryBackoff | None = None
@@ -129,7 +129,7 @@ class ConsumerConfig:
     subscription_mode: SubscriptionMode = SubscriptionMode.Durable
     """Durable, or forgotten when its last consumer leaves."""
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
-    """What the broker keeps with a new subscription."""
+    """Properties that the broker stores with a new subscription."""
     start_message_rollback_duration_seconds: int = 0
     """Start so long ago, instead of at a message."""
     force_topic_creation: bool = True
@@ -143,14 +143,14 @@ class ConsumerConfig:
     auto_update_partitions: bool = True
     """Notice when a topic gets more partitions."""
     auto_update_partitions_interval_seconds: float = 60.0
-    """How often it looks for new partitions."""
+    """Interval at which new partitions are looked for."""
     max_uncompressed_message_bytes: int | None = None
-    """What a compressed entry may claim to inflate to; None: 1 GiB. One that claims more is taken
+    """Limit for the decompressed size of an entry; None: 1 GiB. A larger one is taken
     for damaged. Brokers bound what they store, which is compressed."""
     chunk_listener: ChunkListener | None = None
     """For readers of ranges, which may begin within a chunked message; no option of `Client`."""
     problem_listener: ProblemListener | None = None
-    """For readers that leave nothing out in silence: told of each entry that can't be used, with
+    """Called with each entry that can't be used, by readers that leave nothing out in silence, with
     the reason; no option of `Client`."""
     keeps_batches: bool = False
     """For those who call `Consumer.receive_run` alone: it gives large batches as a whole; no option
@@ -173,7 +173,8 @@ class ConsumerConfig:
             )
         if self.is_read_compacted and self.is_shared:
             raise InvalidConfigurationError(
-                f"is_read_compacted: needs Exclusive or Failover, not {self.consumer_type.name}"
+                "is_read_compacted needs a consumer_type of Exclusive or Failover, "
+                f"not {self.consumer_type.name}"
             )
         if self.dead_letter_policy is not None and not (self.is_shared or self.retry_enable):
             raise InvalidConfigurationError(

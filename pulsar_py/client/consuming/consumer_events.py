@@ -1,6 +1,6 @@
-"""What a Failover consumer is told when its turn comes or goes.
+"""`ConsumerEventListener`: called when a Failover consumer becomes active or inactive (interface).
 
-Interface only. The calls come from the event loop and must neither block nor raise.
+The calls come from the event loop and must neither block nor raise.
 
 Source: ConsumerEventListener in Pulsar's Java client; ACTIVE_CONSUMER_CHANGE in PulsarApi.proto.
 """

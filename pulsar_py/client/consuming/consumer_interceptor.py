@@ -1,7 +1,7 @@
-"""Interceptors of a consumer: they see, and may replace, each message before the application.
+"""Interceptors of a consumer: see, and may replace, each message before the application does.
 
-Those of one consumer run in the order given. What one raises is logged, and the others still run;
-a message is delivered all the same.
+Interceptors run in the order given. An error of one is logged; the others still run, and the
+message is delivered.
 
 Source: ConsumerInterceptor and ConsumerInterceptors in Pulsar's Java client.
 """
@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pulsar_py.client.messages.message import EntryKey, Message
+from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.common.message_id import MessageId
 
 if TYPE_CHECKING:
@@ -71,12 +72,8 @@ class ConsumerInterceptors:
     def before_consume(self, message: Message) -> Message:
         """The message as the last interceptor left it."""
         for each in self._interceptors:
-            try:
+            with _logged(each):
                 message = each.before_consume(self._consumer, message)
-            except Exception:  # user code; the message must not be lost to it
-                logger.exception(
-                    "interceptor failed in before_consume", extra={"call": "before_consume"}
-                )
         return message
 
     def on_acknowledge(self, message_id: MessageId, error: Exception | None) -> None:
@@ -117,8 +114,11 @@ def _tell(
     interceptors: Sequence[ConsumerInterceptor], call: Callable[[ConsumerInterceptor], None]
 ) -> None:
     for each in interceptors:
-        try:
+        with _logged(each):
             call(each)
-        except Exception:  # user code; others have to hear of it too
-            name = type(each).__name__
-            logger.exception("interceptor %s failed", name, extra={"interceptor": name})
+
+
+def _logged(interceptor: ConsumerInterceptor) -> ErrorsLogged:
+    """An interceptor's error costs neither the message nor the other interceptors."""
+    name = type(interceptor).__name__
+    return ErrorsLogged(logger, "interceptor %s failed", name, extra={"interceptor": name})

@@ -1,10 +1,10 @@
-"""A consumer's place at its broker: registered, lost, and registered anew (edge).
+"""Subscribes one consumer at its broker, and again whenever the connection is lost (edge).
 
-`ConsumerSession` has the parts that a consumer works with, and is what the ConnectionHandler and
-ClientCnx call. Each registration begins with nothing: what was received before is thrown away, and
+`ConsumerSession` owns the parts of a consumer, and is called by its ConnectionHandler and
+ClientCnx. Each registration begins with an empty queue: what was received before is dropped, and
 comes again unless it was acknowledged. A queue that is cleared without a new registration (a
-redelivery on a subscription that isn't shared) begins a new epoch, by which entries that were under
-way are told from those that come again.
+redelivery on an Exclusive or Failover subscription) begins a new consumer epoch, which tells
+entries that were under way from those that come again.
 
 Source: ConsumerImpl in Pulsar's Java client.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pulsar_py.client.acknowledging import ack_commands
@@ -26,6 +27,7 @@ from pulsar_py.client.acknowledging.acknowledger import Acknowledger
 from pulsar_py.client.acknowledging.negative_acks import NegativeAcksTracker
 from pulsar_py.client.acknowledging.redeliveries import Redeliveries
 from pulsar_py.client.acknowledging.unacked_tracker import unacked_tracker
+from pulsar_py.client.brokers.connection_handler import ConnectionHandler
 from pulsar_py.client.consuming import subscribe_command
 from pulsar_py.client.consuming.consumer_config import ConsumerConfig
 from pulsar_py.client.consuming.interceptor_calls import InterceptorCalls
@@ -42,6 +44,7 @@ from pulsar_py.client.shared.retries import within
 from pulsar_py.client.shared.statistics import ConsumerCounters
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
@@ -83,7 +86,7 @@ class ConsumerSession:
             topic: Whole name of a topic without partitions, or of a partition.
             subscription_name: May be any text that is not empty.
             config: Options.
-            interceptors: Are told of messages and redeliveries.
+            interceptors: Called with messages and redeliveries.
             on_active_change: Gets whether it is the consumer's turn, and its partition (-1: none).
             start_message_id: Where a non-durable subscription begins.
         """
@@ -118,7 +121,7 @@ class ConsumerSession:
         # Told of by the broker: Failover, and whether the topic was terminated.
         self.is_active = config.consumer_type is not ConsumerType.Failover
         self.has_reached_end = False
-        # Whether the broker was told, or told us, that the consumer is no more.
+        # Whether CLOSE_CONSUMER was sent, or the broker has closed the consumer.
         self.has_left = False
         # Takes a message over (dead letters); see `Consumer.redelivery_filter`.
         self._takes_over: Callable[[Message], bool] | None = None
@@ -170,7 +173,7 @@ class ConsumerSession:
             prepare=self._prepare,
             is_refused_later=config.is_shared,
         )
-        self.handler = context.connection_handler(self.topic, self, description=self.subject)
+        self.handler = ConnectionHandler(context, self.topic, self, description=self.subject)
         self.position = SubscriptionPosition(
             context,
             self.handler,
@@ -278,7 +281,7 @@ class ConsumerSession:
     def redeliver_all(self) -> None:
         """Ask for everything again that was delivered and not acknowledged.
 
-        What is in the queue counts as delivered. Without a connection there is nothing to do: the
+        Messages in the queue count as delivered. Without a connection there is nothing to do: the
         next one brings all of it.
         """
         cnx = self.handler.cnx
@@ -312,20 +315,21 @@ class ConsumerSession:
             schema=self._schema.to_wire(),
             is_reconnecting=self.receiver.last is not None,
         )
-        try:
+        # Cancelled and timed out, too: the broker may still create the consumer.
+        with OnFailure(partial(self._unregister, cnx)):
             await cnx.request(
                 request_id,
                 frame,
                 timeout_seconds=self.handler.request_timeout_seconds,
                 subject=self.subject,
             )
-        except BaseException:  # cancelled and timed out, too: the broker may still say yes
-            cnx.unregister_consumer(self._consumer_id)
-            if cnx.is_connected:
-                cnx.send(commands.close_consumer(self._consumer_id, cnx.next_request_id()))
-            raise
         self.acknowledger.connected(cnx)  # before the permits: what is done is not sent again
         self.receiver.connected(cnx)
+
+    def _unregister(self, cnx: ClientCnx) -> None:
+        cnx.unregister_consumer(self._consumer_id)
+        if cnx.is_connected:
+            cnx.send(commands.close_consumer(self._consumer_id, cnx.next_request_id()))
 
     def on_connection_failed(self, error: Exception) -> None:
         """There will be no connection any more."""

@@ -1,10 +1,10 @@
-"""Dead letters and retry letters: which message goes where, and with what properties (pure).
+"""Decides which messages become dead letters or retry letters, and builds their properties (pure).
 
-A message that comes with a redelivery count above `max_redeliver_count` is given up: it goes to the
-dead-letter topic instead of the application. With retry letters a consumer hands messages back by
-`reconsume_later`: they are published to the retry topic, which the consumer reads as well, and
-counted in a property; beyond the limit they too become dead letters. Nothing is acknowledged
-before its copy is stored. `dead_letter_sender` publishes.
+A message that comes with a redelivery count above `max_redeliver_count` goes to the dead letter
+topic instead of the application. With retry letters an application hands messages back by
+`reconsume_later`: they are published to the retry topic, which the consumer reads as well, with a
+property that counts; beyond the limit they too become dead letters. A message is acknowledged only
+when its copy is stored. `dead_letter_sender` publishes.
 
 Source: DeadLetterPolicy, RetryMessageUtil and ConsumerImpl in Pulsar's Java client.
 """
@@ -38,7 +38,7 @@ PROPERTY_REAL_TOPIC: Final = "REAL_TOPIC"
 PROPERTY_REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
 PROPERTY_ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 PROPERTY_OLD_ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_IDY_TIME"
-"""What old Java clients call the origin; still written for them."""
+"""The property by which old Java clients know the origin; still written for them."""
 PROPERTY_RECONSUME_TIMES: Final = "RECONSUMETIMES"
 PROPERTY_DELAY_TIME: Final = "DELAY_TIME"
 
@@ -133,14 +133,14 @@ def dead_letter_properties(
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """Where the copy of a message goes that is to be consumed later."""
+    """The topic and properties of the copy of a message."""
 
     topic: str
     properties: Mapping[str, str]
     is_dead: bool
     """Whether it was given up: `topic` is the dead-letter topic then."""
     delay_millis: int
-    """How long the broker holds it back; 0 for dead letters."""
+    """Delay of its delivery; 0 for dead letters."""
 
 
 def plan_reconsume(
@@ -150,7 +150,7 @@ def plan_reconsume(
     delay_millis: int = 0,
     custom_properties: Mapping[str, str] | None = None,
 ) -> CopyPlan:
-    """Where a message goes that its consumer wants to see again.
+    """The copy of a message that the application hands back by `reconsume_later`.
 
     Args:
         policy: One `with_names`.
@@ -178,11 +178,11 @@ def _reconsume_times(properties: Mapping[str, str]) -> int:
 
 
 class MoveOutcome(Enum):
-    """What became of a message that was to be moved."""
+    """The result of moving a message."""
 
     TAKEN = 1
     DUPLICATE = 2
-    """It is on its way already; this is another delivery of it."""
+    """It is being moved already; this is another delivery of it."""
     FULL = 3
     """Too many are on their way: ask for it again later."""
 
@@ -225,7 +225,7 @@ class MoveQueue(Generic[T]):
         return _key(message_id) in self._known
 
     def __len__(self) -> int:
-        """How many are on their way."""
+        """The number of messages that are being moved."""
         return len(self._known)
 
 

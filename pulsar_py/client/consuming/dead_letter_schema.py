@@ -1,7 +1,7 @@
-"""The schema of dead letters and retry letters: the consumer's, over payloads as they are (pure).
+"""The schema of dead letter topics: the consumer's definition over undecoded payloads (pure).
 
-The copy's topic gets the schema that the consumer reads with, so that readers of values can read
-it. Payloads are not decoded on the way: what is given up is often what can't be.
+The dead letter topic gets the schema that the consumer reads with, so that its values can be read.
+Payloads are not decoded on the way: often they are given up because they can't be decoded.
 
 Source: ConsumerImpl.processPossibleToDLQ in Pulsar's Java client, which uses AUTO_PRODUCE_BYTES.
 """

@@ -1,10 +1,10 @@
-"""Sends dead letters and retry letters: copies of what a consumer gives up or wants later (edge).
+"""Sends dead letters and retry letters (edge).
 
 Each consumer of one topic that has a dead-letter policy has one `DeadLetterSender`. It decides by
 `dead_letter`, makes its producers when they are first needed, and acknowledges a message only when
-its copy is stored. What can't be published stays unacknowledged: the broker is asked for it again
-after a while that grows, and it is tried again. Copies carry the payload as it is, the key,
-ordering key, event time and properties.
+its copy is stored. A message whose copy can't be published stays unacknowledged: it is requested
+again from the broker after a growing delay, and published then. Copies carry the payload as it is,
+the key, ordering key, event time and properties.
 
 Source: ConsumerImpl.processPossibleToDLQ and doReconsumeLater in Pulsar's Java client.
 """
@@ -52,7 +52,7 @@ _SUFFIX_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class DeadLetterProducer(Protocol):
-    """What is needed of a producer."""
+    """The calls that a DeadLetterSender makes to its producers."""
 
     async def send(
         self,
@@ -78,7 +78,7 @@ MakeProducer = Callable[..., Awaitable[DeadLetterProducer]]
 
 
 class DeadLetterSource(Protocol):
-    """What is needed of the consumer whose letters these are."""
+    """The calls that a DeadLetterSender makes to its consumer."""
 
     async def acknowledge(self, message: Message | MessageId) -> None:
         """Acknowledge what was moved."""
@@ -89,7 +89,7 @@ class DeadLetterSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterNames:
-    """Who sends the letters; for the names of producers and for properties."""
+    """Names of the consumer, for names of producers and for properties."""
 
     topic: str
     """Full name, of a partition where it is one."""
@@ -169,7 +169,7 @@ class DeadLetterProducers:
 
 
 def copy_options(message: Message, plan: CopyPlan) -> dict[str, Any]:
-    """What the copy of a message is sent with: its key, times and properties."""
+    """The arguments of `send` for the copy of a message: its key, times and properties."""
     options: dict[str, Any] = {"properties": dict(plan.properties)}
     if message.has_key():
         encoded = message.has_base64_encoded_key()
@@ -311,7 +311,7 @@ class DeadLetterSender:
     async def close(self) -> None:
         """Stop moving, and close the producers. May be called again.
 
-        What was not acknowledged yet comes again to the subscription's other consumers.
+        Messages that are not acknowledged go to the subscription's other consumers.
         """
         self._stop_returns()
         await self._tasks.close()

@@ -1,6 +1,6 @@
-"""What the parts of a consumer tell its interceptors, without knowing the consumer.
+"""`InterceptorCalls`: how the parts of a consumer call its interceptors (interface).
 
-Interface only; `ConsumerInterceptors` implements it and adds the consumer to each call.
+`ConsumerInterceptors` implements it and adds the consumer to each call, which the parts don't know.
 """
 
 from __future__ import annotations

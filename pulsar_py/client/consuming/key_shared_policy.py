@@ -1,8 +1,8 @@
-"""Key_Shared: who decides which keys a consumer gets, and ranges of key hashes.
+"""Key_Shared policies: how the hash range of keys is divided among consumers (values).
 
 With `AutoSplit` the broker spreads the hash range over the consumers of the subscription; with
 `Sticky` each consumer names ranges of its own, and keys that no range covers wait. A hash is
-`murmur3_32(key) % 65536`. Pure values.
+`murmur3_32(key) % 65536`.
 
 Source: KeySharedPolicy, Range and KeySharedMeta in Pulsar; `ConsumerKeySharedPolicy` in the
 official Python client.
@@ -47,7 +47,7 @@ class KeyHashRange:
         check_options(self)
         if not 0 <= self.start <= self.end < HASH_RANGE_SIZE:
             raise InvalidConfigurationError(
-                f"hash range {self.start}..{self.end}: not within 0..{HASH_RANGE_SIZE - 1}"
+                f"hash range {self.start}..{self.end}: expected one within 0..{HASH_RANGE_SIZE - 1}"
             )
 
     def contains(self, key: bytes) -> bool:
@@ -74,7 +74,7 @@ class ConsumerKeySharedPolicy:
         is_sticky = self.key_shared_mode is KeySharedMode.Sticky
         if is_sticky and not self.sticky_ranges:
             raise InvalidConfigurationError(
-                "sticky_ranges: KeySharedMode.Sticky needs at least one"
+                "sticky_ranges: KeySharedMode.Sticky needs at least one range"
             )
         if not is_sticky and self.sticky_ranges:
             raise InvalidConfigurationError(

@@ -1,8 +1,9 @@
-"""ListenerOrder: which of the messages in hand a listener may be called with now (pure).
+"""Decides which messages a listener may be called with now, by their order keys (pure).
 
-Messages of one order key run one after the other, as they came; those of different keys run at the
-same time, and messages without a key beside everything. The number in hand, running or waiting, is
-bounded, because each has left the consumer's queue and may have an acknowledgement timer.
+Calls for messages of one order key run one after the other, in the order of the messages; calls for
+different keys, and for messages without a key, run at the same time. The number of messages that
+run or wait here is bounded, because each has left the receiver queue and may have an
+acknowledgement timer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ OrderKey = Hashable | None
 
 
 def order_key_of(message: Message, consumer_type: ConsumerType) -> OrderKey:
-    """What a message shares with those it must not overtake; None if it may run beside all.
+    """The order key: messages that share it run one after the other; None for no order.
 
     Shared promises no order, Key_Shared the order of each key. On Exclusive and Failover messages
     without a key keep the order of their topic, those with one that of the key.
@@ -70,7 +71,7 @@ class ListenerOrder(Generic[T]):
             self._runnable.append((order_key, message))
 
     def take(self) -> tuple[OrderKey, T] | None:
-        """What to run now, with its order key; None if nothing may. Call `done` with that after."""
+        """The next message to run, with its order key for `done`; None if none may run."""
         if self._running_count >= self._concurrency or not self._runnable:
             return None
         self._running_count += 1

@@ -1,9 +1,9 @@
-"""Handing messages to an application's function: in order, or several at a time (edge).
+"""Calls an application's message listener, in order or several calls at a time (edge).
 
 `ListenerRunner` pulls from its consumer and calls the listener, a plain function or a coroutine
 function. With `concurrency` above 1 messages of different order keys (see `listener_order`) run at
 the same time, those of one key one after the other. A listener's error is logged and its message
-negatively acknowledged; acknowledging is the listener's own affair.
+negatively acknowledged; acknowledging is left to the listener.
 
 Source: MessageListener, ConsumerBase.triggerListener in Pulsar's Java client.
 """
@@ -42,7 +42,7 @@ def listener_concurrency(context: ClientContext, wanted: int) -> int:
 
 
 class ListenedConsumer(Protocol):
-    """What is needed of a consumer."""
+    """The calls that a ListenerRunner makes to its consumer."""
 
     async def receive_for_listener(self) -> Message:
         """The next message; AlreadyClosedError ends the runner."""

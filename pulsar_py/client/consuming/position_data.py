@@ -1,6 +1,6 @@
-"""Message ids as SUBSCRIBE and SEEK carry them. Pure.
+"""Converts message ids to the form that SUBSCRIBE and SEEK carry (pure).
 
-A chunked message stands for its first chunk: who begins there gets all of it.
+A chunked message is named by its first chunk, so that all of its chunks are delivered.
 
 Source: Commands.newSeek, ConsumerImpl.connectionOpened; MessageIdData in PulsarApi.proto.
 """
@@ -24,7 +24,7 @@ def start_data(message_id: MessageId) -> MessageIdData:
 
 
 def seek_data(message_id: MessageId) -> MessageIdData:
-    """What SEEK carries: the entry, and of a batch the messages from the index on."""
+    """The id that SEEK carries: the entry, and of a batch the messages from the index on."""
     first = message_id.first_chunk or message_id
     data = MessageIdData(ledgerId=to_unsigned(first.ledger_id), entryId=to_unsigned(first.entry_id))
     if first.batch_index > 0 and first.batch_size > first.batch_index:

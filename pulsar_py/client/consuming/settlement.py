@@ -1,13 +1,13 @@
-"""Settles a consumer's messages: acknowledged, acknowledged up to here, or refused (edge).
+"""Acknowledges and negatively acknowledges the messages of one consumer (edge).
 
-    Consumer --> Settlement --> AcknowledgmentsTracker   what is done
-                           +--> Redeliveries             what is watched for, or comes again
-                           +--> Acknowledger             that there is something to send; receipts
+    Consumer --> Settlement --> AcknowledgmentsTracker   collects acknowledgements
+                           +--> Redeliveries             watches for time-outs, asks for redelivery
+                           +--> Acknowledger             sends, and waits for receipts
                            +--> counters, interceptors
 
-A message done is noted at once and sent with others. Only with receipts does anybody wait, and only
-then can acknowledging fail; interceptors hear of it when that is known. Whether the consumer is
-open has been checked by whoever calls.
+An acknowledgement is collected at once and sent with others. Only with receipts does the caller
+wait, and only then can acknowledging fail; interceptors are called when the result is known. The
+caller has checked that the consumer is open.
 
 Source: ConsumerBase.acknowledgeAsync, ConsumerImpl.negativeAcknowledge in Pulsar's Java client.
 """
@@ -60,7 +60,7 @@ class Settlement:
             acknowledger: Who sends that.
             redeliveries: Who asks for entries again.
             counters: Statistics.
-            interceptors: Who is told.
+            interceptors: Called with each acknowledgement.
             consumer_type: What the subscription allows.
             is_receipt_wanted: Whether the broker has to confirm.
             is_batch_index_enabled: Whether single messages of a batch are acknowledged.
@@ -98,7 +98,7 @@ class Settlement:
             self._acknowledger.changed()
 
     def entry_done(self, entry: ReceivedEntry) -> None:
-        """The tracker was told of the last message of an entry."""
+        """The last message of an entry was acknowledged."""
         # Hot path: consume in `make bench-client`; once an entry.
         self._context.check_loop(self._subject)  # this may set a timer, or send
         self._counters.acks_sent += entry.batch_size or 1
@@ -143,7 +143,7 @@ class Settlement:
         check_message(message, self._subject)
         if self._type in (ConsumerType.Shared, ConsumerType.KeyShared):
             raise CumulativeAcknowledgementNotAllowedError(
-                f"{self._subject}: {self._type.name} acknowledges one by one"
+                f"{self._subject}: a {self._type.name} subscription can't acknowledge cumulatively"
             )
         done = self._tracker.acknowledge_cumulative(_id_of(message))
         self._counters.acks_sent += 1

@@ -1,7 +1,7 @@
-"""The statistics of one consumer: what it counts itself, and what its broker says of it (edge).
+"""Provides the statistics of one consumer: its own counts, and its broker's figures (edge).
 
-The client's reporter ends an interval now and then and logs it. The broker's answer is kept for a
-while, because whoever shows figures asks often.
+The client's reporter ends the intervals and logs them. The broker's answer is cached for a while,
+because applications that show figures ask often.
 
 Source: ConsumerStatsRecorderImpl in Pulsar's Java client; BrokerConsumerStats in the C++ client.
 """
@@ -40,7 +40,7 @@ class ConsumerStatisticsSource:
             receiver: How much waits in its queue.
             redeliveries: How much waits for an acknowledgement.
             clock: For the ends of intervals.
-            log_fields: What tells this consumer from others in the log.
+            log_fields: Log fields that identify the consumer.
             ask_broker: Asks the broker for its statistics; raises as `of_broker`.
             broker_valid_seconds: How long an answer of the broker is used again.
         """
@@ -75,7 +75,7 @@ class ConsumerStatisticsSource:
         return self._log_fields
 
     async def of_broker(self) -> BrokerConsumerStatistics:
-        """What the broker says.
+        """The broker's figures.
 
         Raises:
             ServiceError, ClientError: It refused, or did not answer in time.

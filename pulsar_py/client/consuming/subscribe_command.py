@@ -1,4 +1,4 @@
-"""SUBSCRIBE from a consumer's options. Pure.
+"""Builds the SUBSCRIBE command from a consumer's options (pure).
 
 Source: Commands.newSubscribe in Pulsar's common module; CommandSubscribe in PulsarApi.proto.
 """

@@ -1,10 +1,10 @@
-"""Where a consumer is and can go: start, seek, the topic's last message (edge).
+"""Seeks, and asks the broker for the last message of the topic (edge).
 
-Requests wait for a connection and are repeated when it is lost, or when the broker had just closed
-the consumer (it calls it unknown then), all within the operation timeout.
+Requests wait for a connection and are repeated when it is lost, or when the broker has just closed
+the consumer (it answers that it does not know it), all within the operation timeout.
 A seek makes the broker close the consumer, which then registers anew: from the moment SEEK is sent,
-a new registration begins at the target. Whether a message is available is asked of the queue
-first, then of the broker: its last message against what the application got last.
+a new registration begins at the target. `has_message_available` looks into the
+queue first, then compares the broker's last message with the last one that the application got.
 
 Source: ConsumerImpl.seekAsync, hasMessageAvailableAsync in Pulsar's Java client.
 """
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pulsar_py.client.acknowledging.ack_grouping import AcknowledgmentsTracker
 from pulsar_py.client.acknowledging.redeliveries import Redeliveries
 from pulsar_py.client.consuming.broker_statistics import BrokerConsumerStatistics
 from pulsar_py.client.consuming.position_data import seek_data
-from pulsar_py.client.messages.message import EntryKey
+from pulsar_py.client.messages.message import EntryKey, Message
 from pulsar_py.client.receiving.receiver import Receiver
 from pulsar_py.client.receiving.start_position import StartPosition, before
 from pulsar_py.client.shared.retries import repeat
@@ -29,6 +30,7 @@ from pulsar_py.common.errors import (
     ServiceNotReadyError,
     TooManyRequestsError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.message_id import LATEST_MESSAGE_ID, MessageId, position_of
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandGetLastMessageIdResponse
@@ -112,9 +114,9 @@ class SubscriptionPosition:
         return start.message_id
 
     def closed_by_broker(self) -> None:
-        """Maybe because another consumer, or the administration, moved the subscription.
+        """Assume that another consumer, or a REST call, has moved the subscription.
 
-        What was skipped and acknowledged before may come again, then, and is wanted.
+        Messages that were skipped or acknowledged before may come again, then, and are delivered.
         """
         start = self._start
         if not self._is_durable or self._target is not None or not self._receiver.queue.is_begun:
@@ -172,19 +174,20 @@ class SubscriptionPosition:
             if isinstance(target, MessageId):
                 position = StartPosition(target, self._is_inclusive)
             epoch = self._handler.epoch
-            old = (self._start, self._receiver.last)
+            stay = partial(self._stay, self._start, self._receiver.last)
             self._target = (position,)
             try:
-                await self._request(lambda request_id: self._seek_frame(request_id, target))
-                if self._handler.epoch == epoch:
-                    self._moved(position)  # not registered anew yet, or not closed at all
-            except BaseException:
-                self._set_start(old[0])
-                self._receiver.last = old[1]
-                raise
+                with OnFailure(stay):
+                    await self._request(lambda request_id: self._seek_frame(request_id, target))
+                    if self._handler.epoch == epoch:
+                        self._moved(position)  # not registered anew yet, or not closed at all
             finally:
                 self._target = None
         await self._wait_until_back()
+
+    def _stay(self, start: StartPosition | None, last: Message | None) -> None:
+        self._set_start(start)
+        self._receiver.last = last
 
     def _seek_frame(self, request_id: int, target: MessageId | int) -> bytes:
         if isinstance(target, MessageId):
@@ -192,7 +195,7 @@ class SubscriptionPosition:
         return client_commands.seek_to_time(self._consumer_id, request_id, target)
 
     def _moved(self, position: StartPosition | None) -> None:
-        """What was received before is stale, and so is what was acknowledged."""
+        """Drop received messages and collected acknowledgements: they are from before the seek."""
         self._set_start(position)
         self._receiver.last = None
         self._tracker.clear()
@@ -237,7 +240,7 @@ class SubscriptionPosition:
         return answer.getLastMessageIdResponse
 
     async def broker_statistics(self) -> BrokerConsumerStatistics:
-        """What the broker says about the consumer; raises as the others."""
+        """The broker's figures about the consumer; raises as `seek`."""
         answer = await self._request(
             lambda request_id: client_commands.consumer_stats(self._consumer_id, request_id)
         )
@@ -284,7 +287,7 @@ class SubscriptionPosition:
     def _is_after_mark_delete(
         self, last: MessageId, response: CommandGetLastMessageIdResponse
     ) -> bool:
-        """Where nothing was received yet: against what the subscription has acknowledged."""
+        """Compare with the subscription's mark-delete position, if nothing was received yet."""
         if not response.HasField("consumer_mark_delete_position"):
             return self._start is None
         return is_after(last, MessageId.from_data(response.consumer_mark_delete_position))

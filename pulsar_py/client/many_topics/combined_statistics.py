@@ -1,4 +1,4 @@
-"""The statistics of several consumers as those of one (pure)."""
+"""Adds the statistics of several consumers up to those of one (pure)."""
 
 from __future__ import annotations
 

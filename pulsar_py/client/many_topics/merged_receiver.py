@@ -1,13 +1,13 @@
-"""Receiving from several consumers in turn, as if they had one queue (edge).
+"""Receives from several consumers in turn, as if they had one queue (edge).
 
-Sources say when they may have something; whoever receives takes a message of the source whose turn
-it is. A turn is a few messages, so that a source that never runs dry keeps nobody out for long, and
-the entries of one source are decoded together.
+A source (a consumer's receiver) tells when it may have messages; `receive` takes a message of the
+source whose turn it is. A turn is a few messages, so that a source that never runs dry does not
+keep others out for long, and the entries of one source are decoded together.
 
-A batch in the making is all that is kept here, and each message of it still belongs to its source:
-one that is about to clear its queue (a new registration, a seek, a redelivery) recalls what the
-batch has of it; cancelling puts the batch back to where it came from; and only a batch that is
-handed out counts as delivered.
+Only unfinished batches are kept here, and their messages still belong to their sources: a source
+that is about to clear its queue (a new registration, a seek, a redelivery) recalls its messages;
+cancelling returns messages to their sources; and only a batch that is handed out counts as
+delivered.
 
 Source: MultiTopicsConsumerImpl and ConsumerBase in Pulsar's Java client.
 """
@@ -26,6 +26,7 @@ from pulsar_py.client.messages.message import Message
 from pulsar_py.client.receiving.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
 from pulsar_py.client.receiving.waiters import Waiters
 from pulsar_py.common.errors import AlreadyClosedError, PulsarError
+from pulsar_py.common.failures import OnFailure
 
 __all__ = ["TURN_MESSAGES", "MergedReceiver", "MessageSource"]
 
@@ -35,7 +36,7 @@ TURN_MESSAGES: Final = 16
 
 
 class MessageSource(Protocol):
-    """What is needed of one consumer's receiver, which says what each of these does."""
+    """The calls of a consumer's receiver that are used here; `Receiver` documents them."""
 
     on_ready: Callable[[], None] | None
     on_recall: Callable[[], None] | None
@@ -44,13 +45,13 @@ class MessageSource(Protocol):
         """Its next message if it has one here; AlreadyClosedError if it never will again."""
 
     def collect(self, collector: BatchCollector, messages_limit: int) -> bool:
-        """Add what it has here and fits; whether there is no room for what comes next."""
+        """Add queued messages that fit; returns whether the next one does not fit."""
 
     def put_back(self, messages: list[Message]) -> None:
-        """They were collected and are not delivered after all."""
+        """Return messages that were collected and are not delivered after all."""
 
     def deliver(self, messages: list[Message]) -> list[Message]:
-        """What the application gets of messages that were collected."""
+        """Deliver the collected messages."""
 
 
 S = TypeVar("S", bound=MessageSource)
@@ -64,7 +65,7 @@ class MergedReceiver(Generic[S]):
     ) -> None:
         """`check_open` raises where nothing can be received any more.
 
-        `on_failed` is told of sources that ended for good, and may raise to whoever receives.
+        `on_failed` is called for a source that ended for good, and may raise to a receiver.
         """
         self._check_open = check_open
         self._on_failed = on_failed
@@ -85,7 +86,7 @@ class MergedReceiver(Generic[S]):
         self._on_ready(source)
 
     def _on_ready(self, source: S) -> None:
-        """It may have messages."""
+        """The source may have messages."""
         # Hot path: consume of a partitioned topic in `make bench-client`; once a group of entries.
         self._ready.add(source)
         self._receivers.wake_one()
@@ -96,7 +97,7 @@ class MergedReceiver(Generic[S]):
             source.put_back(batch.remove(source))
 
     def discard(self, source: S) -> None:
-        """It is being closed: nothing comes of it any more. Unknown ones are fine."""
+        """Forget a source that is being closed; unknown ones are ignored."""
         source.on_ready = source.on_recall = None
         self._ready.discard(source)
         if self._current is source:
@@ -131,7 +132,7 @@ class MergedReceiver(Generic[S]):
         return None
 
     def _begin_turn(self) -> S | None:
-        """Whose turn it is now, if anybody's."""
+        """The source whose turn it is; None if there is none."""
         self._current = self._ready.next()
         self._turn_left_count = TURN_MESSAGES
         return self._current
@@ -172,23 +173,28 @@ class MergedReceiver(Generic[S]):
         batch: _Batch[S] = _Batch(policy)
         self._batches.append(batch)
         try:
-            try:
-                async with asyncio.timeout(policy.timeout_seconds) as limit:
-                    while not self._collect(batch):
-                        await self._receivers.wait()
-                        self._check_open()
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-        except BaseException:  # cancelled, or closed: who comes next gets them
-            for source in dict.fromkeys(batch.sources):
-                source.put_back(batch.remove(source))
-                self._on_ready(source)
-            raise
+            with OnFailure(partial(self._put_back, batch)):
+                await self._collect_in_time(batch, policy.timeout_seconds)
         finally:
             self._batches.remove(batch)
         self._pass_on()
         return batch.deliver()
+
+    async def _collect_in_time(self, batch: _Batch[S], timeout_seconds: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout_seconds) as limit:
+                while not self._collect(batch):
+                    await self._receivers.wait()
+                    self._check_open()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+
+    def _put_back(self, batch: _Batch[S]) -> None:
+        """The call was cancelled, or the consumer closed: the next caller gets the messages."""
+        for source in dict.fromkeys(batch.sources):
+            source.put_back(batch.remove(source))
+            self._on_ready(source)
 
     def _collect(self, batch: _Batch[S]) -> bool:
         """Take what is here and fits; whether that is enough."""
@@ -198,7 +204,7 @@ class MergedReceiver(Generic[S]):
                 is_enough = batch.collect(source, self._turn_left_count)
             except PulsarError as error:
                 if batch.messages_count and not isinstance(error, AlreadyClosedError):
-                    return True  # who receives next hears of the error
+                    return True  # the next `receive` raises the error
                 self._on_ended(source, error)
                 continue
             self._turn_left_count -= batch.messages_count - before_count
@@ -253,7 +259,7 @@ class _Batch(Generic[S]):
         return removed
 
     def deliver(self) -> list[Message]:
-        """What the application gets, in the order in which it came."""
+        """The messages for the application, in the order in which they came."""
         delivered: list[Message] = []
         for source, pairs in groupby(self._pairs(), key=itemgetter(0)):
             delivered += source.deliver([message for _, message in pairs])

@@ -1,13 +1,13 @@
-"""One consumer of many topics: a list of them, the partitions of one, what a pattern finds (edge).
+"""A consumer of several topics: of a list, of partitions, or of the matches of a pattern (edge).
 
 Each topic or partition is a part: a `Consumer` of its own, with its own queue and permits. Parts
-tell when they have something; whoever receives takes one message of the next part in turn, so none
-starves, and nothing is copied between queues. What is prefetched is bounded by
-`max_total_receiver_queue_size_across_partitions`, split evenly; a part whose share is full is not
-sent more.
+tell when they have messages; `receive` takes one message of the next part in turn, so none starves,
+and nothing is copied between queues. What is prefetched is bounded by
+`max_total_receiver_queue_size_across_partitions`, split evenly; a part whose share is full
+gets no more.
 
 Acknowledgements, negative ones and seeks by message go to the part the message came from. Order is
-kept within each topic only. Partitions that a topic grows by are found by looking now and then.
+kept within each topic only. New partitions of a topic are found by polling.
 
 Source: MultiTopicsConsumerImpl in Pulsar's Java client.
 """
@@ -53,6 +53,7 @@ from pulsar_py.common.errors import (
     OperationNotSupportedError,
     PulsarError,
 )
+from pulsar_py.common.failures import OnFailure, OnFailureAwait
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
@@ -138,11 +139,8 @@ class MultiTopicsConsumer:
         Raises:
             ServiceError, ClientError: Of the first topic that could not be subscribed to.
         """
-        try:
+        async with OnFailureAwait(self.close):
             await self._start_parts()
-        except BaseException:  # cancelled, too
-            await self.close()
-            raise
         self._context.register_child(self)
         self._spawn_tasks()
         if self._listener is not None:
@@ -167,7 +165,7 @@ class MultiTopicsConsumer:
         self._receiver.discard(part.receiver)
 
     def _on_part_failed(self, receiver: Receiver, error: PulsarError) -> None:
-        """A part ended for good: whoever receives now hears of it, once."""
+        """A part ended for good: raise its error to the caller that receives now, once."""
         del receiver
         raise error
 
@@ -210,17 +208,14 @@ class MultiTopicsConsumer:
     async def close(self) -> None:
         """Leave the subscription on all topics. May be called again."""
         self._refuse()
-        try:
+        with OnFailure(self.abandon):  # cancelled: what is left ends without waiting
             await self._tasks.close()
             if self._listener is not None:
                 await self._listener.close()
             await self._parts.close()
-        except BaseException:  # cancelled: what is left ends without waiting
-            self.abandon()
-            raise
 
     def abandon(self) -> None:
-        """As `close`, at once: brokers are told, and nobody waits for their answers."""
+        """As `close`, at once: commands are sent, and no answers awaited."""
         self._refuse()
         self._tasks.abandon()
         if self._listener is not None:
@@ -267,10 +262,10 @@ class MultiTopicsConsumer:
         return list(self._parts_by_topic.values())
 
     def _part_of(self, message: Message | MessageId) -> Consumer | None:
-        """Where a message came from; None where that topic is gone and nothing is left to do.
+        """The part of a message; None if its topic was removed and nothing is left to do.
 
         Raises:
-            InvalidMessageError: It came from none of the topics, or is no message at all.
+            InvalidMessageError: It is not of these topics, or not a message at all.
         """
         self._check_open()
         parts = self._parts.by_topic
@@ -286,7 +281,7 @@ class MultiTopicsConsumer:
         return parts[route(message, parts)]
 
     def _is_topic_gone(self, topic: str) -> bool:
-        """Whether a topic that is none of the parts may have been one."""
+        """Whether a topic that is not among the parts may have been one."""
         del topic
         return False
 
@@ -479,7 +474,7 @@ class MultiTopicsConsumer:
                 function from full names to an id, milliseconds, or None: as they say.
 
         Raises:
-            InvalidConfigurationError: It is none of these, or a time below 0.
+            InvalidConfigurationError: It is something else, or a time below 0.
             InvalidMessageError: An id belongs to none of the topics.
             ServiceError, ClientError: Of the first topic that could not.
         """

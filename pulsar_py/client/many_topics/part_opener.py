@@ -1,7 +1,7 @@
-"""Opening the parts of a consumer of many topics: consumers of one, all alike (edge).
+"""Opens the parts of a consumer of several topics: one `Consumer` a topic or partition (edge).
 
-A part has the configuration of the whole, with a share of its queue, a name in common, and the dead
-letters and retry letters where they are wanted.
+A part has the configuration of the whole consumer, its name, a share of its queue, and dead letters
+and retry letters where they are configured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pulsar_py.client.consuming.dead_letter_sender import (
 )
 from pulsar_py.client.many_topics.topic_lists import receiver_queue_size_per_topic
 from pulsar_py.client.many_topics.topic_parts import PartRequest
-from pulsar_py.client.producing.producer import create_producer
+from pulsar_py.client.producing.create_producer import create_producer
 from pulsar_py.client.shared.enums import InitialPosition
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 
@@ -120,7 +120,7 @@ class PartOpener:
         return start
 
     def _config_of(self, request: PartRequest) -> ConsumerConfig:
-        """What came up late holds only messages that are newer than the consumer: all are due."""
+        """The options of a part; a late topic starts at its beginning: all its messages are new."""
         config = replace(
             self._config,
             receiver_queue_size=receiver_queue_size_per_topic(

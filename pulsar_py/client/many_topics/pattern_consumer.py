@@ -1,13 +1,14 @@
 """A consumer of all topics of a namespace that match a regular expression (edge).
 
-A `TopicList` knows what matches; a watch keeps it fresh where the broker can (persistent topics),
-and where it can't, or while it is not connected, the namespace is asked every
-`pattern_auto_discovery_period` seconds, with the hash of what is known. One task makes the parts
-follow the list: topics that can't be opened are tried again at the next news or look.
+A `TopicList` holds the topics that match. The broker's topic watcher keeps it fresh where there is
+one (for persistent topics); otherwise, and while the watcher is not connected, the namespace is
+asked every `pattern_auto_discovery_period` seconds, with the hash of the known list. One task opens
+and closes parts as the list changes: a topic that can't be opened is tried again at the next change
+or poll.
 
-Topics that come up later are read from their beginning, because all in them is newer than the
-subscription; Apache's clients begin there as configured, and may miss what was sent before they
-noticed the topic.
+Topics that are created later are read from their beginning, because all their messages are newer
+than the subscription; Apache's clients begin there as configured, and may miss what was sent before
+they noticed the topic.
 
 Source: PatternMultiTopicsConsumerImpl in Pulsar's Java client.
 """
@@ -142,7 +143,7 @@ class PatternConsumer(MultiTopicsConsumer):
         self._on_change(self._list.on_listed(topics))
 
     def on_topics_updated(self, new: Sequence[str], deleted: Sequence[str]) -> None:
-        """What changed since."""
+        """Take topics that were added and removed."""
         self._asked_hash = None  # it was of another list
         self._on_change(self._list.on_updated(new, deleted))
 
@@ -204,7 +205,7 @@ class PatternConsumer(MultiTopicsConsumer):
             await super().close()
 
     def abandon(self) -> None:
-        """As `close`, at once: brokers are told, and nobody waits for their answers."""
+        """As `close`, at once: commands are sent, and no answers awaited."""
         if self._watcher is not None:
             self._watcher.abandon()
         super().abandon()

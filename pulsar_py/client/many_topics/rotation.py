@@ -1,7 +1,7 @@
-"""Turns: which of many sources is asked next, so that none starves (pure).
+"""Decides which of many sources is asked next, so that none starves (pure).
 
-Only sources that said they have something are in the rotation; one is asked, and goes to the end if
-it had something, or leaves if it had not. All steps take constant time.
+Only sources that announced messages are in the rotation. One is asked; it goes to the end if it had
+a message, and leaves the rotation otherwise. All steps take constant time.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class Rotation(Generic[T]):
         self._order: dict[T, None] = {}
 
     def add(self, source: T) -> None:
-        """It has something: its turn comes after all others; in the rotation already, it stays."""
+        """Add a source, behind all others; one that is in the rotation stays where it is."""
         self._order.setdefault(source)
 
     def next(self) -> T | None:
-        """Whose turn it is, which leaves the rotation; None if nobody has anything."""
+        """Take the source whose turn it is out of the rotation; None if that is empty."""
         for source in self._order:
             del self._order[source]
             return source
         return None
 
     def discard(self, source: T) -> None:
-        """It is gone; unknown ones are fine."""
+        """Remove a source; unknown ones are ignored."""
         self._order.pop(source, None)
 
     def clear(self) -> None:

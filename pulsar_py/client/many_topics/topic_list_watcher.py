@@ -1,8 +1,9 @@
-"""Watching a namespace for topics that match a pattern, as long as the broker can (edge).
+"""Watches a namespace for topics that match a pattern, by WATCH_TOPIC_LIST (edge).
 
-The watch is asked for on a connection of its own choice, and again whenever that is lost, with the
+The watcher registers on a connection of its own choice, and again whenever that is lost, with the
 hash of the list it had: an unchanged list is not sent again. The first answer is the whole list,
-updates follow; they are handed on in that order, updates that overtake the answer on our side too.
+updates follow. They are handed on in that order; an update that arrives before the answer waits for
+it.
 
 Source: TopicListWatcher in Pulsar's Java client; PIP-179.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, Protocol
 
 from pulsar_py.client.brokers.client_cnx import ClientCnx
@@ -25,6 +27,7 @@ from pulsar_py.common.errors import (
     OperationNotSupportedError,
     PulsarError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.wire import client_commands
 
 __all__ = ["TopicListNews", "TopicListWatcher"]
@@ -39,13 +42,13 @@ FATAL_ERRORS: Final[tuple[type[Exception], ...]] = (
 
 
 class TopicListNews(Protocol):
-    """Who wants to know."""
+    """The receiver of a watcher's lists and updates."""
 
     def on_topics_listed(self, topics: Sequence[str]) -> None:
         """All topics that match."""
 
     def on_topics_updated(self, new: Sequence[str], deleted: Sequence[str]) -> None:
-        """What changed since."""
+        """Topics were added and removed."""
 
     def on_watch_failed(self, error: Exception) -> None:
         """There will be no news any more, and why."""
@@ -62,13 +65,14 @@ class TopicListWatcher:
         self._watcher_id = context.new_consumer_id()
         # Any broker will do: this topic is looked up, never made.
         topic = pattern.namespace_name.topic("topic-list-watcher")
-        self._connection: ConnectionHandler = context.connection_handler(
+        self._connection: ConnectionHandler = ConnectionHandler(
+            context,
             str(topic),
             self,
             description=f"watcher of {pattern.text}",
             fatal_errors=FATAL_ERRORS,
         )
-        # The broker's hash of the list it told last; None before.
+        # The broker's hash of its last list; None before the first one.
         self._topics_hash: str | None = None
         # Updates that came before the answer was handled; None: it was.
         self._early: list[tuple[Sequence[str], Sequence[str]]] | None = []
@@ -91,15 +95,12 @@ class TopicListWatcher:
         """Ask for the watch on a new connection."""
         if not cnx.feature_flags.supports_topic_watchers:
             raise OperationNotSupportedError(
-                f"watcher of {self._pattern.text}: {cnx.remote_address} does not watch topics"
+                f"watcher of {self._pattern.text}: {cnx.remote_address} has no topic watchers"
             )
         self._early = []
         cnx.register_topic_watcher(self._watcher_id, self)
-        try:
+        with OnFailure(partial(cnx.unregister_topic_watcher, self._watcher_id)):
             await self._ask(cnx)
-        except BaseException:  # cancelled, too
-            cnx.unregister_topic_watcher(self._watcher_id)
-            raise
 
     async def _ask(self, cnx: ClientCnx) -> None:
         request_id = cnx.next_request_id()

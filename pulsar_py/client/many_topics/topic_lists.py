@@ -1,9 +1,9 @@
-"""Which topics a consumer of many has, and how it shares its queue among them (pure).
+"""Tracks the topics of a pattern consumer, and divides the receiver queue among parts (pure).
 
-`TopicList` is what a pattern's consumer knows of its namespace; news come as whole lists (polling,
-a watcher's first answer) or as differences (a watcher's updates), and go out as the topics that
-join and leave. A pattern is matched against a topic's name without scheme and partition, and
-compared in full; a partitioned topic is one topic here, whatever partitions are listed.
+`TopicList` holds the matching topics of a namespace. It takes whole lists (polling, a watcher's
+first answer) and differences (a watcher's updates), and returns the topics that join and leave. A
+pattern is matched against a topic's name without scheme and partition, and compared in full; a
+partitioned topic is one topic here, whatever partitions are listed.
 
 Source: TopicList in Pulsar; PatternMultiTopicsConsumerImpl in its Java client.
 """
@@ -55,7 +55,7 @@ class TopicsChange:
 
 
 def topics_change(before: AbstractSet[str], after: AbstractSet[str]) -> TopicsChange:
-    """What joins and leaves for `before` to become `after`."""
+    """The topics that join and leave between `before` and `after`."""
     return TopicsChange(tuple(sorted(after - before)), tuple(sorted(before - after)))
 
 
@@ -114,7 +114,7 @@ def _mode_of(text: str, mode: RegexSubscriptionMode) -> RegexSubscriptionMode:
 
 
 class TopicList:
-    """What a pattern's consumer knows of its namespace."""
+    """The topics of a namespace that match a pattern."""
 
     def __init__(self, pattern: TopicPattern) -> None:
         self._pattern = pattern
@@ -128,7 +128,7 @@ class TopicList:
 
     @property
     def hash(self) -> str:
-        """What the broker compares on the next question; of what matches alone."""
+        """The hash of the matching topics, which the broker compares on the next request."""
         return topics_hash(self._listed)
 
     def on_listed(self, names: Iterable[str]) -> TopicsChange:

@@ -1,7 +1,8 @@
-"""Which parts a consumer of many topics has: one for each topic or partition (edge).
+"""Keeps the parts of a consumer of several topics: one for each topic or partition (edge).
 
-`TopicParts` opens and closes them, one change at a time: what is added together is open together or
-not at all. It knows how many partitions each topic had and opens those that a topic grew by.
+`TopicParts` opens and closes them, one change at a time: topics that are added together are opened
+together or not at all. It knows how many partitions each topic had and opens those that a topic
+grew by.
 
 Source: MultiTopicsConsumerImpl.subscribeAsync, subscribeIncreasedTopicPartitions in Pulsar.
 """
@@ -17,6 +18,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pulsar_py.common.concurrently import concurrently, each_result
 from pulsar_py.common.errors import AlreadyClosedError
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.names import TopicName
 
 __all__ = ["PartRequest", "TopicParts"]
@@ -25,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Part(Protocol):
-    """What is needed of one part."""
+    """The calls that `TopicParts` makes to one part."""
 
     async def close(self) -> None:
         """Let go of it."""
@@ -39,7 +41,7 @@ P = TypeVar("P", bound=Part)
 
 @dataclass(frozen=True, slots=True)
 class PartRequest:
-    """What to open."""
+    """A part to open."""
 
     topic: str
     """Full name of the topic or partition."""
@@ -62,7 +64,7 @@ class TopicParts(Generic[P]):
     ) -> None:
         """Take in how a part is opened, and whom to tell of each that is a part from now on.
 
-        `on_closed` is told before one of them is closed.
+        `on_closed` is called before one of them is closed.
         """
         self._open_part = open_part
         self._partitions_count = partitions_count
@@ -86,7 +88,7 @@ class TopicParts(Generic[P]):
         return tuple(self._counts)
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions of a topic are open; 0 for one without."""
+        """The number of open partitions of a topic; 0 for one without."""
         return self._counts[topic]
 
     async def add(self, topics: Iterable[str], *, is_late: bool = False) -> None:
@@ -114,12 +116,9 @@ class TopicParts(Generic[P]):
         async def open_one(name: str) -> None:
             opened[name] = await self._open_part(PartRequest(name, total, is_late))
 
-        try:
+        async with OnFailureAwait(lambda: _close_all(opened.values())):
             await each_result(open_one, names)
             self._check_open()
-        except BaseException:  # cancelled, too: what was opened must not stay behind
-            await _close_all(opened.values())
-            raise
         self._parts.update(opened)
         for part in opened.values():
             self._on_opened(part)

@@ -1,11 +1,11 @@
-"""A message as a consumer hands it out, and the entry it came in.
+"""`Message`, as a consumer hands it out, and `ReceivedEntry`, the entry that it came in (values).
 
-Messages of one batch share a `ReceivedEntry`: its metadata, where it stands, and which of them
-still wait for their acknowledgement. A `Message` adds its index and its own metadata and payload;
-nothing else is computed before it is asked for, so a message costs one small object.
+Messages of one batch share a `ReceivedEntry`: its metadata, its position, and which messages
+are not acknowledged. A `Message` adds its index and its own metadata and payload; nothing else is
+computed before it is asked for, so a message costs one small object.
 
-Accessors are methods, as in the official Python client; what only the Java client has comes in the
-same dress. A message stays valid for as long as somebody holds it, also after its consumer closed.
+Accessors are methods, as in the official Python client; those that only the Java client has take
+the same form. A message stays valid after its consumer was closed.
 
 Source: Message in the official Python client; MessageImpl and BatchMessageAcker in Pulsar's Java.
 """
@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 EntryMetadata: TypeAlias = MessageMetadata
-"""What stands before an entry."""
+"""The key before all entries."""
 
 OwnMetadata: TypeAlias = MessageMetadata | SingleMessageMetadata
-"""What has a message's key, properties and event time; in a batch a part of its own."""
+"""The metadata with a message's key, properties and event time; in a batch each has its own."""
 
 
 def text_of(field: str | bytes) -> str:
@@ -150,7 +150,7 @@ class ReceivedEntry:
         self.unacked_end = bits.bit_length()
 
     def message_id(self, batch_index: int) -> ReceivedMessageId:
-        """The id of one of its messages; -1 where it is no batch."""
+        """The id of one of its messages; index -1 for an entry that is not a batch."""
         return ReceivedMessageId(self, batch_index)
 
 
@@ -203,13 +203,13 @@ class Message:
         self.entry = entry
         # -1: not part of a batch.
         self.batch_index = batch_index
-        # Its own metadata, perhaps not parsed yet; None where it is no part of a batch.
+        # Its own metadata, perhaps not parsed yet; None if it is not part of a batch.
         self._single = single
         self._data = data
 
     @property
     def single(self) -> SingleMessageMetadata | None:
-        """Its own metadata; None where it is no part of a batch."""
+        """Its own metadata; None if it is not part of a batch."""
         single = self._single
         if isinstance(single, bytes):
             self._single = single = SingleMessageMetadata.FromString(single)
@@ -234,7 +234,7 @@ class Message:
         return decoder.decode(data, self.schema_version(), self.key_bytes())
 
     def message_id(self) -> ReceivedMessageId:
-        """Where the message stands; store `message_id().serialize()` to come back to it."""
+        """The id of the message; store `message_id().serialize()` to seek to it later."""
         return ReceivedMessageId(self.entry, self.batch_index)
 
     def topic_name(self) -> str:
@@ -263,7 +263,7 @@ class Message:
         return self.own_metadata
 
     def properties(self) -> dict[str, str]:
-        """What the application attached."""
+        """The properties that the producer's application attached."""
         return {text_of(each.key): text_of(each.value) for each in self._fields().properties}
 
     def has_property(self, name: str) -> bool:
@@ -323,11 +323,11 @@ class Message:
         return self.entry.metadata.deliver_at_time
 
     def redelivery_count(self) -> int:
-        """How often it was delivered before; counted for Shared and Key_Shared only."""
+        """The number of deliveries before this one; counted for Shared and Key_Shared only."""
         return self.entry.redelivery_count
 
     def producer_name(self) -> str:
-        """Who published it."""
+        """The name of the producer."""
         return text_of(self.entry.metadata.producer_name)
 
     def sequence_id(self) -> int:
@@ -340,7 +340,7 @@ class Message:
         return metadata.sequence_id + self.batch_index
 
     def schema_version(self) -> bytes | None:
-        """Which version of the topic's schema it was written with; None if it names none."""
+        """The version of the topic's schema that the message was written with; None without one."""
         metadata = self.entry.metadata
         return metadata.schema_version if metadata.HasField("schema_version") else None
 
@@ -362,7 +362,7 @@ class Message:
         return text_of(self.entry.metadata.replicated_from) if self.is_replicated() else None
 
     def encryption_context(self) -> EncryptionContext | None:
-        """How it was encrypted, None if it was not."""
+        """The parameters of its encryption; None if it was not encrypted."""
         return self.entry.encryption_context
 
     def has_broker_publish_time(self) -> bool:

@@ -1,14 +1,14 @@
-"""Whether options and arguments are of the kind that their annotations promise (pure).
+"""Checks that options and arguments have the types that their annotations promise (pure).
 
-`KINDS` has one entry for each annotation that stands in a configuration: what is taken, and how the
-error calls it. `check_options` goes by it, before bounds are looked at and anything is sent; so
-`consumer_type="Shared"` and `batching_enabled="no"` are refused where they were written, and not
-by the wire much later. Arguments that are no options (topics, positions, delays) have functions
-of their own below. What is taken is at least what the annotation says: a whole number may be any
-type with `__index__`, and what has the methods of an interface need not derive from it.
+`KINDS` has one entry for each annotation of a configuration: which values are accepted, and how an
+error names them. `check_options` uses it before bounds are checked and anything is sent, so that
+`consumer_type="Shared"` and `batching_enabled="no"` are refused where they were written. Arguments
+that are not options (topics, positions, delays) have functions of their own below. At least the
+annotated type is accepted: a whole number may be any type with `__index__`, and an object with the
+methods of an interface need not derive from it.
 
-`own_members` stands before: it makes ours of the official Python client's enumeration members, so
-that programs can come over step by step. A bare number or text is no member.
+`own_members` comes first: it converts the official Python client's enumeration members to ours, so
+that programs can migrate step by step. A bare number or text is not accepted for a member.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Accepts = Callable[[object], bool]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an option may be."""
+    """The values that an option accepts."""
 
     expected: str
     """As an error says it, after the value."""
@@ -94,7 +94,7 @@ def _own_member(kind: type[IntEnum], value: Any) -> Any:  # Any: whatever was gi
 
 
 def check_text(name: str, value: object) -> None:
-    """Refuse what is no text, such as a topic that is None or bytes.
+    """Refuse values that are not text, such as a topic that is None or bytes.
 
     Raises:
         InvalidConfigurationError: It names the argument, its value, and what is expected.
@@ -103,7 +103,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def check_topics(value: object) -> None:
-    """Refuse what is no topic, no list of topics, and no pattern; raises as `check_text`."""
+    """Refuse values that are not a topic, list of topics or pattern; raises as `check_text`."""
     _check("topic", value, _TOPICS)
 
 
@@ -113,7 +113,7 @@ def check_service_url(value: object) -> None:
 
 
 def check_start_message_id(value: object) -> None:
-    """Refuse what is no id, no mapping of ids, nor None; raises as `check_text`."""
+    """Refuse values that are not an id, mapping of ids or None; raises as `check_text`."""
     _check("start_message_id", value, _START)
 
 
@@ -123,7 +123,7 @@ def check_seek_target(value: object) -> None:
 
 
 def check_delay(name: str, value: object) -> None:
-    """Refuse what is no span of time from now on; raises as `check_text`."""
+    """Refuse values that are not a span of time from now on; raises as `check_text`."""
     _check(name, value, _DELAY)
 
 
@@ -134,7 +134,7 @@ def check_message(value: object, subject: str) -> None:
         InvalidMessageError: It names `subject`, the consumer, and the value.
     """
     if not isinstance(value, Message | MessageId):
-        raise InvalidMessageError(f"{subject}: {_shown(value)} is no message, nor its id")
+        raise InvalidMessageError(f"{subject}: expected a message or its id, got {_shown(value)}")
 
 
 def messages_of(
@@ -145,7 +145,7 @@ def messages_of(
         return (value,)
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise InvalidMessageError(
-            f"{subject}: {_shown(value)} is no message, nor its id, nor several of them"
+            f"{subject}: expected a message, its id, or several of them, got {_shown(value)}"
         )
     messages = list(value)
     for each in messages:

@@ -1,7 +1,7 @@
-"""Message ids that know their topic, and positions in several topics at once (pure).
+"""Message ids with their topic, and positions in several topics at once (values).
 
-Ids of different topics don't compare, so a consumer of many topics gives out ids that carry the
-topic's name: it sends an acknowledgement or a seek to the right part. The serialized form is that
+Ids of different topics don't compare, so a consumer of several topics returns ids with the topic's
+name, by which it sends an acknowledgement or a seek to the right part. The serialized form is that
 of the plain id, as in the official clients: the name is not in it.
 
 Source: TopicMessageId, MultiMessageIdImpl and TopicMessageIdImpl in Pulsar's Java client.
@@ -149,10 +149,10 @@ def newest_by_topic(message_ids: Iterable[MessageId]) -> MultiMessageId:
 
 
 def route(message_id: MessageId, topics: Collection[str]) -> str:
-    """Which of `topics` (full names, partitions one by one) an id belongs to.
+    """The one of `topics` (full names, partitions one by one) that an id belongs to.
 
     Raises:
-        InvalidMessageError: It does not tell, and there are several; or it is none of them.
+        InvalidMessageError: The id has no topic, and there are several; or another topic's.
     """
     topic_name = topic_of(message_id)
     if topic_name is None and len(topics) == 1:
@@ -161,7 +161,7 @@ def route(message_id: MessageId, topics: Collection[str]) -> str:
         topic_name = _partition_of_one_topic(message_id.partition_index, topics)
     if topic_name is None:
         raise InvalidMessageError(
-            f"message id {message_id} tells no topic, and there are {len(topics)}: give the "
+            f"message id {message_id} has no topic, and the consumer has {len(topics)}: give the "
             f"message, its message_id(), or a TopicMessageId"
         )
     if topic_name not in topics:
@@ -185,7 +185,7 @@ SeekTarget = MessageId | Mapping[str, MessageId] | int | Callable[[str], Message
 
 
 def seek_targets(target: SeekTarget, topics: Collection[str]) -> dict[str, MessageId | int]:
-    """Where to seek in each topic; topics that stay where they are are left out.
+    """The position to seek in each topic; topics to leave alone are left out.
 
     Raises:
         InvalidMessageError: An id belongs to none of the topics.

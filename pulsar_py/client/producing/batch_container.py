@@ -1,11 +1,11 @@
-"""Messages that wait to share an entry: when a batch is full, and what shares one. Pure.
+"""Gathers messages into batches, and decides when a batch is full (pure).
 
 `BatchContainer` gathers messages in the order in which they were sent; `KeyBasedBatchContainer`
 keeps one batch a key, as Key_Shared subscriptions need it. Limits count all batches of a container
-together. Not everything may share a batch: see `Traits`; and what goes out alone (delayed, possibly
-duplicated or very large messages) is the producer's to know.
+together. Messages with different `Traits` don't share a batch; the producer keeps messages away
+that go out alone (delayed, possibly duplicate, or very large ones).
 
-Sequence ids are not given here but when a batch is taken, so that each batch has a run of its own:
+Sequence ids are assigned when a batch is taken, so that each batch has consecutive ones:
 interleaved keys would otherwise look like duplicates to the broker.
 
 Source: BatchMessageContainerImpl and BatchMessageKeyBasedContainer in Pulsar's Java client.
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Traits(NamedTuple):
-    """What an entry's metadata says for all its messages; they share a batch if it is equal."""
+    """Metadata that all messages of an entry share; a batch takes messages with equal traits."""
 
     schema_version: bytes | None
     replicate_to: tuple[str, ...]
@@ -42,7 +42,7 @@ PLAIN_TRAITS = Traits(None, ())
 
 
 def traits_of(message: OutgoingMessage) -> Traits:
-    """What a message needs of its entry."""
+    """The traits of a message."""
     return Traits(message.schema_version, message.replicate_to)
 
 
@@ -63,7 +63,7 @@ class Batch:
 
 
 class Container(ABC):
-    """What the producer needs of either kind.
+    """The interface of both containers.
 
     Invariant: `is_full` only between an `add` and the `take` that has to follow it.
     """

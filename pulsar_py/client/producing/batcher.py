@@ -1,9 +1,9 @@
-"""Messages to entries: which share one, what goes alone, and when batches go out (edge).
+"""Puts a producer's messages into batches, and sends batches when they are due (edge).
 
 A batch goes out when it is full, when its first message has waited for the publish delay, when it
-is flushed, and before anything that goes alone: delayed messages, those larger than a batch may be,
-and possible duplicates. So entries go out in the order of their messages, and sequence ids in the
-order of entries. Without batching everything goes alone.
+is flushed, and before a message that goes out alone: a delayed one, one larger than a batch may be,
+or a possible duplicate. So entries go out in the order of their messages, and sequence ids in the
+order of entries. Without batching every message goes out alone.
 
 Source: ProducerImpl in Pulsar's Java client: serializeAndSendMessage, batchMessageAndSend.
 """

@@ -1,4 +1,4 @@
-"""Cutting a large message into chunks, each of them an entry of its own. Pure.
+"""Cuts a large message into chunks, each an entry of its own (pure).
 
 The payload is cut after compression, into pieces of `max_message_size - m` bytes, m being the
 serialized metadata without the chunk fields (or into smaller ones, if the user says so):

@@ -1,9 +1,9 @@
-"""Messages that can't go on yet, in order (edge).
+"""Holds messages, in order, that can't be encoded yet (edge).
 
-A message waits here while its producer opens (partitions that start lazily), or while the broker is
-asked for the version of a schema that it brought; and so does everything behind it. One task works
-the queue off. What always holds: messages leave in the order in which they came, each once, by
-going on or by failing.
+A message waits here while its producer opens (a partition that starts lazily), or while the broker
+is asked for the version of the message's own schema; and so do all messages behind it. One task
+empties the queue. What always holds: messages leave in the order in which they came, each once, by
+being sent or by failing.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""Messages to SEND frames: metadata, batch body, compression, checksum. Pure.
+"""Encodes messages and batches as SEND frames (pure).
 
 A plain message or batch without compression and encryption is encoded in one step (`encode_plain`,
 `encode_batch`). Everything else is a `Draft` first, metadata and body apart, which is compressed,
-encrypted and cut into chunks before `frame` makes the frame of it; a draft's body can so be handed
-to a thread.
+encrypted and cut into chunks before `frame` makes the frame; so its body can be compressed in a
+thread.
 
     plain      SIZES | BaseCommand | 0x0e01 crc | size MessageMetadata | payload
     batch      ... | (size SingleMessageMetadata payload) * n
 
 A batch of one message goes out in plain layout, as Pulsar's Java client does it.
 
-Source: `spec/wire.md` sections 2 to 5; Commands and BatchMessageContainerImpl in Pulsar.
+Source: Commands and BatchMessageContainerImpl in Pulsar; `wire.framing` and `wire.payload` for the
+layouts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A message on its way out: what `send` was given, and how that becomes metadata.
+"""`OutgoingMessage`: the arguments of `send`, and their conversion to message metadata (pure).
 
-`OutgoingMessage` is what routers and interceptors see; its accessors are named as those of a
+Routers and interceptors get it; its accessors are named as those of a
 received message. `fill_metadata` puts it into the metadata of an entry of its own, and
-`fill_single_metadata` into that of one message of a batch. Pure.
+`fill_single_metadata` into that of one message of a batch.
 
 Source: TypedMessageBuilder in Pulsar's Java client; `Producer.send` of the official Python client.
 """
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 NO_REPLICATION: Final = ("__local__",)
-"""What stands in `replicate_to` of a message that stays in its cluster."""
+"""The value of `replicate_to` for a message that is not replicated."""
 
 _MAX_SIGNED: Final = 2**63 - 1
 _MAX_UNSIGNED: Final = 2**64 - 1
@@ -70,9 +70,9 @@ class OutgoingMessage:
         """As `Producer.send`; `deliver_after` counts from `now_millis`.
 
         Raises:
-            InvalidMessageError: A property or key is no text that UTF-8 has, or a number does not
+            InvalidMessageError: A property or key can't be encoded in UTF-8, or a number does not
                 fit its field. What passes here can be encoded, whatever it shares a batch with.
-            InvalidConfigurationError: `deliver_after` is no timedelta or negative, or there is
+            InvalidConfigurationError: `deliver_after` is not a timedelta, or negative, or there is
                 `deliver_at` beside it.
         """
         # The value as given; None for a null value.
@@ -99,7 +99,7 @@ class OutgoingMessage:
             check_delay("deliver_after", deliver_after)
             if deliver_at is not None:
                 raise InvalidConfigurationError(
-                    f"deliver_at={deliver_at}, deliver_after={deliver_after}: only one of them"
+                    f"deliver_at={deliver_at}, deliver_after={deliver_after}: give only one of them"
                 )
             self.deliver_at_time = now_millis + deliver_after // timedelta(milliseconds=1)
         # The message's own schema; None for the producer's.
@@ -112,21 +112,21 @@ class OutgoingMessage:
         if self.property_map:
             _check_properties(self.property_map)
         if self.key is not None and not isinstance(self.key, str | bytes):
-            raise InvalidMessageError(f"partition_key {self.key!r} is neither text nor bytes")
+            raise InvalidMessageError(f"partition_key={self.key!r}: expected text or bytes")
         if isinstance(self.key, str):
             _utf8("partition_key", self.key)
         if self.ordering is not None and not isinstance(self.ordering, bytes):
-            raise InvalidMessageError(f"ordering_key {self.ordering!r} is neither text nor bytes")
+            raise InvalidMessageError(f"ordering_key={self.ordering!r}: expected text or bytes")
         _check_number("sequence_id", self.sequence_id, _MAX_SIGNED)
         _check_number("event_timestamp", self.event_time, _MAX_UNSIGNED)
         _check_number("deliver_at", self.deliver_at_time, _MAX_SIGNED)
         for cluster in self.replicate_to:
             if not isinstance(cluster, str):
-                raise InvalidMessageError(f"replication cluster {cluster!r} is no text")
+                raise InvalidMessageError(f"replication cluster {cluster!r}: expected text")
             _utf8("replication cluster", cluster)
 
     def value(self) -> Any:  # Any: whatever was given
-        """What `send` was given."""
+        """The value that `send` got."""
         return self.content
 
     def data(self) -> bytes:
@@ -134,7 +134,7 @@ class OutgoingMessage:
         return self.payload
 
     def properties(self) -> dict[str, str]:
-        """What the application attached; a copy."""
+        """The properties that the application attached; a copy."""
         return dict(self.property_map or {})
 
     def has_key(self) -> bool:
@@ -152,7 +152,7 @@ class OutgoingMessage:
         return self.key.encode() if isinstance(self.key, str) else self.key
 
     def ordering_key(self) -> bytes | None:
-        """What Key_Shared goes by instead of the key, None where there is none."""
+        """The key that Key_Shared uses instead of the partition key; None without one."""
         return self.ordering
 
     def event_timestamp(self) -> int:
@@ -160,7 +160,7 @@ class OutgoingMessage:
         return self.event_time or 0
 
     def batching_key(self) -> bytes:
-        """What messages of one batch share where batching goes by key."""
+        """The key that messages of one batch share with key-based batching."""
         if self.ordering is not None:
             return self.ordering
         return self.key_bytes() or b""
@@ -235,7 +235,9 @@ def fill_key(metadata: MessageMetadata | SingleMessageMetadata, message: Outgoin
 def _check_properties(properties: Mapping[str, str]) -> None:
     for name, text in properties.items():
         if not isinstance(name, str) or not isinstance(text, str):
-            raise InvalidMessageError(f"property {name!r}: {text!r}: both have to be text")
+            raise InvalidMessageError(
+                f"property {name!r}={text!r}: expected texts for name and value"
+            )
         _utf8("name of property", name)
         _utf8("property", text)
 
@@ -244,13 +246,13 @@ def _utf8(what: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidMessageError(f"{what} {text!r} is no text that UTF-8 has: {error}") from None
+        raise InvalidMessageError(f"{what} {text!r} can't be encoded in UTF-8: {error}") from None
 
 
 def _check_number(name: str, value: int | None, maximum: int) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidMessageError(f"{name} {value!r} is no integer")
+        raise InvalidMessageError(f"{name}={value!r}: expected an integer")
     if not 0 <= value <= maximum:
-        raise InvalidMessageError(f"{name} {value}: from 0 to {maximum}")
+        raise InvalidMessageError(f"{name}={value}: expected 0 to {maximum}")

@@ -1,9 +1,9 @@
-"""Which partition takes a message. Pure: time and chance come in as arguments.
+"""Chooses the partition of a message (pure: time and chance are arguments).
 
-A message with a key goes where its hash says, so that one key stays in one partition; the others
-go by the routing mode. Round robin moves on one message at a time, or, with batching, one batch at
-a time: when as much went to a partition as fills a batch, or it had its turn for long enough, the
-next one is due. So few batches are under way at once, and they are full.
+The hash of a key decides, so that one key stays in one partition; messages without a key follow the
+routing mode. Round robin moves on one message at a time, or, with batching, one batch at a time:
+the next partition is due when enough for a batch went to the current one, or when its turn has
+lasted the publish delay. So few batches are open at once, and they are full.
 
 Source: RoundRobinPartitionMessageRouterImpl and SinglePartitionMessageRouterImpl in Pulsar's Java
 client; RoundRobinMessageRouter in the C++ client, which counts messages and bytes as here.
@@ -55,7 +55,7 @@ class MessageRouter(ABC):
         """The partition of any message."""
 
     def first_partition(self, partitions_count: int) -> int:
-        """Where messages without a key begin: the one that a lazy producer registers with."""
+        """The partition for the first message without a key; a lazy producer opens it first."""
         del partitions_count
         return 0
 
@@ -143,12 +143,12 @@ class RoundRobinRouter(MessageRouter):
         return self.choose_plain(len(message.payload), now, partitions_count)
 
     def first_partition(self, partitions_count: int) -> int:
-        """Where the first turn is."""
+        """The first partition."""
         return self._cursor % partitions_count
 
 
 class CustomRouter(MessageRouter):
-    """What the application's function says."""
+    """The partition that the application's function returns."""
 
     def __init__(self, function: MessageRouterFunction) -> None:
         self._function = function
@@ -162,13 +162,13 @@ class CustomRouter(MessageRouter):
         """The function's answer.
 
         Raises:
-            InvalidConfigurationError: It is no partition.
+            InvalidConfigurationError: It is not the index of a partition.
         """
         del now
         chosen = self._function(message, partitions_count)
         if not isinstance(chosen, int) or not 0 <= chosen < partitions_count:
             raise InvalidConfigurationError(
-                f"message_router returned {chosen!r}: from 0 to {partitions_count - 1}"
+                f"message_router returned {chosen!r}: expected 0 to {partitions_count - 1}"
             )
         return chosen
 

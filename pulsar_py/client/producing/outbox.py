@@ -1,14 +1,15 @@
-"""What a producer has accepted and the broker has not confirmed: encoded, sent, sent again (edge).
+"""Encodes and sends a producer's messages, and sends them again after a reconnect (edge).
 
     post_plain, post_batch ----------------------------> pending --write--> connection
     post_draft --> [unready: codec thread, fresh key] -->   |  ^--on_send_receipt--> done
                                                             └── again, in order, on `attach`
 
-Most entries are encoded at once. A draft that has to wait (a large payload is compressed in a
-thread, a data key is due) goes to `unready`, and everything behind it too, so that order holds; one
-task works it off. What always holds: an entry ends exactly once, by receipt, refusal, time-out or
-the end of the producer, and only then its permits and memory are given back; entries are written in
-the order in which they were posted, on every connection anew.
+The outbox holds all entries that the broker has not confirmed. Most are encoded at once. A draft
+that has to wait (its large payload is compressed in a thread, or a data key is to be renewed) goes
+to `unready`, and everything behind it too, so that order holds; one task empties it. What always
+holds: an entry ends exactly once, by receipt, refusal, time-out or the end of the producer, and
+only then its permits and memory are given back; entries are written in the order in which they were
+posted, on every connection anew.
 
 Source: ProducerImpl in Pulsar's Java client: processOpSendMsg, resendMessages, failPendingMessages.
 """

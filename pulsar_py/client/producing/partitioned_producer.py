@@ -1,9 +1,9 @@
 """The producer of a topic with partitions: one TopicProducer for each, and a router (edge).
 
-Partitions share the value encoder, the counters and the producer name that the broker gave to the
-first of them. Lazily started ones open when their first message comes, which waits meanwhile. Once
-a minute the partitions are counted again; new ones are opened before any message goes there, so
-that nobody waits for them.
+Partitions share the schema, the counters, and the producer name that the broker gave to the first
+of them. A lazily started partition opens with its first message, which waits meanwhile. Once a
+minute the broker is asked for the number of partitions; new ones are opened before messages are
+routed there.
 
 Source: PartitionedProducerImpl in Pulsar's Java client.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
@@ -26,6 +27,7 @@ from pulsar_py.client.producing.topic_producer import TopicProducer
 from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
 from pulsar_py.common.concurrently import concurrently, each_result
 from pulsar_py.common.errors import AlreadyClosedError, PulsarError
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
@@ -53,7 +55,7 @@ def pending_messages_limit(config: ProducerConfig, partitions_count: int) -> int
 class PartitionedProducer(Producer):
     """Owned by who created it.
 
-    Invariant: `_producers` has as many places as the router is told; an empty one is a partition
+    Invariant: `_producers` has a place for each partition of the router; None for a partition
     that has not started yet (lazy).
     """
 
@@ -93,18 +95,18 @@ class PartitionedProducer(Producer):
             ServiceError, ClientError: One could not be opened; the others are closed again.
         """
         first = self._router.first_partition(len(self._producers))
-        try:
+        async with OnFailureAwait(self._close_started):
             await self._open(first)
             self._name = self._started[0].producer_name()
             if not self._config.lazy_start_partitioned_producers:
                 rest = [each for each in range(len(self._producers)) if each != first]
                 await each_result(self._open, rest)
-        except BaseException:
-            self._refusal = AlreadyClosedError(f"{self._topic}: the producer was not opened")
-            await concurrently(TopicProducer.close, self._started)
-            raise
         if self._config.auto_update_partitions:
             self._tasks.spawn(self._watch_partitions(), "partitions")
+
+    async def _close_started(self) -> None:
+        self._refusal = AlreadyClosedError(f"{self._topic}: the producer was not opened")
+        await concurrently(TopicProducer.close, self._started)
 
     async def _open(self, partition: int) -> None:
         producer = self._make(partition, len(self._producers))
@@ -215,11 +217,8 @@ class PartitionedProducer(Producer):
 
     async def _open_added(self, partitions: Sequence[int], count: int) -> list[TopicProducer]:
         producers = [self._make(each, count) for each in partitions]
-        try:
+        async with OnFailureAwait(partial(concurrently, TopicProducer.close, producers)):
             await each_result(TopicProducer.open, producers)
-        except BaseException:
-            await concurrently(TopicProducer.close, producers)
-            raise
         return producers
 
     # --- ending --------------------------------------------------------------------------------
@@ -292,7 +291,7 @@ class PartitionedProducer(Producer):
         return sum(each.pending_count() for each in self._started)
 
     def statistics_fields(self) -> Mapping[str, str]:
-        """What tells it from others in the log."""
+        """Log fields that identify the producer."""
         return {"topic": str(self._topic), "producer": self.producer_name()}
 
 

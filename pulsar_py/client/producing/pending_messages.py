@@ -1,8 +1,8 @@
-"""Entries on their way to the broker, in order, until each has its receipt. Pure.
+"""The queue of entries that wait for their SEND_RECEIPT, in order (pure).
 
-Receipts come in the order of the entries, each with the sequence id of its SEND, so that one is
-matched with the oldest entry: a lower id belongs to an entry that was given up (a time-out), a
-higher one means that broker and client are out of step, and the connection has to go.
+Receipts come in the order of the entries, each with the sequence id of its SEND, so a receipt is
+matched with the oldest entry. A lower id belongs to an entry that timed out; a higher one means
+that broker and client disagree, and the connection is closed.
 
 Source: ProducerImpl.ackReceived and OpSendMsgQueue in Pulsar's Java client.
 """
@@ -23,7 +23,7 @@ Buffers = Sequence[bytes | memoryview]
 
 
 class ChunkedSend:
-    """What the chunks of one message share."""
+    """State that the chunks of one message share."""
 
     __slots__ = ("first_chunk",)
 
@@ -69,7 +69,7 @@ class PendingEntry(SendCompletion):
             own = MessageId(ledger_id, entry_id, partition_index=self.partition_index)
             if self.chunked.first_chunk is None:
                 self.chunked.first_chunk = own
-            # A duplicate's place is not told, and that of its first chunk came before this one's.
+            # A duplicate's receipt has no position, and its first chunk's came before.
             if self.is_last_chunk and ledger_id >= 0:
                 self.message_id = MessageId(
                     ledger_id,

@@ -1,8 +1,8 @@
-"""What a producer offers, whether its topic has partitions or not.
+"""`Producer`: the public interface of producers.
 
-`Producer` is the public face; `TopicProducer` stands behind it for a topic without partitions (or
-one partition), `PartitionedProducer` for a topic with. A message without options takes the short
-way through `_send_plain`.
+`TopicProducer` implements it for a topic without partitions (or one partition), and
+`PartitionedProducer` for a topic with partitions. A message without options takes the short way
+through `_send_plain`.
 
 Source: `Producer` of the official Python client; Producer in Pulsar's Java client.
 """
@@ -13,21 +13,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
-from pulsar_py.client.producing.producer_config import ProducerConfig
 from pulsar_py.client.producing.send_result import SendResult
 from pulsar_py.client.shared.statistics import ProducerStatistics
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.message_id import MessageId
-from pulsar_py.common.names import TopicName
 
-if TYPE_CHECKING:
-    from pulsar_py.client.brokers.client_context import ClientContext
-
-__all__ = ["Producer", "create_producer"]
+__all__ = ["Producer"]
 
 
 class Producer(ABC):
@@ -54,7 +49,7 @@ class Producer(ABC):
         """Publish a message; returns its id once the broker has stored it.
 
         With batching, messages that tasks send in the same step of the loop share a batch, which
-        goes out at the end of that step: whoever waits for a receipt does not wait for the batch to
+        goes out at the end of that step: awaiting the receipt does not wait for the batch to
         fill. Where the producer is full it waits for room if `block_if_queue_full` is set.
         Cancelling stops the wait; a message that was accepted goes out all the same.
 
@@ -65,8 +60,8 @@ class Producer(ABC):
         Args:
             content: The value; None for a null value (a tombstone in compacted topics).
             properties: Texts that the application attaches.
-            partition_key: Decides the partition, and what compaction and Key_Shared go by.
-            ordering_key: What Key_Shared goes by instead of the key.
+            partition_key: The key for choosing the partition, for compaction and for Key_Shared.
+            ordering_key: The key for Key_Shared, instead of the partition key.
             sequence_id: The message's own number; by default they count up by one.
             replication_clusters: Only to these clusters.
             disable_replication: Not to any other cluster.
@@ -208,7 +203,7 @@ class Producer(ABC):
     async def close(self) -> None:
         """Send what is left, tell the broker, and end; at most the operation timeout.
 
-        What has no receipt by then fails with AlreadyClosedError. May be called again.
+        Messages without a receipt by then fail with AlreadyClosedError. May be called again.
         """
 
     @abstractmethod
@@ -236,11 +231,11 @@ class Producer(ABC):
 
     @abstractmethod
     def partitions_count(self) -> int:
-        """How many partitions the producer knows; 0 for a topic without."""
+        """The number of partitions that the producer knows; 0 for a topic without."""
 
     @abstractmethod
     def statistics(self) -> ProducerStatistics:
-        """What it did, in the interval so far and since the beginning."""
+        """Statistics of the current interval and since the producer was made."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -257,27 +252,6 @@ class Producer(ABC):
 def _only_key(partition_key: str | bytes | None, key: str | bytes) -> str | bytes:
     if partition_key is not None and partition_key != key:
         raise InvalidConfigurationError(
-            f"partition_key={partition_key!r}, key={key!r}: two names of one thing"
+            f"partition_key={partition_key!r}, key={key!r}: give only one of them"
         )
     return key
-
-
-async def create_producer(context: ClientContext, topic: str, **options: Any) -> Producer:
-    """An open producer; `options` are the fields of `ProducerConfig`.
-
-    Raises:
-        InvalidConfigurationError, InvalidTopicNameError: Before anything is asked of a broker.
-        ServiceError: The broker refused.
-        ClientError: No connection within the operation timeout.
-    """
-    from pulsar_py.client.producing import partitioned_producer, topic_producer  # noqa: PLC0415 - they build on this module
-    from pulsar_py.client.producing.producer_schema import ProducerSchema, topic_schema  # noqa: PLC0415 - late
-
-    context.check_usable()
-    config = ProducerConfig.of(options)
-    name = TopicName.parse(topic)
-    values = ProducerSchema(context, name, await topic_schema(context, name, config.schema))
-    count = 0 if name.is_partition else await context.partitions_count(str(name))
-    if count:
-        return await partitioned_producer.open_partitioned(context, name, config, values, count)
-    return await topic_producer.open_single(context, name, config, values)

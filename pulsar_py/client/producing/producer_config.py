@@ -1,7 +1,7 @@
-"""What a producer is told: one frozen value, checked when it is made.
+"""`ProducerConfig`: the options of a producer as one frozen value, checked when it is made.
 
 Names and defaults are the official Python client's where it has the option, the Java client's
-elsewhere. Pure values.
+elsewhere.
 
 Source: `Client.create_producer` of the official Python client; ProducerConfigurationData in
 Pulsar's Java client.
@@ -57,20 +57,20 @@ class ProducerConfig:
     producer_name: str | None = None
     """None: the broker makes one that is unique in the cluster."""
     schema: Schema[Any] | None = None  # Any: of whatever values
-    """What turns values into payloads; None takes bytes as they are."""
+    """The schema that encodes values; None for bytes."""
     initial_sequence_id: int | None = None
     """The first message gets the one after it; None goes on after the last the broker knows."""
     send_timeout_millis: int = 30_000
     """A message that has no receipt after so long fails; 0 for never."""
     compression_type: CompressionType = CompressionType.NONE
-    """How payloads are compressed; consumers find it in each message."""
+    """The compression of payloads; each message names it."""
     compress_min_msg_body_size: int = 4096
     """Payloads of at most so many bytes are not compressed."""
     max_pending_messages: int = 1000
     """Messages without receipt, of one topic or partition; 0 for no limit but the client's memory.
     """
     max_pending_messages_across_partitions: int = 50_000
-    """The same of all partitions together: each gets its part if that is less; 0 for no limit."""
+    """Limit for all partitions together, divided among them if that is less; 0 for no limit."""
     block_if_queue_full: bool = False
     """Whether `send` waits where it would pass a limit; else it raises ProducerQueueFullError."""
     batching_enabled: bool = False
@@ -90,26 +90,27 @@ class ProducerConfig:
     chunk_max_message_size: int = -1
     """Bytes of a chunk at most; -1 for what the broker takes."""
     message_routing_mode: PartitionsRoutingMode = PartitionsRoutingMode.RoundRobinDistribution
-    """Which partition a message without a key goes to."""
+    """How to choose the partition of a message without a key."""
     message_router: MessageRouterFunction | None = None
     """Decides instead of the routing mode."""
     hashing_scheme: HashingScheme = HashingScheme.BoostHash
-    """What turns a key into a partition. The default is that of the official Python and C++
-    clients; Java's is `JavaStringHash`. All producers of a topic have to use the same."""
+    """The hash that turns a key into a partition. The default is
+    that of the official Python and C++ clients; Java's is `JavaStringHash`. All producers of a
+    topic have to use the same."""
     lazy_start_partitioned_producers: bool = False
     """Register with a partition only when a message goes there."""
     auto_update_partitions: bool = True
     """Notice when the topic gets more partitions."""
     auto_update_partitions_interval_seconds: float = 60
-    """How often it looks for new partitions."""
+    """Interval at which new partitions are looked for."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What the broker shows of the producer."""
+    """Metadata of the producer, shown in the broker's statistics."""
     encryption_key: str | Sequence[str] | None = None
     """Name of the public key to encrypt with; several names let several readers in."""
     crypto_key_reader: CryptoKeyReader | None = None
     """Has the public keys that `encryption_key` names."""
     crypto_failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL
-    """What becomes of a message that can't be encrypted."""
+    """What to do with a message that can't be encrypted."""
     access_mode: ProducerAccessMode = ProducerAccessMode.Shared
     """Whether other producers may be on the topic beside this one."""
     interceptors: Sequence[ProducerInterceptor] = ()
@@ -156,30 +157,30 @@ class ProducerConfig:
         check_options(self)
         self._check_numbers()
         if self.chunk_max_message_size == 0:
-            raise InvalidConfigurationError("chunk_max_message_size=0: at least 1, or -1")
+            raise InvalidConfigurationError("chunk_max_message_size=0: expected at least 1, or -1")
         if self.batching_enabled and self.chunking_enabled:
             raise InvalidConfigurationError(
-                "batching_enabled=True, chunking_enabled=True: only one of them"
+                "batching_enabled=True, chunking_enabled=True: enable only one of them"
             )
         if bool(self.encryption_keys) != (self.crypto_key_reader is not None):
             raise InvalidConfigurationError(
                 f"encryption_key={self.encryption_key!r}, "
-                f"crypto_key_reader={self.crypto_key_reader!r}: they go together"
+                f"crypto_key_reader={self.crypto_key_reader!r}: give both or none"
             )
         if (
             self.message_routing_mode is PartitionsRoutingMode.CustomPartition
             and self.message_router is None
         ):
             raise InvalidConfigurationError(
-                "message_routing_mode=CustomPartition: needs a message_router"
+                "message_routing_mode=CustomPartition needs a message_router"
             )
         if self.initial_sequence_id is not None and self.initial_sequence_id < -1:
             raise InvalidConfigurationError(
-                f"initial_sequence_id={self.initial_sequence_id}: at least -1"
+                f"initial_sequence_id={self.initial_sequence_id}: expected at least -1"
             )
 
     def _check_numbers(self) -> None:
         for name, minimum in _MINIMA.items():
             value = getattr(self, name)
             if not value >= minimum:  # not a number, too
-                raise InvalidConfigurationError(f"{name}={value!r}: at least {minimum}")
+                raise InvalidConfigurationError(f"{name}={value!r}: expected at least {minimum}")

@@ -1,8 +1,8 @@
-"""Interceptors of producers: see, change and watch messages on their way.
+"""Interceptors of producers: see and change messages before they are sent, and learn the result.
 
-Derive from `ProducerInterceptor` and define what you need. What an interceptor raises is logged and
-goes no further: the message goes on as it was before. Who saw a message before it was sent hears
-how it ended, also where it was refused at once.
+Derive from `ProducerInterceptor` and define what you need. An interceptor's error is logged, and
+the message goes on as it was before. An interceptor that saw a message before it was sent is told
+its result, also where the message was refused at once.
 
 Source: ProducerInterceptor and ProducerInterceptors in Pulsar's Java client.
 """
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.common.errors import ClientError
+from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.common.message_id import MessageId
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class ProducerInterceptors:
         message: OutgoingMessage,
         submit: Callable[[OutgoingMessage], SendResult],
     ) -> SendResult:
-        """What `submit` says to the message as they want it; they hear how that ends."""
+        """Submit the message as the interceptors changed it, and tell them the result."""
         message = self.before_send(producer, message)
         with self._hearing_of_refusal(producer, message):
             result = submit(message)
@@ -99,8 +100,7 @@ class ProducerInterceptors:
     def _hearing_of_refusal(self, producer: Producer, message: OutgoingMessage) -> Iterator[None]:
         try:
             yield
-        except BaseException as error:
-            # What is no Exception: cancelled while it waited for room.
+        except BaseException as error:  # raised again; no Exception: cancelled while it waited
             refusal = (
                 error
                 if isinstance(error, Exception)
@@ -117,14 +117,11 @@ class ProducerInterceptors:
         )
 
     def before_send(self, producer: Producer, message: OutgoingMessage) -> OutgoingMessage:
-        """What the last of them made of `message`."""
+        """The message, as changed by all interceptors in turn."""
         for interceptor in self._interceptors:
-            try:
+            with _logged(interceptor, "before_send"):
                 if interceptor.eligible(message):
                     message = interceptor.before_send(producer, message)
-            except Exception:  # foreign code; the message goes on without it
-                fields = _fields(interceptor, "before_send")
-                logger.exception(_FAILED, fields, extra=fields)
         return message
 
     def on_send_acknowledgement(
@@ -136,31 +133,24 @@ class ProducerInterceptors:
     ) -> None:
         """Tell those that want the message."""
         for interceptor in self._interceptors:
-            try:
+            with _logged(interceptor, "on_send_acknowledgement"):
                 if interceptor.eligible(message):
                     interceptor.on_send_acknowledgement(producer, message, message_id, error)
-            except Exception:  # foreign code; what it does is no matter of the message
-                fields = _fields(interceptor, "on_send_acknowledgement")
-                logger.exception(_FAILED, fields, extra=fields)
 
     def on_partitions_change(self, topic: str, partitions_count: int) -> None:
         """Tell all of them."""
         for interceptor in self._interceptors:
-            try:
+            with _logged(interceptor, "on_partitions_change"):
                 interceptor.on_partitions_change(topic, partitions_count)
-            except Exception:  # foreign code
-                fields = _fields(interceptor, "on_partitions_change")
-                logger.exception(_FAILED, fields, extra=fields)
 
     def close(self) -> None:
         """Tell all of them."""
         for interceptor in self._interceptors:
-            try:
+            with _logged(interceptor, "close"):
                 interceptor.close()
-            except Exception:  # foreign code
-                fields = _fields(interceptor, "close")
-                logger.exception(_FAILED, fields, extra=fields)
 
 
-def _fields(interceptor: ProducerInterceptor, call: str) -> dict[str, str]:
-    return {"interceptor": type(interceptor).__name__, "call": call}
+def _logged(interceptor: ProducerInterceptor, call: str) -> ErrorsLogged:
+    """An interceptor's error costs neither the message nor the other interceptors."""
+    fields = {"interceptor": type(interceptor).__name__, "call": call}
+    return ErrorsLogged(logger, _FAILED, fields, extra=fields)

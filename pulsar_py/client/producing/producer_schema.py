@@ -1,4 +1,4 @@
-"""Encodes values by a producer's schema; learns versions of schemas that messages bring (edge).
+"""Encodes values by a producer's schema, and registers schemas of single messages (edge).
 
 A producer has one schema, or none and takes bytes; a message may have another one, whose version
 the broker is asked for once (GET_OR_CREATE_SCHEMA registers it if it is new).
@@ -30,16 +30,16 @@ AnySchema = Schema[Any]  # Any: the application's values
 async def topic_schema(
     context: ClientContext, topic: TopicName, schema: AnySchema | None
 ) -> AnySchema | None:
-    """The schema to use on a topic; one that depends on the topic's own is told that.
+    """The schema to use on a topic; one that depends on the topic's own schema gets that.
 
     Raises:
-        InvalidConfigurationError: That is no schema.
+        InvalidConfigurationError: It is not a schema.
         ServiceError, ClientError: The topic's schema can't be had.
     """
     if schema is None:
         return None
     if not isinstance(schema, Schema):
-        raise InvalidConfigurationError(f"schema: a Schema, not {type(schema).__name__}")
+        raise InvalidConfigurationError(f"schema: expected a Schema, got {type(schema).__name__}")
     if not schema.needs_topic_schema:
         return schema
     answer = await context.lookup.schema(str(topic.base))
@@ -77,7 +77,9 @@ class ProducerSchema:
             self._take_bytes(message)
             return
         if not isinstance(schema, Schema):
-            raise InvalidConfigurationError(f"schema: a Schema, not {type(schema).__name__}")
+            raise InvalidConfigurationError(
+                f"schema: expected a Schema, got {type(schema).__name__}"
+            )
         if schema.has_separate_key:
             message.key = None if content is None else schema.encode_key(content)
         message.null_value = schema.is_null(content)

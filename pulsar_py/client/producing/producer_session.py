@@ -1,11 +1,11 @@
-"""One producer's place at its broker: registered, lost, registered again (edge).
+"""Registers one producer at its broker, and again whenever the connection is lost (edge).
 
-It is what the connection calls: receipts go to the outbox, and whatever ends the place begins the
-registration anew. What the broker gives at the first registration (name, sequence ids, schema
-version, topic epoch) is kept and shown again at the next. What always holds: the outbox has a
+The connection calls it: receipts go to the outbox, and a lost connection or a CLOSE_PRODUCER begins
+the registration anew. What the broker assigned at the first registration (name, sequence ids,
+schema version, topic epoch) is sent with the next ones. What always holds: the outbox has a
 connection exactly while the producer is registered there.
 
-Source: ProducerImpl.connectionOpened in Pulsar's Java client; `spec/wire.md` section 10.
+Source: ProducerImpl.connectionOpened in Pulsar's Java client; CommandProducer in PulsarApi.proto.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from pulsar_py.client.brokers.connection_handler import ConnectionHandler
 from pulsar_py.client.producing.entry_encoder import EntryEncoder
 from pulsar_py.client.producing.outbox import Outbox
 from pulsar_py.client.producing.producer_config import ProducerConfig
@@ -27,6 +29,7 @@ from pulsar_py.common.errors import (
     TopicTerminatedError,
     service_error,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.message_id import to_signed
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandCloseProducer,
@@ -95,8 +98,8 @@ class ProducerSession:
         self._topic_epoch: int | None = None
         # Whether the broker ever said yes.
         self.is_registered_once = False
-        self.connection = context.connection_handler(
-            topic, self, description=f"producer {producer_id} of {topic}"
+        self.connection = ConnectionHandler(
+            context, topic, self, description=f"producer {producer_id} of {topic}"
         )
         self.connection.reconnects = config.reconnects
 
@@ -104,18 +107,14 @@ class ProducerSession:
         """Register on `cnx`, and send all that waits."""
         cnx.register_producer(self.producer_id, self)
         try:
-            answer = await self._register(cnx)
+            with OnFailure(partial(cnx.unregister_producer, self.producer_id)):
+                answer = await self._register(cnx)
         except asyncio.CancelledError:
             # The broker may have accepted it meanwhile, or may still: it has to forget it.
-            cnx.unregister_producer(self.producer_id)
             self._say_close(cnx)
             raise
         except ProducerBlockedQuotaExceededExceptionError as error:
-            cnx.unregister_producer(self.producer_id)
             self._outbox.fail_all(error)
-            raise
-        except Exception:
-            cnx.unregister_producer(self.producer_id)
             raise
         self._take(answer)
         if cnx.is_connected:

@@ -1,8 +1,7 @@
-"""How many messages of one producer may wait for their receipts.
+"""Limits how many messages of one producer wait for their receipts (`max_pending_messages`).
 
-Counted, not queued: `max_pending_messages`. Those who may wait for room get it in order, and nobody
-overtakes them. What must not wait (`send_nowait` where the producer may block) is counted all the
-same, beyond the limit.
+Messages are counted, not queued. Callers that wait for room get it in order. A message that must
+not wait (`send_nowait` of a producer that blocks when full) is counted even beyond the limit.
 
 Source: the semaphore of ProducerImpl in Pulsar's Java client.
 """
@@ -83,5 +82,5 @@ class SendPermits:
 
     @property
     def waiters_count(self) -> int:
-        """How many wait for room."""
+        """The number of callers that wait for room."""
         return len(self._waiters)

@@ -1,4 +1,4 @@
-"""What `send_nowait` returns: an awaitable of a message id.
+"""`SendResult`: the awaitable message id that `send_nowait` returns.
 
 All messages of one entry share one `SendCompletion`, so a batch costs one object and a message one
 small `SendResult`; a future is made only where somebody waits. Cancelling a wait touches neither
@@ -17,7 +17,7 @@ __all__ = ["SendCompletion", "SendResult"]
 
 
 class SendCompletion:
-    """How the sending of one entry ends, for all messages in it.
+    """The result of sending one entry, for all messages in it.
 
     Invariant: once `is_done`, `error` or the ids are final and nobody waits.
     """
@@ -104,7 +104,7 @@ class SendCompletion:
         """The id of one of its messages, once done.
 
         Raises:
-            ClientError, ServiceError: Why there is none.
+            ClientError, ServiceError: The message was not stored.
         """
         self.is_asked_for = True
         if self.error is not None:

@@ -1,4 +1,4 @@
-"""The sequence ids of one producer: the next, the last that went out, the last confirmed. Pure.
+"""Assigns the sequence ids of one producer, and tracks the last one sent and confirmed (pure).
 
 Ids count up by one, from after `initial_sequence_id`, or after what the broker knows of the
 producer's name (deduplication), or from 0. A message may have an id of its own; those without one

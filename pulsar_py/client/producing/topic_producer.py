@@ -1,10 +1,10 @@
-"""The producer of one topic or partition: admission, flushing, closing (edge).
+"""The producer of one topic or partition: admits messages, flushes, closes (edge).
 
     send, send_nowait --permits, memory--> [deferred] --> Batcher --> Outbox --> connection
                                                                         ^-- receipts --|
 
 What always holds: messages go on in the order in which they were accepted; each holds one permit
-and its bytes of memory from then until its entry ends, however it does.
+and its bytes of memory from then until its entry is confirmed or fails.
 
 Source: ProducerImpl in Pulsar's Java client.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pulsar_py.client.producing.batcher import Batcher, plain_message
@@ -38,6 +39,7 @@ from pulsar_py.common.errors import (
     ProducerQueueFullError,
     PulsarError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
@@ -151,7 +153,7 @@ class TopicProducer(Producer):
             if encryptor is not None:
                 await encryptor.rotate(self._clock.monotonic_seconds())
             await self._session.connection.open()
-        except BaseException as error:
+        except BaseException as error:  # cancelled, too; raised again
             self._session.abandon()
             self._on_failed(
                 error
@@ -284,11 +286,8 @@ class TopicProducer(Producer):
     async def _wait_for_memory(self, size: int) -> None:
         """With a permit in hand."""
         self._batcher.flush_soon()
-        try:
+        with OnFailure(partial(self._permits.give_back, 1)):
             await self._memory.reserve(size, self)
-        except BaseException:
-            self._permits.give_back(1)
-            raise
         if self._refusal is not None:
             self._permits.give_back(1)
             self._memory.release(size)
@@ -475,7 +474,7 @@ class TopicProducer(Producer):
         return self.counters.take(now, pending_queue_size=self._permits.used)
 
     def statistics_fields(self) -> dict[str, str]:
-        """What tells it from others in the log."""
+        """Log fields that identify the producer."""
         return {"topic": self._topic, "producer": self.producer_name()}
 
 

@@ -1,7 +1,7 @@
-"""Readers and table views: topics read without a subscription that is kept.
+"""Readers and table views: read topics without a durable subscription.
 
-In: a position to begin at. Out: messages, or the newest value of each key. Both are consumers with
-other options, and add nothing to the wire.
+In: a position to start at. Out: messages, or the newest value of each key. Both use consumers, and
+add nothing to the protocol.
 
 Third-party packages it may import: none.
 """

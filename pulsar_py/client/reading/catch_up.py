@@ -1,7 +1,7 @@
-"""Whether a reader has come as far as the topics went when it was asked (pure).
+"""Decides whether a reader has reached the messages that were the last at some moment (pure).
 
-Topics may grow without end while one reads, so "everything" means everything up to the last
-messages at some moment.
+Topics may grow without end while one reads, so a table view catches up with the last messages that
+there were when it asked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Reading a topic from a chosen position, without a stored subscription (edge).
+"""`Reader`: reads a topic from a chosen position, without a durable subscription (edge).
 
-A reader is an exclusive consumer of a subscription that lives in the broker's memory only: of one
-topic, or of all partitions of one. It acknowledges what it hands out, so that the broker's figures
-say how far it is; where to begin again is the application's to remember.
+A reader is an exclusive consumer, of one topic or of all its partitions, with a subscription that
+lives in the broker's memory only. It acknowledges what it hands out, so that the broker's
+statistics show its progress; the application remembers where to start again.
 
 Source: ReaderImpl and MultiTopicsReaderImpl in Pulsar's Java client.
 """
@@ -28,6 +28,7 @@ from pulsar_py.common.errors import (
     InvalidConfigurationError,
     OperationNotSupportedError,
 )
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID, MessageId
 from pulsar_py.common.names import TopicName
 
@@ -65,7 +66,7 @@ class Reader:
         return [self._consumer.topic()]
 
     def subscription_name(self) -> str:
-        """What the broker's statistics call the reader's place."""
+        """The name of the reader's subscription in the broker's statistics."""
         return self._consumer.subscription_name()
 
     def is_connected(self) -> bool:
@@ -83,7 +84,7 @@ class Reader:
         return self._consumer.has_reached_end_of_topic
 
     def statistics(self) -> ConsumerStatistics:
-        """What it did so far."""
+        """Statistics of the reader."""
         return self._consumer.statistics()
 
     async def read_next(self, timeout_millis: int | None = None) -> Message:
@@ -123,7 +124,7 @@ class Reader:
         from full names, or a function of full names, as they say.
 
         Raises:
-            InvalidConfigurationError: It is none of these.
+            InvalidConfigurationError: It is something else.
         """
         check_seek_target(target)
         if isinstance(self._consumer, MultiTopicsConsumer):
@@ -236,16 +237,9 @@ async def create_reader(
         )
         await consumer.start()
     if config.start_message_from_timestamp_millis is not None:
-        await _seek_or_close(consumer, config.start_message_from_timestamp_millis)
+        async with OnFailureAwait(consumer.close):
+            await consumer.seek(config.start_message_from_timestamp_millis)
     return Reader(consumer, config)
-
-
-async def _seek_or_close(consumer: Consumer | MultiTopicsConsumer, millis: int) -> None:
-    try:
-        await consumer.seek(millis)
-    except BaseException:  # cancelled, too
-        await consumer.close()
-        raise
 
 
 def _subscription_name(context: ClientContext, config: ReaderConfig) -> str:

@@ -1,4 +1,4 @@
-"""What a reader can be told: the keyword arguments of `Client.create_reader`, checked (pure).
+"""`ReaderConfig`: the keyword arguments of `Client.create_reader`, checked (values).
 
 Names and defaults are the official Python client's where it has them, the Java client's otherwise.
 
@@ -37,7 +37,7 @@ class ReaderConfig:
     """Options of one reader."""
 
     schema: Schema[Any] | None = None  # Any: of whatever values
-    """What makes values of payloads; None reads bytes."""
+    """The schema that decodes payloads; None for bytes."""
     reader_listener: Callable[[Reader, Message], Awaitable[None] | None] | None = None
     """Called with each message; `read_next` is not allowed then."""
     receiver_queue_size: int = 1000
@@ -45,9 +45,9 @@ class ReaderConfig:
     max_total_receiver_queue_size_across_partitions: int = 50_000
     """The queues of all partitions together; each gets its part if that is less."""
     reader_name: str | None = None
-    """What the broker shows; None: a generated name."""
+    """The name in the broker's statistics; None for a generated name."""
     subscription_role_prefix: str | None = None
-    """What the subscription's generated name begins with."""
+    """Prefix of the subscription's generated name."""
     is_read_compacted: bool = False
     """Read each key's last value only, where the topic is compacted."""
     crypto_key_reader: CryptoKeyReader | None = None
@@ -55,7 +55,7 @@ class ReaderConfig:
     start_message_id_inclusive: bool = False
     """Whether starting at a message, or seeking to one, delivers that message."""
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
-    """What becomes of a message that can't be decrypted."""
+    """What to do with a message that can't be decrypted."""
 
     # What follows is the Java client's.
     subscription_name: str | None = None
@@ -75,11 +75,11 @@ class ReaderConfig:
     interceptors: Sequence[ConsumerInterceptor] = ()
     """Called in this order with each message."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What the broker shows of the reader."""
+    """Metadata of the reader, shown in the broker's statistics."""
     auto_update_partitions: bool = True
     """Notice when the topic gets more partitions."""
     auto_update_partitions_interval_seconds: float = 60.0
-    """How often it looks for new partitions."""
+    """Interval at which new partitions are looked for."""
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself; bounds are checked with the consumer's options.

@@ -1,10 +1,11 @@
-"""The newest value of each key of a topic, kept fresh (edge).
+"""`TableView`: a mapping of the newest value of each key of a topic, kept fresh (edge).
 
-A reader reads the topic from its beginning (its compacted form, where there is one); the view is
-handed out when it has come as far as the topic went then, and one task keeps it fresh from there
-on. A message without value, or an empty one, deletes its key; messages without key are passed over.
+A reader reads the topic from its beginning (compacted, where it was compacted). The view is
+returned when the reader has reached the end that the topic had then, and one task keeps it fresh
+from there on. A message without a value, or with an empty one, deletes its key; messages without a
+key are ignored.
 
-All reading is plain: the view is a mapping, and changes between two steps of the loop only.
+Lookups don't await: the mapping changes only between two steps of the event loop.
 
 Source: TableViewImpl in Pulsar's Java client; TableView of the official Python client.
 """
@@ -22,6 +23,7 @@ from pulsar_py.client.messages.message import Message
 from pulsar_py.client.reading.catch_up import CatchUp
 from pulsar_py.client.reading.reader import Reader, create_reader
 from pulsar_py.common.errors import AlreadyClosedError, ClientTimeoutError, PulsarError
+from pulsar_py.common.failures import ErrorsLogged, OnFailureAwait
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.tasks import TaskOwner
@@ -34,7 +36,7 @@ TableViewListener = Callable[[str, Any], None]
 """Called with a key and its new value, None when the key was deleted. Any: the schema decides."""
 
 _PATIENCE_MILLIS: Final = 1000
-"""How long a message that should come is waited for before the broker is asked again."""
+"""Wait for an expected message before the broker is asked for its last one again."""
 _READS_WITHOUT_BREAK: Final = 100
 
 
@@ -56,11 +58,8 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
 
     async def start(self) -> None:
         """Read what the topic has now, then keep reading; on a failure nothing stays open."""
-        try:
+        async with OnFailureAwait(self.close):
             await self._read_existing()
-        except BaseException:  # cancelled, too
-            await self.close()
-            raise
         self._context.register_child(self)
         self._tasks.spawn(self._keep_fresh(), "keep fresh")
 
@@ -74,13 +73,13 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             missing.on_read(message.topic_name(), message.message_id())
 
     async def _missing(self) -> CatchUp:
-        """What the topic has and the view has not; of a topic that isn't stored nothing."""
+        """The positions to catch up with; none for a non-persistent topic."""
         if not TopicName.parse(self.topic()).is_persistent:
             return CatchUp((), self._read)
         return CatchUp(await self._reader.get_last_message_ids(), self._read)
 
     async def _read_or_give_up(self) -> Message | None:
-        """The next message; None where there is none: the last ones are gone, or compacted."""
+        """The next message; None if the remaining ones were deleted or compacted."""
         while True:
             message = await self._reader.read_nowait()
             if message is not None:
@@ -132,15 +131,13 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             self._call(listener, key, value)
 
     def _call(self, listener: TableViewListener, key: str, value: Any) -> None:
-        try:
+        # The application's code: the other listeners and the view itself go on.
+        topic = self.topic()
+        extra = {"topic": topic, "key": key}
+        with ErrorsLogged(
+            logger, "%s: table view listener failed at key %r", topic, key, extra=extra
+        ):
             listener(key, value)
-        except Exception:  # the application's code: others and the view itself go on
-            logger.exception(
-                "%s: table view listener failed at key %r",
-                self.topic(),
-                key,
-                extra={"topic": self.topic(), "key": key},
-            )
 
     # --- what it holds -------------------------------------------------------------------------
 
@@ -157,7 +154,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         return iter(self._values)
 
     def __len__(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return len(self._values)
 
     def for_each(self, callback: TableViewListener) -> None:

@@ -1,7 +1,7 @@
-"""Batch receive: when the messages taken so far are enough for one call.
+"""Decides when the messages collected for one `batch_receive` are enough (pure).
 
 A policy has up to three limits: messages, bytes and time. `BatchCollector` decides about the first
-two; the consumer keeps the time. A batch always takes one message, however large. Pure.
+two; the consumer keeps the time. A batch always takes one message, however large.
 
 Source: BatchReceivePolicy and MessagesImpl in Pulsar's Java client.
 """
@@ -26,7 +26,7 @@ class ConsumerBatchReceivePolicy:
     max_num_bytes: int = 10 * 1024 * 1024
     """So many bytes of payloads at most; a larger message comes alone."""
     timeout_ms: int = 100
-    """It waits so long at most."""
+    """The longest wait, in milliseconds."""
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -1,4 +1,4 @@
-"""Chunked messages: pieces in, whole messages out.
+"""Puts the chunks of messages together (pure).
 
 A buffer is opened by chunk 0 and takes only the chunk that comes next; the chunks of other messages
 may lie in between. What does not fit is one of these:
@@ -10,14 +10,14 @@ may lie in between. What does not fit is one of these:
     a gap, or no buffer                                something is lost: ask for all of it again,
                                                        once a message
 
-Buffers are limited in number (the oldest gives way) and in age, and a buffer in what it may hold:
-no more than its metadata announced. What gives way is acknowledged or asked for again, as
-configured, and with it the chunks that come after it. What has waited too long, in a buffer or
-without one, is acknowledged, since its rest will not come: the first chunks of a duplicate are
-stored, its last one is not. Only time in which the rest could have come counts (`chunk_expiry.py`),
-and not how long ago a chunk was published. Pure; `now` comes in.
+Buffers are limited in number (the oldest is dropped) and in age, and a buffer in bytes, to what its
+metadata announced. The chunks of a dropped buffer are acknowledged or requested again, as
+configured, and so are those that come after it. Chunks that have waited too long, in a buffer or
+without one, are acknowledged, since the rest will not come: of a duplicate, the broker stores the
+first chunks and not the last one. Only time in which the rest could have come counts
+(`chunk_expiry.py`), and not how long ago a chunk was published. `now` comes in.
 
-Source: processMessageChunk in ConsumerImpl of Pulsar's Java client; section 5 of `spec/wire.md`.
+Source: processMessageChunk in ConsumerImpl of Pulsar's Java client; PIP-37.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ChunkListener: TypeAlias = Callable[[EntryKey, MessageMetadata, bool], None]
 _REMEMBERED_COUNT: Final = 1_000
 
 MAX_CHUNKED_MESSAGE_BYTES: Final = 2**31 - 1
-"""What `total_chunk_msg_size` can name at most."""
+"""The largest value of `total_chunk_msg_size`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class ChunkOutcome:
-    """What one chunk, or time, brought about."""
+    """The result of one chunk, or of an expiry."""
 
     payload: bytes | None = None
     """The whole message, still compressed; None while it is not complete."""
@@ -118,7 +118,7 @@ class ChunkAssembly:
 
     @property
     def pending_bytes(self) -> int:
-        """What all buffers hold."""
+        """Bytes in all buffers."""
         return sum(each.received_bytes for each in self._buffers.values())
 
     def add(self, chunk: Chunk, now: float) -> ChunkOutcome:

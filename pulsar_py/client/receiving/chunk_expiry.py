@@ -1,9 +1,10 @@
-"""ChunkExpiry: when incomplete messages are given up; counts only time in which the rest can come.
+"""Decides when incomplete chunked messages expire (pure).
 
-The rest of a message can't come while there is no connection, while the broker has no permits, and
-where it is another consumer's turn: then the time begins anew, since all is delivered again, or may
-go on only now. Limits that the broker alone knows, as of unacknowledged messages, are not seen. And
-what came before the time was up and waits to be decoded may be the rest. Pure; `now` comes in.
+Only time counts in which the rest of a message can come. It can't come while there is no
+connection, while the broker has no permits, or while another Failover consumer is active:
+afterwards the time begins anew. Limits that only the broker knows, such as that of unacknowledged
+messages, are not considered. Entries that arrived in time and wait to be decoded may be the rest.
+`now` comes in.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class ChunkExpiry:
     def look(
         self, now: float, waiting: Sequence[object], *, can_come: bool
     ) -> tuple[ChunkOutcome, float | None]:
-        """What is given up now, and when to look again.
+        """The messages that expire now, and when to look again.
 
         `waiting` are entries that are here and not decoded, `can_come` tells whether the broker
         could send one.

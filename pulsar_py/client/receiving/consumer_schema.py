@@ -1,6 +1,6 @@
-"""What a consumer does with its schema: SUBSCRIBE, values, and versions that it does not know.
+"""Applies a consumer's schema: to SUBSCRIBE, to values, and to versions that have to be fetched.
 
-A thin seam: without a schema, or with one of bytes, there is nothing to do, and values are bytes.
+Without a schema, or with one of bytes, there is nothing to do, and values are bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ConsumerSchema:
 
         if not isinstance(schema, Schema):
             raise InvalidConfigurationError(
-                f"schema={schema!r:.100}: a Schema, not {type(schema).__name__}"
+                f"schema={schema!r:.100}: expected a Schema, got {type(schema).__name__}"
             )
         if isinstance(schema, BytesSchema):
             return

@@ -1,18 +1,18 @@
-"""One entry as a MESSAGE carried it -> its messages.
+"""Decodes an entry that a MESSAGE carried into messages (pure).
 
     bytes --parse--> ParsedEntry --open--> OpenedEntry --messages_of--> messages
            checksum            decrypt                split the batch,
            metadata            decompress             leave out what is not wanted
 
-What comes in may lie in memory that is used again (`wire.frame_receiver`); nothing that goes out
-refers to it.
+Input may lie in reused memory (`wire.frame_receiver`); no result refers to it.
 
 The steps are apart because between the first two something may have to be waited for (a key, the
-schema of a version), and because a chunk goes to the assembly after decryption. Whatever is wrong
-with an entry comes out as a `Problem`: the code that its acknowledgement reports to the broker, and
-a text that names topic, entry and both values. Nothing here is ever inflated beyond a limit. Pure.
+schema of a version), and because a chunk goes to the assembly after decryption. An entry that can't
+be read becomes a `Problem`: the validation error that its acknowledgement reports to the broker,
+and a text that names topic, entry and both values. Nothing is ever inflated beyond a limit.
 
-Source: ConsumerImpl.messageReceived in Pulsar's Java client; sections 3 to 6 of `spec/wire.md`.
+Source: ConsumerImpl.messageReceived in Pulsar's Java client; `wire.payload` and `wire.batch`
+for the layouts.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 NOT_BATCHED: Final = -1
-"""The batch index of a message that is no part of a batch."""
+"""The batch index of a message that is not part of a batch."""
 
 _SIZE: Final = Struct(">I")
 _MIN_MESSAGE_BYTES: Final = 6
@@ -66,7 +66,7 @@ _MIN_MESSAGE_BYTES: Final = 6
 _MAX_COMPACTED_BATCH: Final = 1_000_000
 """Messages that a batch may have had before it was compacted; a set is made of them."""
 MAX_INFLATED_BYTES: Final = 1 << 30
-"""What an entry may claim to inflate to. `maxMessageSize` bounds what a broker stores, which is
+"""Limit for the inflated size of an entry. `maxMessageSize` bounds what a broker stores, which is
 compressed: a producer's text of ten times as much is sound."""
 _START_SIZE: Final = CHECKSUM_AND_SIZE.size
 _unpack_start = CHECKSUM_AND_SIZE.unpack_from
@@ -92,7 +92,7 @@ class Problem:
     validation_error: CommandAck.ValidationError.ValueType
     text: str
     messages_count: int = 1
-    """How many permits it took, as far as that is known."""
+    """The permits it took, as far as that is known."""
 
 
 class ParsedEntry:
@@ -171,7 +171,7 @@ def parse(
             start, end = metadata_bounds(data)
             metadata = _parse_metadata(bytes(data[start:end]))
             broker_metadata = parse_broker_entry_metadata(data)
-        # Asking costs 0.25 us, and whoever sets a time sets the other two required fields.
+        # Asking costs 0.25 us, and clients that set a time set the other two required fields.
         if not metadata.publish_time and not metadata.IsInitialized():
             return _undecodable(topic, key, "the metadata lack a required field")
     except (PayloadError, DecodeError) as error:

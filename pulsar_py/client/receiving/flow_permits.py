@@ -1,9 +1,10 @@
-"""Permits: how many more messages the broker may send.
+"""Counts permits: how many more messages the broker may send to a consumer (pure).
 
-The broker may have `queue_size` messages out that the application has not taken. What was taken is
-given back when it makes half the queue. A queue of 0 asks for as many messages as receivers wait.
-Pure: each method says how many permits to send now, 0 for none. A batch is not divided, so the
-broker may be ahead; what it is ahead by is taken, too, before it gets anything back.
+The broker may send up to `queue_size` messages that the application has not taken. Permits of taken
+messages are given back once they make half the queue. With a queue of 0, the consumer asks for one
+message for each waiting `receive`. Each method returns the permits to send now, 0 for none. The
+broker never divides a batch, so it may exceed its permits; the excess is deducted before any permit
+is given back.
 
 Source: increaseAvailablePermits in ConsumerImpl, and ZeroQueueConsumerImpl, in Pulsar's client.
 """

@@ -1,4 +1,4 @@
-"""What a consumer has received and not handed out: entries as they came, then messages.
+"""The receiver queue: entries as they came, and decoded messages, until they are handed out.
 
 Entries stay as they came and are decoded one by one when the messages before them are taken, so
 that a full queue holds each byte once. `fill` decodes until there is a message, and leaves in its
@@ -6,11 +6,11 @@ effects what else has to be done: permits of messages that were left out, entrie
 ask for again, or to report as unusable. Where the first entry needs something that takes time (a
 key, a schema of an older version) `fill` says what in `needs`, and stays there until `prepared`.
 
-Left out are, by their bits: what the broker says is acknowledged, what is acknowledged here already
-(`ack_grouping`), what stands before the start (`start_position`). What is left out by the start
-counts as acknowledged.
+Messages are left out, by their bits, that the broker says are acknowledged, that are acknowledged
+here already (`ack_grouping`), and that are before the start (`start_position`). The last count as
+acknowledged.
 
-Pure; `now` comes in. Nothing here is shared between tasks while it runs.
+Pure; `now` comes in.
 
 Source: ConsumerImpl.messageReceived in Pulsar's Java client.
 """
@@ -57,7 +57,7 @@ ProblemListener: TypeAlias = Callable[[EntryKey, str], None]
 
 @dataclass(slots=True)
 class Effects:
-    """What decoding brought about beside messages; a new one each time somebody takes it."""
+    """Effects of decoding beside messages; a new object each time they are taken."""
 
     dropped_count: int = 0
     """Messages that took permits and will not be handed out."""
@@ -66,7 +66,7 @@ class Effects:
     to_redeliver: list[EntryKey] = field(default_factory=list)
     """Chunks whose buffer gave way: worth asking for again."""
     held: list[EntryKey] = field(default_factory=list)
-    """What is of no use now: chunks without a beginning, and what could not be decrypted."""
+    """Entries of no use now: chunks without a first one, and what could not be decrypted."""
     has_chunks: bool = False
     """Whether chunks came, so that their expiry has to be watched."""
 
@@ -79,7 +79,7 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What has to be had before the first entry can be decoded."""
+    """A key or schema without which the first entry can't be decoded."""
 
     parsed: ParsedEntry
     schema_version: bytes | None = None
@@ -109,7 +109,7 @@ class IncomingQueue:
         """`is_version_missing` tells whether a schema version has to be fetched before.
 
         With `keeps_batches` a whole batch that can be one goes to `batches`. `problem_listener` is
-        told of each entry that can't be used. `max_inflated_bytes` bounds an entry.
+        called with each entry that can't be used. `max_inflated_bytes` bounds an entry.
         """
         self.topic: Final = topic
         self._tracker = tracker
@@ -131,7 +131,7 @@ class IncomingQueue:
         self._decoded_key: EntryKey = EARLIEST
         # What came after them.
         self._entries: deque[tuple[CommandMessage, EntryBytes]] = deque()
-        # None while there is nothing to do; whoever calls `fill` looks, and takes it.
+        # None while there is nothing to do; callers of `fill` take it.
         self.effects: Effects | None = None
         # The first entry waits for this; it has left `_entries` then.
         self.needs: Needs | None = None
@@ -155,7 +155,7 @@ class IncomingQueue:
         return not self.ready and not self.batches and not self._entries and self.needs is None
 
     def messages_count(self) -> int:
-        """How many messages are here; reads the metadata of each entry."""
+        """The number of queued messages; reads the metadata of each entry."""
         waiting = 0 if self.needs is None else self.needs.parsed.messages_count
         return (
             len(self.ready)
@@ -184,7 +184,7 @@ class IncomingQueue:
         return self.effects
 
     def take_effects(self) -> Effects | None:
-        """What has to be done now; None for nothing."""
+        """The effects to carry out now; None without any."""
         effects, self.effects = self.effects, None
         return effects
 
@@ -228,7 +228,7 @@ class IncomingQueue:
         return Needs(parsed, version, is_key_needed)
 
     def prepared(self, now: float) -> None:
-        """What `needs` named is there, or can't be had: decode the entry with what there is."""
+        """The key or schema of `needs` was loaded, or can't be: decode the entry without it."""
         if self.needs is not None:
             parsed, self.needs = self.needs.parsed, None
             self.is_preparing = False
@@ -305,7 +305,7 @@ class IncomingQueue:
 
         try:
             if self._decryptor is None:
-                raise CryptoError("there is no crypto_key_reader")  # noqa: TRY301 - one handler
+                raise CryptoError("the consumer has no crypto_key_reader")  # noqa: TRY301 - one handler
             payload = self._decryptor.decrypt(parsed.metadata, parsed.payload)
         except CryptoError as error:
             return self._not_decrypted(parsed, error)
@@ -333,7 +333,7 @@ class IncomingQueue:
         return None, None
 
     def _permits_of(self, parsed: ParsedEntry) -> int:
-        """How many permits the broker took for an entry."""
+        """The permits that the broker took for an entry."""
         if parsed.command.ack_set:
             return to_bits(parsed.command.ack_set).bit_count()
         return max(parsed.messages_count, 1)
@@ -514,7 +514,7 @@ def _key_of(command: CommandMessage) -> EntryKey:
 
 
 def entry_messages_count(command: CommandMessage, data: EntryBytes) -> int:
-    """How many messages an entry holds, as far as the broker counted them."""
+    """The number of messages in an entry, as the broker counts them."""
     if command.ack_set:
         return to_bits(command.ack_set).bit_count()
     parsed = parse(command, data, (0, 0), "")

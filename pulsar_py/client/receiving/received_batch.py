@@ -1,17 +1,17 @@
-"""A batch that was received and is handed out as a whole: a sequence of messages that need not be.
+"""`ReceivedBatch`: a batch handed out as a whole, whose `Message`s are made only on demand (pure).
 
-Who makes columns of messages wants to know where their payloads lie, and what of their metadata is
-the same for all, rather than an object for each. A `ReceivedBatch` says that; as a sequence it
+A caller that makes columns of messages needs to know where payloads lie and which metadata all
+messages share, rather than an object for each. A `ReceivedBatch` says that; as a sequence it
 makes the messages when somebody asks for them. `batch_of` finds out where the payloads lie:
 
     all messages have the same sizes    a few comparisons of a byte in all of them
     sizes and sequence ids alone        read byte by byte
     others                              metadata parsed, once where its bytes repeat
 
-and leaves to `entry_decoder.messages_of` what is no whole batch: messages that were compacted out,
-null values, and whatever is wrong. Pure.
+and leaves incomplete batches to `entry_decoder.messages_of`: messages that were compacted out,
+null values, and damaged batches.
 
-Source: section 6 of `spec/wire.md`.
+Source: SingleMessageMetadata in PulsarApi.proto; `wire.batch` for the layout.
 """
 
 from __future__ import annotations

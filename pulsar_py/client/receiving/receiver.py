@@ -1,12 +1,12 @@
-"""The receiving half of a consumer: from the connection's MESSAGE to the application (edge).
+"""Receives messages for one consumer and hands them to the application (edge).
 
     on_message --> IncomingQueue --take--> application
                         |
                         +--> permits given back, problems reported, chunks expired, keys learned
 
-A message that is here is taken without suspending, without a task or future. Who finds nothing
-waits in `Waiters` and looks again when entries came, so that cancelling a wait loses nothing; what
-a cancelled `batch_receive` had taken goes back to the front of the queue.
+A message in the queue is taken without suspending, without a task or future. A `receive` that finds
+none waits in `Waiters` and looks again when entries came, so that cancelling it loses nothing; the
+messages of a cancelled `batch_receive` go back to the front of the queue.
 
 A batch takes its messages in two steps: they are collected as they come, and count as delivered
 when the whole batch is. Until then they can be recalled to the queue, as they are before it is
@@ -41,6 +41,7 @@ from pulsar_py.client.shared.statistics import ConsumerCounters
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ClientTimeoutError
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 from pulsar_py.wire.client_commands import flow
@@ -113,7 +114,7 @@ class Receiver:
         # Does what is to be done with a message before the application gets it; None: it was taken
         # over. The attribute itself is None where there is nothing to do.
         self.before_delivery: Callable[[Message], Message | None] | None = None
-        # Told, besides whoever waits, that entries came.
+        # Called, besides waiting tasks being woken, when entries came.
         self.on_ready: Callable[[], None] | None = None
         # Puts back what was collected elsewhere.
         self.on_recall: Callable[[], None] | None = None
@@ -144,7 +145,7 @@ class Receiver:
         self.drop(entry_messages_count(message, headers_and_payload))
 
     def wake(self) -> None:
-        """Entries came, or may be decoded now: whoever waits should look."""
+        """Wake waiting tasks: entries came, or may be decoded now."""
         self._waiters.wake_one()
         if self.on_ready is not None:
             self.on_ready()
@@ -191,7 +192,7 @@ class Receiver:
     def _send_flow(self, permits_count: int) -> None:
         if permits_count > 0 and self._cnx is not None:
             self._cnx.send(flow(self._consumer_id, permits_count))
-            # Now: whoever takes messages need not suspend until there are none, and the broker
+            # Now: a task that takes messages need not suspend until there are none, and the broker
             # should send meanwhile (consume, unbatched: 66,000 a second before, 9x,000 with it).
             self._cnx.flush()
 
@@ -201,7 +202,7 @@ class Receiver:
         """The next message if there is one here, else None.
 
         Raises:
-            AlreadyClosedError, or what ended the consumer: there is none, nor will there be.
+            AlreadyClosedError, or the error that ended the consumer: no message will come.
         """
         # Hot path: consume in `make bench-client`.
         ready, permits = self._ready, self.permits
@@ -277,7 +278,7 @@ class Receiver:
             self.drop(effects.dropped_count)
 
     def _hold(self, effects: Effects) -> None:
-        """What can't be used now comes again: after its time-out, or as if it was refused.
+        """Have entries delivered again that can't be used now: after a time-out, or as refused.
 
         Where all would come again with it, only if there is a reason to expect more of it then.
         """
@@ -312,7 +313,7 @@ class Receiver:
         return expires_at
 
     def take_run(self, messages_limit: int, bytes_limit: int) -> Sequence[Message]:
-        """Messages that are here, about so many at most; nothing if there are none.
+        """Queued messages, about so many at most; nothing if the queue is empty.
 
         A batch that was kept whole comes alone, as a `ReceivedBatch`. Raises as `take`.
         """
@@ -401,22 +402,25 @@ class Receiver:
         collector = BatchCollector(policy)
         self._collectors.append(collector)
         try:
-            try:
-                async with asyncio.timeout(policy.timeout_seconds) as limit:
-                    while not self.collect(collector):
-                        await self._wait()
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-        except BaseException:
-            self.put_back(collector.messages)
-            raise
+            with OnFailure(lambda: self.put_back(collector.messages)):
+                await self._collect_in_time(collector, policy.timeout_seconds)
         finally:
             self._collectors.remove(collector)
         return self.deliver(collector.messages)
 
+    async def _collect_in_time(
+        self, collector: BatchCollector, timeout_seconds: float | None
+    ) -> None:
+        try:
+            async with asyncio.timeout(timeout_seconds) as limit:
+                while not self.collect(collector):
+                    await self._wait()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+
     def collect(self, collector: BatchCollector, messages_limit: int = sys.maxsize) -> bool:
-        """Take what is here and fits; whether there is no room for what comes next.
+        """Take queued messages that fit; returns whether the next one does not fit.
 
         Raises as `take`. Give what was taken to `deliver` or `put_back`, the latter when
         `on_recall` is called.
@@ -433,12 +437,12 @@ class Receiver:
         return collector.is_full
 
     def put_back(self, messages: list[Message]) -> None:
-        """They were collected and are not delivered after all: they come next again."""
+        """Return messages that were collected and not delivered to the front of the queue."""
         self.queue.put_back(messages)
         self.permits.to_give -= len(messages)
 
     def deliver(self, messages: list[Message]) -> list[Message]:
-        """What the application gets of messages that were collected."""
+        """Deliver the collected messages."""
         if self.before_delivery is not None:
             replaced = map(self.before_delivery, messages)
             messages = [each for each in replaced if each is not None]
@@ -456,7 +460,7 @@ class Receiver:
         self._counters.bytes_received = max(queue.decoded_bytes - waiting_bytes, 0)
 
     def fail(self, error: Exception) -> None:
-        """There will be no more messages than are here: who waits hears of it."""
+        """End: queued messages can still be received, then `error` is raised."""
         self.closed_error = error
         self._cnx = None
         self._waiters.wake_all()

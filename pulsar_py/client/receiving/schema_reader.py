@@ -1,4 +1,4 @@
-"""Values of received messages: by the schema's version that each was written with (edge).
+"""Fetches the schema versions that received messages were written with (edge).
 
 `Message.value` is a plain function, so the definition of a version has to be here before a message
 that names it is handed out: the receiver asks `is_missing` for each entry and awaits `load`. What

@@ -1,11 +1,11 @@
-"""Where a consumer begins, and which messages of the first entry it has to leave out.
+"""Where a consumer starts, and which messages of the first entry it leaves out (pure).
 
-The broker begins with a whole entry. A start (or a seek) to a message leaves out what stands before
-it in its entry, and the message itself unless it was to be included. Entries before it are wanted:
-if the broker sends them, somebody moved the subscription since. Pure.
+The broker starts with a whole entry. A start at (or a seek to) a message leaves out the messages
+before it in its entry, and the message itself unless it is to be included. Earlier entries are
+delivered: if the broker sends them, the subscription was moved since.
 
 Source: isPriorEntryIndex, isPriorBatchIndex and clearReceiverQueue in ConsumerImpl of Pulsar's Java
-client; section 11 of `spec/wire.md`.
+client.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StartPosition:
     message_id: MessageId
     is_inclusive: bool = False
     is_floor: bool = False
-    """Whether entries before it were read already: the broker was told to begin before it."""
+    """Whether earlier entries were read already, as the broker was asked to start before it."""
 
     def wanted(self, key: EntryKey, bits: int, batch_size: int) -> int:
         """The bits of an entry's messages that stand after the start; `batch_size` 0: no batch."""

@@ -1,7 +1,7 @@
-"""Waiting for something to come, by several at once: the first that waits is woken first (edge).
+"""Lets several tasks wait for something to arrive, and wakes them first come, first served (edge).
 
-A waiter that is cancelled just after it was woken wakes the next one, so no wake-up is lost. Who is
-woken has to look again: what it was woken for may be gone.
+A waiter that is cancelled just after it was woken wakes the next one, so no wake-up is lost. A
+woken task has to look again: what it was woken for may be gone.
 """
 
 from __future__ import annotations

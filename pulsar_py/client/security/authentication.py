@@ -1,12 +1,13 @@
-"""Who the client says it is: one object for each way, asked again whenever the broker asks.
+"""Authentication methods: objects that produce a client's credentials whenever a broker asks.
 
 A connection begins with `method_name` and `await authenticate()`; an AUTH_CHALLENGE is answered
 with `await authenticate(challenge)`. What always holds: the data is made anew each time it is asked
 for, so a supplier that returns a fresh token keeps a connection alive past the first one's end.
 
-Own ways derive from `Authentication` and define `method_name` and `auth_data`, which may be a plain
-function or a coroutine function. OAuth2 stands in `authentication_oauth2`, the names of Java's
-plugins in `authentication_plugins`; certificates are read by `tls`.
+Methods of an application's own derive from `Authentication` and define `method_name` and
+`auth_data`, which may be a plain function or a coroutine function. OAuth2 stands in
+`authentication_oauth2`, the names of Java's plugins in `authentication_plugins`; `common.tls` reads
+certificates.
 
 Source: Authentication and AuthenticationDataProvider in Pulsar's Java client; the classes of the
 same names in the official Python client.
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 AUTH_REFRESH_CHALLENGE: Final = b"PulsarAuthRefresh"
-"""What a broker's challenge holds when it only wants fresh credentials."""
+"""The challenge of a broker that only asks for fresh credentials."""
 
 TokenSupplier = Callable[[], str | bytes | Awaitable[str | bytes]]
 
@@ -48,7 +49,7 @@ class Authentication:
         return b""
 
     def answer_challenge(self, challenge: bytes) -> bytes | Awaitable[bytes]:
-        """What a challenge is answered with: fresh credentials, unless the way knows better.
+        """The answer to a challenge: fresh credentials, unless a method overrides it.
 
         Args:
             challenge: The broker's bytes; `AUTH_REFRESH_CHALLENGE` only asks for fresh ones.
@@ -71,7 +72,7 @@ class Authentication:
             raise AuthenticationDataError(f"{self.method_name} credentials: {error!r}") from error
         if not isinstance(data, bytes):
             raise AuthenticationDataError(
-                f"{self.method_name} credentials: bytes expected, not {type(data).__name__}"
+                f"{self.method_name} credentials: expected bytes, got {type(data).__name__}"
             )
         return data
 
@@ -108,7 +109,7 @@ class AuthenticationToken(Authentication):
         """
         if not (isinstance(token, str) or callable(token)):
             raise InvalidConfigurationError(
-                f"token: a str or a function that returns one, not {type(token).__name__}"
+                f"token: expected a str or a function that returns one, got {type(token).__name__}"
             )
         if isinstance(token, str):
             _check_token(token)
@@ -124,7 +125,7 @@ class AuthenticationToken(Authentication):
             token = token.encode()
         if not isinstance(token, bytes):
             raise AuthenticationDataError(
-                f"token supplier: a str expected, not {type(token).__name__}"
+                f"token supplier: expected a str, got {type(token).__name__}"
             )
         return token.strip()
 
@@ -138,10 +139,11 @@ class AuthenticationToken(Authentication):
 
 def _check_token(token: str) -> None:
     if not token.strip():
-        raise InvalidConfigurationError("token: it is empty")
+        raise InvalidConfigurationError("token: expected a token, got an empty text")
     if token.startswith("file:"):
         raise InvalidConfigurationError(
-            f"token: {token!r} is the URL of a file, no token: give a function that reads the file"
+            f"token: {token!r} is the URL of a file and not a token: "
+            "give a function that reads the file"
         )
 
 
@@ -166,7 +168,9 @@ class AuthenticationBasic(Authentication):
             method = params.get("method", "basic")
         for name, value in (("username", username), ("password", password), ("method", method)):
             if not isinstance(value, str):
-                raise InvalidConfigurationError(f"{name}: a str, not {type(value).__name__}")
+                raise InvalidConfigurationError(
+                    f"{name}: expected a str, got {type(value).__name__}"
+                )
         self.method_name = method
         self._credentials = f"{username}:{password}".encode()
         self._username = username
@@ -192,14 +196,14 @@ class AuthenticationTLS(Authentication):
         """Both files are PEM; they are read for each connection, so they may be replaced.
 
         Raises:
-            InvalidConfigurationError: A path is no text.
+            InvalidConfigurationError: A path is not a text.
         """
         for name, value in (
             ("certificate_path", certificate_path),
             ("private_key_path", private_key_path),
         ):
             if not isinstance(value, str) or not value:
-                raise InvalidConfigurationError(f"{name}: a path, not {value!r}")
+                raise InvalidConfigurationError(f"{name}: expected a path, got {value!r}")
         self._paths = certificate_path, private_key_path
 
     @property
@@ -215,7 +219,7 @@ def json_params(name: str, text: str) -> dict[str, Any]:  # Any: the JSON's own 
     """The JSON object in `text`.
 
     Raises:
-        InvalidConfigurationError: It is none; the message names the option, but not what it says.
+        InvalidConfigurationError: It is not one; the message names the option and not the value.
     """
     try:
         params = parse_json(text)
@@ -223,5 +227,7 @@ def json_params(name: str, text: str) -> dict[str, Any]:  # Any: the JSON's own 
         # Without the cause: its text would quote a secret.
         raise InvalidConfigurationError(f"{name}: not JSON ({type(error).__name__})") from None
     if not isinstance(params, dict):
-        raise InvalidConfigurationError(f"{name}: a JSON object, not {type(params).__name__}")
+        raise InvalidConfigurationError(
+            f"{name}: expected a JSON object, got {type(params).__name__}"
+        )
     return params

@@ -1,11 +1,11 @@
-"""OAuth2's client credentials: a token fetched from an issuer, kept until shortly before its end.
+"""OAuth2 authentication: fetches a token from an issuer and keeps it until it nearly expires.
 
     GET  <issuer>/.well-known/openid-configuration      -> token_endpoint
     POST <token_endpoint>   grant_type=client_credentials&client_id=..&client_secret=..
                             [&audience=..][&scope=..]   -> access_token, expires_in (seconds)
 
-To the broker the token goes as method `token`. A challenge fetches a new one. One fetch serves all
-connections that ask meanwhile.
+The broker gets the token by the method `token`. A challenge fetches a new one. Connections that ask
+at the same time share one fetch.
 
 Source: RFC 6749 section 4.4; AuthenticationOauth2 in the official Python client, and
 AuthenticationOAuth2 in Java's.
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlencode, urlsplit
 
 from pulsar_py.client.security.authentication import Authentication, json_params
-from pulsar_py.client.shared.http_request import HttpRequest, HttpResponse, http_request
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import (
     AuthenticationDataError,
@@ -30,6 +29,8 @@ from pulsar_py.common.errors import (
     ProtocolError,
 )
 from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.http_client import HttpRequest, HttpResponse, http_request
+from pulsar_py.common.tls import TlsOptions, client_ssl_context
 
 if TYPE_CHECKING:
     import ssl
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["AuthenticationOauth2"]
 
 EARLY_SECONDS: Final = 10.0
-"""So long before its end a token is no longer given out, or a tenth of its time if that is less."""
+"""A token is replaced so long before it expires, or a tenth of its lifetime if that is less."""
 
 _SPELLINGS: Final[Mapping[str, str]] = {"issuerUrl": "issuer_url", "privateKey": "private_key"}
 _NAMES: Final = frozenset(
@@ -55,7 +56,7 @@ _NAMES: Final = frozenset(
 
 
 class AuthenticationOauth2(Authentication):
-    """Fetches tokens from an issuer as they are needed."""
+    """Authenticates with tokens of an OAuth2 issuer, by the client credentials grant."""
 
     method_name = "token"
 
@@ -77,7 +78,7 @@ class AuthenticationOauth2(Authentication):
             clock: Decides when a token ends; None: the machine's.
 
         Raises:
-            InvalidConfigurationError: A parameter is missing, unknown or no text.
+            InvalidConfigurationError: A parameter is missing, unknown, or not a text.
         """
         given = (
             json_params("auth_params_string", auth_params_string)
@@ -92,19 +93,19 @@ class AuthenticationOauth2(Authentication):
         # One fetch at a time.
         self._lock = asyncio.Lock()
         self._token = b""
-        # When the token is no longer given out; seconds of the monotonic clock.
+        # From when on the token is replaced; seconds of the monotonic clock.
         self._stale_at = float("-inf")
-        # How often a token was fetched; who waited for the lock sees that it was done for him.
+        # How often a token was fetched: who waited for the lock sees whether another caller did.
         self._fetches_count = 0
 
     async def auth_data(self) -> bytes:
-        """The token, fetched if there is none that lasts."""
+        """The token; fetches one if there is none, or if it expires soon."""
         if self._clock.monotonic_seconds() < self._stale_at:
             return self._token
         return await self._fetch_once()
 
     async def answer_challenge(self, challenge: bytes) -> bytes:
-        """A new token: the broker did not like the one it has."""
+        """A new token: the broker asked for fresh credentials."""
         del challenge
         return await self._fetch_once()
 
@@ -150,7 +151,9 @@ class AuthenticationOauth2(Authentication):
                 f"{known.url}: HTTP status {known.status}, no token_endpoint"
             )
         if issuer.startswith("https:") and not endpoint.startswith("https:"):
-            raise AuthenticationDataError(f"token_endpoint {endpoint}: https expected, as issuer")
+            raise AuthenticationDataError(
+                f"token_endpoint {endpoint}: expected https, as the issuer has it"
+            )
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         return await self._send(
             HttpRequest(method="POST", url=endpoint, headers=headers, body=form), context
@@ -167,12 +170,13 @@ class AuthenticationOauth2(Authentication):
     def _ssl_context(self, issuer: str) -> ssl.SSLContext | None:
         if not issuer.startswith("https:"):
             return None
-        import ssl  # noqa: PLC0415 - 20 ms
-
+        path = self._params.get("tls_trust_certs_file_path")
         try:
-            return ssl.create_default_context(cafile=self._params.get("tls_trust_certs_file_path"))
-        except OSError as error:
-            raise AuthenticationDataError(f"tls_trust_certs_file_path: {error}") from error
+            return client_ssl_context(
+                TlsOptions(tls_trust_certs_file_path=path, tls_validate_hostname=True)
+            )
+        except InvalidConfigurationError as error:
+            raise AuthenticationDataError(f"OAuth2 parameter {error}") from error
 
     def __repr__(self) -> str:
         return f"AuthenticationOauth2(issuer_url={self._params['issuer_url']!r})"
@@ -181,15 +185,20 @@ class AuthenticationOauth2(Authentication):
 def _checked(params: Mapping[str, Any]) -> dict[str, str]:
     for name, value in params.items():
         if name not in _NAMES:
-            raise InvalidConfigurationError(f"OAuth2 parameter {name!r}: one of {sorted(_NAMES)}")
+            raise InvalidConfigurationError(
+                f"OAuth2 parameter {name!r} is unknown: expected one of {sorted(_NAMES)}"
+            )
         if not isinstance(value, str) or not value:
-            raise InvalidConfigurationError(f"OAuth2 parameter {name}: a text that is not empty")
+            raise InvalidConfigurationError(f"OAuth2 parameter {name}: expected a non-empty text")
     if urlsplit(params.get("issuer_url", "")).scheme not in {"http", "https"}:
         raise InvalidConfigurationError(
-            f"OAuth2 parameter issuer_url: an http(s) URL, not {params.get('issuer_url')!r}"
+            "OAuth2 parameter issuer_url: expected an http:// or https:// URL, "
+            f"got {params.get('issuer_url')!r}"
         )
     if "private_key" not in params and not {"client_id", "client_secret"} <= params.keys():
-        raise InvalidConfigurationError("OAuth2 parameter private_key: missing")
+        raise InvalidConfigurationError(
+            "OAuth2 parameter private_key is missing: give it, or client_id and client_secret"
+        )
     return dict(params)
 
 
@@ -205,7 +214,7 @@ def _credentials(params: Mapping[str, str]) -> tuple[str, str]:
     except (ValueError, KeyError, TypeError):
         # Without the cause: its text would quote a secret.
         raise AuthenticationDataError(
-            "OAuth2 private_key: not JSON with client_id and client_secret"
+            "OAuth2 private_key: expected a JSON object with client_id and client_secret"
         ) from None
 
 

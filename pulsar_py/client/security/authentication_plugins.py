@@ -1,4 +1,4 @@
-"""Authentication by the names of Java's plugins, as `client.conf` and failover documents have it.
+"""Creates authentication methods from the names of Java's plugins, as `client.conf` has them.
 
     org.apache.pulsar.client.impl.auth.AuthenticationToken           token:<jwt> | file://<path>
     org.apache.pulsar.client.impl.auth.AuthenticationTls             tlsCertFile:..,tlsKeyFile:..
@@ -40,7 +40,7 @@ def authentication_from_plugin(plugin: str, params: str) -> Authentication:
     make = _PLUGINS.get(plugin.rpartition(".")[2].lower().removeprefix("authentication"))
     if make is None:
         raise InvalidConfigurationError(
-            f"authPlugin: {plugin!r}: known are {', '.join(sorted(_PLUGINS))}"
+            f"authPlugin: {plugin!r} is unknown, expected one of {', '.join(sorted(_PLUGINS))}"
         )
     return make(params)
 

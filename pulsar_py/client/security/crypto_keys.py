@@ -1,4 +1,4 @@
-"""Where the keys of end-to-end encryption come from: key readers.
+"""Key readers: supply the keys of end-to-end encryption.
 
 A reader gives the public key that a producer wraps its data keys with, and the private key that a
 consumer unwraps them with, both as PEM. Own readers derive from `CryptoKeyReader` and define
@@ -114,5 +114,6 @@ async def _ask(
     if isinstance(answer, str | bytes):
         return EncryptionKeyInfo(answer.encode() if isinstance(answer, str) else answer)
     raise CryptoError(
-        f"{what}: the key reader gave {type(answer).__name__}, not EncryptionKeyInfo, bytes or str"
+        f"{what}: the key reader returned {type(answer).__name__}, "
+        "expected EncryptionKeyInfo, bytes or str"
     )

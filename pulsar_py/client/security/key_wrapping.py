@@ -1,4 +1,4 @@
-"""Data keys wrapped with a public key, and unwrapped with the private one. Pure, but for chance.
+"""Wraps data keys with a public key, and unwraps them with the private one. Pure, but for chance.
 
 By the kind of key:
 
@@ -48,17 +48,18 @@ def load_public_key(pem: bytes, key_name: str) -> PublicKey:
     """The RSA or EC key in `pem`.
 
     Raises:
-        CryptoError: It is no such key; the message names it.
+        CryptoError: It is not such a key; the message names it.
     """
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - 60 ms
+    from cryptography.exceptions import InternalError, UnsupportedAlgorithm  # noqa: PLC0415 - 60 ms
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
 
     try:
         key = serialization.load_pem_public_key(pem)
-    except Exception as error:  # ValueError, UnsupportedAlgorithm and what OpenSSL thinks of
+    except (ValueError, TypeError, UnsupportedAlgorithm, InternalError) as error:
         raise CryptoError(f"key {key_name}: not a public key in PEM: {error}") from error
     if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
-        raise CryptoError(f"key {key_name}: RSA or EC expected, not {type(key).__name__}")
+        raise CryptoError(f"key {key_name}: expected an RSA or EC key, got {type(key).__name__}")
     return key
 
 
@@ -66,18 +67,20 @@ def load_private_key(pem: bytes, key_name: str) -> PrivateKey:
     """The RSA or EC key in `pem`, which has no passphrase; EC parameters before it are skipped.
 
     Raises:
-        CryptoError: It is no such key; the message names it and never the key itself.
+        CryptoError: It is not such a key; the message has its name and never the key itself.
     """
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - 60 ms
+    from cryptography.exceptions import InternalError, UnsupportedAlgorithm  # noqa: PLC0415 - 60 ms
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
 
     parameters_end = b"-----END EC PARAMETERS-----"
     try:
         key = serialization.load_pem_private_key(pem.partition(parameters_end)[2] or pem, None)
-    except Exception as error:  # as above; a passphrase is a TypeError
+    except (ValueError, TypeError, UnsupportedAlgorithm, InternalError) as error:
+        # A key behind a passphrase is a TypeError.
         raise CryptoError(f"key {key_name}: not a private key in PEM: {error}") from error
     if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
-        raise CryptoError(f"key {key_name}: RSA or EC expected, not {type(key).__name__}")
+        raise CryptoError(f"key {key_name}: expected an RSA or EC key, got {type(key).__name__}")
     return key
 
 

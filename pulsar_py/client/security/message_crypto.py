@@ -1,4 +1,4 @@
-"""End-to-end encryption of payloads: data keys, their renewal, and both directions.
+"""Encrypts and decrypts payloads end to end, and renews data keys.
 
     payload on the wire     ciphertext | GCM tag (16 bytes)      AES-256-GCM, no associated data
     metadata                encryption_keys: one a key name: the data key (32 bytes), wrapped
@@ -83,7 +83,7 @@ class _DataKey:
 
 
 class MessageEncryptor:
-    """What a producer encrypts with; owned by it.
+    """Encrypts the payloads of one producer, which owns it.
 
     The producer awaits `rotate` before its first message and whenever `rotation_due` says so; in
     between `encrypt` is plain and fast. Without a rotation a data key just stays in use.
@@ -104,7 +104,9 @@ class MessageEncryptor:
         """
         names = [key_names] if isinstance(key_names, str) else list(key_names)
         if not names or not all(isinstance(name, str) and name for name in names):
-            raise InvalidConfigurationError(f"encryption_key: names of keys, not {key_names!r}")
+            raise InvalidConfigurationError(
+                f"encryption_key: expected names of keys, got {key_names!r}"
+            )
         if not hasattr(key_reader, "get_public_key"):
             raise InvalidConfigurationError(
                 f"crypto_key_reader: needed for encryption_key={key_names!r}, got {key_reader!r}"
@@ -175,13 +177,15 @@ class MessageEncryptor:
     def remove_key(self, key_name: str) -> None:
         """Wrap for this key no more, from the next payload on; a new data key is due at once.
 
-        Its owner knows the data key in use, so what follows is safe from him only after `rotate`.
+        Its owner knows the current data key and can read messages until `rotate` makes another.
 
         Raises:
             InvalidConfigurationError: It is the last one.
         """
         if self._names == {key_name}:
-            raise InvalidConfigurationError(f"encryption_key: {key_name} is the last one")
+            raise InvalidConfigurationError(
+                f"encryption_key: {key_name} is the last one, and one is needed"
+            )
         self._names -= {key_name}
         self._failed_at = None
         if (current := self._data_key) is not None:
@@ -220,7 +224,7 @@ def _wrapped(name: str, info: EncryptionKeyInfo, data_key: bytes) -> EncryptionK
 
 
 class MessageDecryptor:
-    """What a consumer decrypts with; owned by it. Without a reader everything encrypted fails."""
+    """Decrypts the payloads of one consumer, which owns it; without a key reader it fails."""
 
     def __init__(
         self, key_reader: CryptoKeyReader | None, *, data_keys_limit: int = DATA_KEYS_LIMIT
@@ -323,12 +327,12 @@ class EncryptionKey:
     value: bytes
     """The data key, wrapped."""
     metadata: dict[str, str]
-    """What the producer's key reader gave along."""
+    """Metadata that the producer's key reader supplied."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncryptionContext:
-    """How a message was encrypted: enough for an application to decrypt it by itself."""
+    """The parameters of a message's encryption: an application can decrypt it with them."""
 
     _keys: Sequence[EncryptionKey]
     _param: bytes
@@ -340,7 +344,7 @@ class EncryptionContext:
 
     @classmethod
     def of(cls, metadata: MessageMetadata, *, is_decryption_failed: bool) -> EncryptionContext:
-        """What `metadata` says."""
+        """Read from a message's metadata."""
         return cls(
             [
                 EncryptionKey(each.key, each.value, {m.key: m.value for m in each.metadata})
@@ -363,11 +367,11 @@ class EncryptionContext:
         return self._param
 
     def algorithm(self) -> str:
-        """What the producer called its algorithm; the usual clients leave it empty."""
+        """The producer's name for its algorithm; Pulsar's clients leave it empty."""
         return self._algorithm
 
     def compression_type(self) -> CompressionType:
-        """How the payload was compressed before it was encrypted."""
+        """The compression of the payload before it was encrypted."""
         return self._compression_type
 
     def uncompressed_message_size(self) -> int:
@@ -375,7 +379,7 @@ class EncryptionContext:
         return self._uncompressed_message_size
 
     def batch_size(self) -> int:
-        """Messages in the batch; -1 if it is none."""
+        """Messages in the batch; -1 if it is not a batch."""
         return self._batch_size
 
     def is_decryption_failed(self) -> bool:

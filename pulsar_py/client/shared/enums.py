@@ -1,7 +1,7 @@
-"""What users choose from: the official Python client's enumerations, names and numbers alike.
+"""The public enumerations, with the names and numbers of the official Python client (values).
 
 Values are the official client's; where the wire has the same idea its number is the same too
-(`ConsumerType`, `InitialPosition`, `ProducerAccessMode`, `CompressionType`). Pure values.
+(`ConsumerType`, `InitialPosition`, `ProducerAccessMode`, `CompressionType`).
 
 Source: the official Python client's `pulsar` module; CompressionType, SubType and the like in
 PulsarApi.proto; CryptoFailureAction in Pulsar's Java client.
@@ -41,7 +41,7 @@ class ConsumerType(IntEnum):
 
 
 class InitialPosition(IntEnum):
-    """Where a subscription begins that did not exist."""
+    """Where a new subscription starts."""
 
     Latest = 0
     """With messages published from now on."""
@@ -60,18 +60,18 @@ class CompressionType(IntEnum):
 
 
 class PartitionsRoutingMode(IntEnum):
-    """Which partition takes a message that has no key; one with a key goes by its hash."""
+    """How to choose the partition of a message without a key; a key's hash decides otherwise."""
 
     UseSinglePartition = 0
     """One partition, chosen by chance when the producer is made."""
     RoundRobinDistribution = 1
     """One partition after the other, a whole batch at a time."""
     CustomPartition = 2
-    """What the producer's `message_router` says."""
+    """As the producer's `message_router` returns."""
 
 
 class BatchingType(IntEnum):
-    """What a batch has in common."""
+    """What messages of one batch have in common."""
 
     Default = 0
     """Nothing: messages in the order in which they were sent."""
@@ -92,7 +92,7 @@ class ProducerAccessMode(IntEnum):
 
 
 class RegexSubscriptionMode(IntEnum):
-    """Which topics a pattern can match."""
+    """Kinds of topics that a pattern can match."""
 
     PersistentOnly = 0
     NonPersistentOnly = 1
@@ -107,12 +107,12 @@ class SubscriptionMode(IntEnum):
 
 
 class HashingScheme(IntEnum):
-    """What turns a key into a partition."""
+    """Hash functions that turn a key into a partition."""
 
     JavaStringHash = 0
     """`String.hashCode`; the default of Pulsar's Java client."""
     Murmur3_32Hash = 1
-    """The same in all languages."""
+    """Murmur3, which clients of all languages have."""
     BoostHash = 2
     """The default of the official Python and C++ clients."""
 
@@ -123,22 +123,22 @@ class ProducerCryptoFailureAction(IntEnum):
     FAIL = 0
     """Its send fails."""
     SEND = 1
-    """It goes out as it is."""
+    """Send it unencrypted."""
 
 
 class ConsumerCryptoFailureAction(IntEnum):
     """What a consumer does with a message that it can't decrypt."""
 
     FAIL = 0
-    """It is not delivered, and will be sent again."""
+    """Don't deliver it; the broker sends it again later."""
     DISCARD = 1
-    """It is acknowledged and dropped."""
+    """Acknowledge and drop it."""
     CONSUME = 2
-    """It is delivered as it is; `encryption_context` says how it was encrypted."""
+    """Deliver it encrypted; `encryption_context` has the parameters."""
 
 
 class KeySharedMode(IntEnum):
-    """Who gives out the hash ranges of a Key_Shared subscription."""
+    """Whether the broker or consumers choose the hash ranges of a Key_Shared subscription."""
 
     AutoSplit = 0
     """The broker, as consumers come and go."""

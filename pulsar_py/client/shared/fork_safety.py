@@ -1,4 +1,4 @@
-"""A client and `fork`: in the child it is unusable, says so, and leaves the parent's alone (edge).
+"""Makes clients unusable in a forked child, without touching the parent's connections (edge).
 
 A forked child has copies of the parent's sockets and of its event loop's epoll set. If it touched
 either, the parent would lose its connections. So in the child nothing is closed or unregistered:
@@ -21,7 +21,7 @@ __all__ = ["watch"]
 
 
 class ForkAware(Protocol):
-    """Whoever holds sockets."""
+    """An object that holds sockets."""
 
     def detach_after_fork(self) -> list[int]:
         """Become unusable without touching any socket; returns their descriptors."""

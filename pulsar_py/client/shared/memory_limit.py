@@ -1,8 +1,8 @@
-"""How many bytes of messages a client holds that have no receipt yet.
+"""Limits the bytes of a client's messages that have no receipt yet (`memory_limit_bytes`).
 
-Reservations are counted, not allocated. As in Pulsar's client one reservation may pass the limit
-when what is held is not above it: so a message larger than the limit still goes out. Waiters come
-in order, and nobody overtakes them: while somebody waits, `try_reserve` refuses.
+Reservations are counted, not allocated. As in Pulsar's client, a reservation is granted while the
+total does not exceed the limit, even if it exceeds it then: so a message larger than the limit
+still goes out. Waiters are served in order; `try_reserve` refuses while somebody waits.
 
 Source: MemoryLimitController in Pulsar's client.
 """
@@ -28,7 +28,7 @@ class MemoryLimit:
         """`limit_bytes` 0 means no limit: bytes are counted all the same."""
         self.limit_bytes = limit_bytes
         self.current_bytes = 0
-        # Who waits for room, in order: what each wants, how it is told, and for whom it waits.
+        # Callers that wait for room, in order: bytes, the future to wake, and the owner.
         self._waiters: deque[tuple[int, asyncio.Future[None], object]] = deque()
 
     def _has_room(self) -> bool:
@@ -92,5 +92,5 @@ class MemoryLimit:
 
     @property
     def waiters_count(self) -> int:
-        """How many reservations wait for room."""
+        """The number of reservations that wait for room."""
         return len(self._waiters)

@@ -1,10 +1,9 @@
-"""What is worth another attempt, and attempts one after the other within a time limit.
+"""Decides which errors are worth another attempt, and repeats attempts within a time limit.
 
-`is_retriable` decides for whoever has not succeeded yet. A producer or consumer that was open once
-comes back from nearly everything: only `FATAL_ONCE_OPEN` ends it.
+`is_retriable` decides as long as an operation has not succeeded. A producer or consumer that was
+open once reconnects after nearly all errors; only those of `FATAL_ONCE_OPEN` end it.
 
-Source: PulsarClientException.isRetriableError, ProducerImpl and ConsumerImpl in Pulsar's client;
-`spec/wire.md` section 16.
+Source: PulsarClientException.isRetriableError, ProducerImpl and ConsumerImpl in Pulsar's client.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ FATAL_ONCE_OPEN: Final[tuple[type[Exception], ...]] = (
     ProducerFencedError,
     TopicTerminatedError,
 )
-"""What ends a producer or consumer that was open before."""
+"""Errors that end a producer or consumer that was open before."""
 
 
 def is_retriable(error: BaseException) -> bool:
@@ -87,7 +86,7 @@ def is_retriable(error: BaseException) -> bool:
 
 
 async def within(work: Awaitable[T], seconds: float, text: str) -> T:
-    """What `work` returns, if it does so in time.
+    """Await `work` for at most so long; returns its result.
 
     Raises:
         ClientTimeoutError: It did not, and was cancelled; `text` says what it was.
@@ -111,7 +110,7 @@ async def repeat(
     initial_seconds: float = 0.1,
     maximum_seconds: float = 60.0,
 ) -> T:
-    """The first success of `attempt`, which is told how many seconds it may take.
+    """The first success of `attempt`, which gets the seconds that it may take.
 
     Raises:
         ClientTimeoutError: The time is over; the last attempt's error is its cause.
@@ -152,5 +151,5 @@ def _over(
 
 
 def tried_text(tried_seconds: float, timeout_seconds: float) -> str:
-    """How long it was tried, where the next attempt would have come after the time-out."""
+    """A text of how long attempts went on, for the error after the time-out."""
     return f"{tried_seconds:.1f} s, gave up (operation time-out {timeout_seconds:g} s)"

@@ -1,7 +1,7 @@
-"""One attempt for all who want the same at the same time (edge).
+"""Shares one call among all callers that want the same at the same time (edge).
 
-The work runs as a task of its own, so that a cancelled caller takes nothing from the others; its
-outcome, error included, goes to all of them, and is forgotten afterwards.
+The call runs in a task of its own, so that a cancelled caller does not end it for the others. Its
+result or error goes to all of them, and is forgotten afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SharedCalls(Generic[T]):
-    """Calls under way, by what they are for. Owned by whoever owns `tasks`."""
+    """Calls under way, by their keys. Owned by the owner of `tasks`."""
 
     def __init__(self, tasks: TaskOwner) -> None:
         self._tasks = tasks

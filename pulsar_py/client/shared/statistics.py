@@ -1,4 +1,4 @@
-"""Counting what producers and consumers do, and reporting it once an interval.
+"""Counts what producers and consumers do, and reports it once an interval.
 
 Components count in plain integers (`ProducerCounters`, `ConsumerCounters`); `take` of them makes
 the frozen values that users get and the log shows: rates and latencies of the last interval, totals
@@ -82,10 +82,10 @@ def _upper_micros(bucket: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerStatistics:
-    """What a producer did: in the last interval, and (`total_…`) since it was made."""
+    """A producer's figures of the last interval, and (`total_…`) since it was made."""
 
     interval_seconds: float
-    """How long the interval was."""
+    """Length of the interval."""
     messages_sent: int
     """Messages handed to the producer."""
     bytes_sent: int
@@ -123,7 +123,7 @@ class ProducerStatistics:
 
 
 class ProducerCounters:
-    """What a producer counts; plain integers that its hot path adds to."""
+    """A producer's counters: plain integers that its hot path adds to."""
 
     __slots__ = (
         "_begun_at",
@@ -187,10 +187,10 @@ class ProducerCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStatistics:
-    """What a consumer did: in the last interval, and (`total_…`) since it was made."""
+    """A consumer's figures of the last interval, and (`total_…`) since it was made."""
 
     interval_seconds: float
-    """How long the interval was."""
+    """Length of the interval."""
     messages_received: int
     """Messages handed to the application."""
     bytes_received: int
@@ -228,7 +228,7 @@ class ConsumerStatistics:
 
 
 class ConsumerCounters:
-    """What a consumer counts; plain integers that its hot path adds to."""
+    """A consumer's counters: plain integers that its hot path adds to."""
 
     __slots__ = (
         "_begun_at",
@@ -314,7 +314,7 @@ class StatisticsSource(Protocol):
         """End the interval: `take` of its counters. Called by the reporter alone."""
 
     def statistics_fields(self) -> Mapping[str, str]:
-        """What tells it from others in the log: `topic`, and `producer` or `subscription`."""
+        """Log fields that identify it: `topic`, and `producer` or `subscription`."""
 
 
 class StatisticsReporter:

@@ -36,6 +36,7 @@ PAGE_SHIFT = 12
 PAGE_ENTRIES = 1 << PAGE_SHIFT
 _HEADER = struct.Struct("<HH")
 _MAX_BITS = 64 * MAX_WORDS
+_COLUMNS_BYTES = 2 * PAGE_ENTRIES + 32 * _HEADER.size  # ids and headers of a page at the most
 
 PageKey = tuple[int, int]
 """Ledger id, and number of the page in it."""
@@ -52,7 +53,7 @@ class _Column:
         self.data = bytearray()  # their bit sets, in the same order
 
     def find(self, offset: int) -> int:
-        """Where the entry stands, -1 if it is not here."""
+        """The index of the entry, -1 if it is not here."""
         place = bisect_left(self.ids, offset)
         return place if place < len(self.ids) and self.ids[place] == offset else -1
 
@@ -259,14 +260,43 @@ class BatchDeletedIndexes:
         """Entries of one page."""
         return sum(len(column.ids) for column in self._pages.get(key, ()))
 
-    def encode_page(self, key: PageKey) -> bytes:
-        """One page as it is stored; empty if it has no entries."""
+    def size_bytes(self) -> int:
+        """Of all bit sets."""
+        return sum(len(column.data) for page in self._pages.values() for column in page)
+
+    def page_size_bytes(self, key: PageKey) -> int:
+        """Of the bit sets of one page."""
+        return sum(len(column.data) for column in self._pages.get(key, ()))
+
+    def encode_page(self, key: PageKey, max_bytes: int | None = None) -> tuple[bytes, int]:
+        """One page as it is stored, and its entries; empty if it has none.
+
+        With `max_bytes` the highest entries are left out until the others fit.
+        """
+        end = PAGE_ENTRIES
+        if max_bytes is not None and self.page_size_bytes(key) > max_bytes - _COLUMNS_BYTES:
+            end = self._end_that_fits(key, max_bytes - _COLUMNS_BYTES)
         parts: list[bytes] = []
+        entries_count = 0
         for column in self._pages.get(key, ()):
-            parts.append(_HEADER.pack(column.width, len(column.ids) - 1))
-            parts.append(_little_endian(column.ids).tobytes())
-            parts.append(bytes(column.data))
-        return b"".join(parts)
+            count = bisect_left(column.ids, end)
+            if count:
+                entries_count += count
+                parts.append(_HEADER.pack(column.width, count - 1))
+                parts.append(_little_endian(column.ids[:count]).tobytes())
+                parts.append(bytes(memoryview(column.data)[: count * column.width]))
+        return b"".join(parts), entries_count
+
+    def _end_that_fits(self, key: PageKey, room_bytes: int) -> int:
+        """The lowest id within the page that does not fit any more."""
+        widths = sorted(
+            (offset, column.width) for column in self._pages[key] for offset in column.ids
+        )
+        for offset, width in widths:
+            room_bytes -= width
+            if room_bytes < 0:
+                return offset
+        return PAGE_ENTRIES
 
     def merge_page(self, key: PageKey, data: bytes) -> list[Position]:
         """Add an encoded page; of an entry that is here already, the bits set in both stay.

@@ -115,7 +115,7 @@ def encode_position_info(
 
 
 def _add_words(info: PositionInfo, deleted: PositionRangeSet, max_ranges: int) -> int:
-    """Whole ledgers as words, the one that exceeds the limit as ranges would be cut."""
+    """Add whole ledgers as words; the one that exceeds the limit is cut as ranges are."""
     room = max_ranges
     left_out = 0
     for ledger_id in deleted.ledger_ids():

@@ -336,23 +336,26 @@ class ManagedCursor:
         self._reading.forget_ahead()
         self._after_change(before)
 
-    async def skip(self, count: int, *, counts_acknowledged: bool = False) -> None:
-        """Acknowledge the next `count` entries of the backlog.
+    async def skip(
+        self, count: int, *, counts_acknowledged: bool = False, up_to: Position = LATEST
+    ) -> None:
+        """Acknowledge the next `count` entries of the backlog, none of them behind `up_to`.
 
         Raises:
             StorageError: Acknowledgements are not in memory, and can't be read now.
         """
         if self._persister is not None and not counts_acknowledged:
             await self._persister.load_all()
-        self.acknowledge_cumulative(
-            self._state.position_after_skipping(count, counts_acknowledged=counts_acknowledged)
-        )
+        end = self._state.position_after_skipping(count, counts_acknowledged=counts_acknowledged)
+        self._acknowledge_through(min(end, self._state.ledgers.last_entry_up_to(up_to)))
 
-    async def clear_backlog(self) -> None:
-        """Acknowledge all entries up to the last one."""
-        last = self._state.ledgers.last_confirmed_entry
-        if last > self._state.mark_delete_position:
-            self.acknowledge_cumulative(last)
+    async def clear_backlog(self, *, up_to: Position = LATEST) -> None:
+        """Acknowledge everything there is, at most up to and with `up_to`."""
+        self._acknowledge_through(self._state.ledgers.last_entry_up_to(up_to))
+
+    def _acknowledge_through(self, position: Position) -> None:
+        if position > self._state.mark_delete_position:
+            self.acknowledge_cumulative(position)
 
     def on_trimmed(self) -> None:
         """Ledgers were deleted: the positions step over them."""
@@ -520,7 +523,7 @@ class ManagedCursor:
 
         Raises:
             MetadataError: It could not be removed; the cursor goes on.
-            ManagedLedgerFencedError: Someone else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
         """
         if self._persister is not None:
             await self._persister.delete()

@@ -12,6 +12,7 @@ with newer ones; neither are lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.pages import ColdLedger
@@ -24,20 +25,26 @@ from pulsar_py.managed_ledger.cursors.segments import (
 )
 from pulsar_py.managed_ledger.cursors.state import CursorState
 
+MAX_BATCHES_BYTES: Final = 512 * 1024
+"""Of all batches' bit sets in one entry, or in the record; as stored they may take a quarter more.
+
+One entry may have 5 MiB, a value in ZooKeeper 1 MiB."""
+
 
 def fits_one_entry(state: CursorState, max_ranges: int) -> bool:
-    """Whether ranges and batches are few enough to be written together.
+    """Whether ranges and batches are few and small enough to be written together.
 
     A state that is stored in segments stays there until it has become much smaller.
     """
     batches_count = len(state.batch_deleted_indexes)
     entries_count = len(state.individual_deleted_messages)
     if state.pages.is_tracking:
-        return not state.pages.cold and entries_count + batches_count <= max_ranges // 2
+        is_few = not state.pages.cold and entries_count + batches_count <= max_ranges // 2
+        return is_few and state.batch_deleted_indexes.size_bytes() <= MAX_BATCHES_BYTES // 2
+    if batches_count > max_ranges or state.batch_deleted_indexes.size_bytes() > MAX_BATCHES_BYTES:
+        return False
     if entries_count + batches_count <= max_ranges:
         return True
-    if batches_count > max_ranges:
-        return False
     return state.individual_deleted_messages.ranges_count() + batches_count <= max_ranges
 
 

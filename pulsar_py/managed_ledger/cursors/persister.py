@@ -5,9 +5,10 @@ is due, the ledger's confirmation ends it. Everything else (a first or a new cur
 properties, closing) changes the record too and happens one at a time, under a lock; a due write
 waits for that lock. If no cursor ledger can be created, the record takes the state.
 
-A state too large for one entry is written in segments by a `CursorSegmentSaver`; a small change of
-it needs no task either. Limits of the settings never drop an acknowledgement: those beyond them are
-counted, and those that could not be written anywhere stay dirty.
+A state too large for one entry is written in segments by a CursorSegmentSaver, a small change of
+it without a task, too. Limits of the settings never drop an acknowledgement: what exceeds them is
+counted, and what could not be written anywhere stays dirty. Of batches whose bit sets make a
+segment larger than an entry may be the highest are left out, counted, and stay in memory.
 
 What always holds: `CursorState.persisted` is called only for a state that recovery will find.
 
@@ -30,16 +31,17 @@ from pulsar_py.common.errors import (
     MetadataError,
     StorageError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.format import INTERNAL_PREFIX, NO_LEDGER
 from pulsar_py.managed_ledger.cursors.memory import CursorMemory
-from pulsar_py.managed_ledger.cursors.paging import fits_one_entry
+from pulsar_py.managed_ledger.cursors.paging import MAX_BATCHES_BYTES, fits_one_entry
 from pulsar_py.managed_ledger.cursors.segment_saver import (
     CursorSegmentSaver,
     OnLoaded,
-    nobody_cares,
+    ignore_loaded,
 )
 from pulsar_py.managed_ledger.cursors.segments import (
     SegmentKey,
@@ -86,7 +88,7 @@ class CursorPersister:
         state: CursorState,
         store: CursorStore,
         *,
-        on_loaded: OnLoaded = nobody_cares,
+        on_loaded: OnLoaded = ignore_loaded,
     ) -> None:
         self._name = name
         self._owner = owner
@@ -137,7 +139,10 @@ class CursorPersister:
         """Append the state without waiting, if there is a cursor ledger and it is little work."""
         state, config = self._state, self._owner.config
         if not fits_one_entry(state, config.max_ranges_in_cursor_entry):
-            return self._saver.try_save(config, on_written)
+            if not self._saver.try_save(config, on_written):
+                return False
+            self._note_left_out(self._saver.left_out_count)
+            return True
         if not self.store.can_append(config):
             return False
         if not self.store.try_append([encode_state(state, config)], config, on_written):
@@ -185,18 +190,21 @@ class CursorPersister:
             self._owner.fence(error)
             raise
         else:
-            self.ranges_not_persisted_count = 0
+            is_small = not content.pages.is_tracking
+            self._note_left_out(0 if is_small else self._saver.left_out_count)
 
     async def _write_small(self, content: CursorState) -> None:
         store, config = self.store, self._owner.config
+        # As it is now: while a ledger is made, it may grow beyond one entry.
+        entries = [encode_state(content, config)]
 
         async def write_state() -> dict[SegmentKey, SegmentRef]:
-            await store.append_new([encode_state(content, config)])
+            await store.append_new(entries)
             return {}
 
         if content is self._state:
             self._is_small()
-        if not await store.append_and_wait([encode_state(content, config)], config):
+        if not await store.append_and_wait(entries, config):
             await store.switch_ledger(content, config, write_state)
 
     async def _write_record(self, content: CursorState, error: Exception) -> None:
@@ -252,7 +260,7 @@ class CursorPersister:
     def _note_left_out(self, left_out: int) -> None:
         if left_out and not self.ranges_not_persisted_count:
             logger.warning(
-                "acknowledgements exceed what the metadata store takes",
+                "acknowledgements exceed what can be stored",
                 extra={"topic": self._owner.name, "cursor": self._name, "left_out": left_out},
             )
         self.ranges_not_persisted_count = left_out
@@ -430,17 +438,17 @@ class CursorPersister:
 
         Raises:
             MetadataError: It could not be removed, or the outcome is unknown; the cursor goes on.
-            ManagedLedgerFencedError: Someone else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
         """
         self._is_closed = True
-        try:
+        with OnFailure(self._go_on):
             async with self._lock:
                 await self.store.delete()
                 self._is_deleted = True
-        except BaseException:
-            self._is_closed = False
-            self.schedule()
-            raise
+
+    def _go_on(self) -> None:
+        self._is_closed = False
+        self.schedule()
 
     def _raise_if_fenced(self) -> None:
         """The new owner reads these keys: this process may not write them any more."""
@@ -456,5 +464,7 @@ def fits_record(state: CursorState, limit: int) -> bool:
     """Whether the metadata store takes the whole state."""
     batches_count = len(state.batch_deleted_indexes)
     if state.pages.cold or batches_count > limit:
+        return False
+    if state.batch_deleted_indexes.size_bytes() > MAX_BATCHES_BYTES:
         return False
     return state.individual_deleted_messages.ranges_count() + batches_count <= limit

@@ -1,26 +1,34 @@
 """The part of a cursor's state that fits its metadata record, for want of a cursor ledger; pure.
 
-A record has a limit of ranges and of batches. What it has already stays in it, for that was
-reported as written; of the rest, the lowest positions are taken as long as there is room.
+The metadata store takes so many ranges, so many batches, and so many bytes of those. Whatever the
+record has stays in it: that was reported as written. The lowest of the rest are taken as long as
+there is room.
 """
 
 from __future__ import annotations
 
 from pulsar_py.managed_ledger.cursors.format import CursorContent, CursorSnapshot
+from pulsar_py.managed_ledger.cursors.paging import MAX_BATCHES_BYTES
 
 
 def part_that_fits(
-    content: CursorContent, recorded: CursorSnapshot | None, limit: int
+    content: CursorContent,
+    recorded: CursorSnapshot | None,
+    limit: int,
+    *,
+    max_batches_bytes: int = MAX_BATCHES_BYTES,
 ) -> tuple[CursorSnapshot, int]:
     """A part of `content` with at most `limit` ranges and as many batches, and what is left out.
 
-    The part in `recorded` is always kept; where its batches have become whole entries
+    `max_batches_bytes` is for the bit sets of all batches that are added.
+
+    What `recorded` has of it is there in any case; where batches of that have become whole entries
     there may be more ranges than the limit, but then fewer batches.
     """
     part = CursorSnapshot(content.mark_delete_position, properties=dict(content.properties))
     if recorded is not None:
         _keep(part, content, recorded)
-    _fill(part, content, limit)
+    _fill(part, content, limit, max_batches_bytes)
     ranges_left_out = content.individual_deleted_messages.without(part.individual_deleted_messages)
     batches_left_out = len(content.batch_deleted_indexes) - len(part.batch_deleted_indexes)
     return part, ranges_left_out.ranges_count() + batches_left_out
@@ -40,7 +48,7 @@ def _keep(part: CursorSnapshot, content: CursorContent, recorded: CursorSnapshot
         part.individual_deleted_messages.add_range(ledger_id, last, end)
 
 
-def _fill(part: CursorSnapshot, content: CursorContent, limit: int) -> None:
+def _fill(part: CursorSnapshot, content: CursorContent, limit: int, max_batches_bytes: int) -> None:
     taken, batches = part.individual_deleted_messages, part.batch_deleted_indexes
     ranges_count = taken.ranges_count()
     room = min(limit, 2 * limit - len(batches)) - ranges_count
@@ -51,9 +59,12 @@ def _fill(part: CursorSnapshot, content: CursorContent, limit: int) -> None:
             room -= 1
             taken.add_range(ledger_id, first, last)
     room = min(limit, 2 * limit - taken.ranges_count()) - len(batches)
+    room_bytes = max_batches_bytes - batches.size_bytes()
     for position, bits in content.batch_deleted_indexes.items():
-        if room <= 0:
+        if room <= 0 or room_bytes <= 0:
             break
         if position not in batches:
             room -= 1
-            batches.put(position, bits)
+            room_bytes -= (bits.bit_length() + 7) >> 3
+            if room_bytes >= 0:
+                batches.put(position, bits)

@@ -18,6 +18,7 @@ from pulsar_py.common.errors import (
     CursorNotFoundError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
+    MetadataError,
 )
 from pulsar_py.common.position import Position
 from pulsar_py.ledgers.store import LedgerStore
@@ -31,7 +32,7 @@ from pulsar_py.metadata.store import MetadataStore
 
 
 class InitialPosition(Enum):
-    """Where a new cursor starts."""
+    """The start of a new cursor."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -52,7 +53,22 @@ class RegistryOwner(CursorOwner, Protocol):
 
         Raises:
             ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
+        """
+
+    def check_owner(self) -> None:
+        """Return if it is known at this moment that the managed ledger is ours.
+
+        Raises:
+            MetadataUnavailableError: Somebody else may have it.
+        """
+
+    async def confirm_newest(self) -> None:
+        """Return if nobody else has opened or changed the managed ledger since.
+
+        Raises:
+            ManagedLedgerFencedError: Somebody has, and that was told.
+            MetadataError: It can't be found out now.
         """
 
 
@@ -82,6 +98,8 @@ class CursorRegistry:
         self._waiting: dict[ManagedCursor, Callable[[], None]] = {}  # to wake at the next group
         # Closed and not deleted: their records still name what they need.
         self._closed: list[ManagedCursor] = []
+        # Of creations of which nobody knows whether they were made: what is found is then ours.
+        self._in_doubt: dict[str, CursorStore] = {}
         self.cursors: dict[str, ManagedCursor] = {}
 
     async def open(
@@ -108,12 +126,16 @@ class CursorRegistry:
                     raise ManagedLedgerError(f"{self._owner.name}: cursor {name} is not durable")
                 return cursor
             state = self._new_state(self._mark_delete_for(initial), properties)
-            store = self._cursor_store(name)
+            store = self._in_doubt.pop(name, None) or self._cursor_store(name)
             store.cursor_properties = dict(cursor_properties or {})
             try:
                 await store.create(state)
             except ManagedLedgerFencedError as error:
                 self._owner.fence(error)
+                raise
+            except MetadataError:
+                if store.is_in_doubt:
+                    self._in_doubt[name] = store
                 raise
             self._owner.raise_if_unusable()
             state.settle()
@@ -128,6 +150,8 @@ class CursorRegistry:
             self._ledger_store,
             self._owner.clock,
             prove_ownership=self._owner.prove_ownership,
+            check_owner=self._owner.check_owner,
+            confirm_newest=self._owner.confirm_newest,
         )
 
     def _new_state(

@@ -4,6 +4,9 @@ A save appends the pages that changed, a slice at a time so that the loop goes o
 then the marker. A new cursor ledger gets all pages: those in memory are encoded, cold ones copied
 as they are. The caller holds the cursor's lock during every call that awaits.
 
+A page whose batches are larger than an entry may be is written without the highest of them; those
+are counted, and their ledger stays in memory.
+
 What always holds: a page is taken off the list of changed ones only by a write, and stands on it
 again if that fails. After a failed write the next one begins a new cursor ledger, so that `refs`
 of the store, which run ahead of what is confirmed, are never used for what is in memory.
@@ -21,7 +24,9 @@ from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors import paging
 from pulsar_py.managed_ledger.cursors.memory import CursorMemory
 from pulsar_py.managed_ledger.cursors.segments import (
+    MAX_SEGMENT_BYTES,
     SegmentKey,
+    SegmentKind,
     SegmentRef,
     StoredSegment,
     encode_marker,
@@ -41,11 +46,13 @@ OnLoaded = Callable[[Position, list[Position]], None]
 turned out to be acknowledged as a whole."""
 
 
-def nobody_cares(before: Position, finished: list[Position]) -> None:
-    """For a cursor whose owner looks by itself."""
+def ignore_loaded(before: Position, finished: list[Position]) -> None:
+    """Do nothing: the owner of the cursor does not depend on the callback."""
 
 
 _SLICE = 16  # pages that are encoded without a pause: below a millisecond
+_SLICE_BYTES = 1 << 20  # of batches in them
+_MARGIN_BYTES = 16 * 1024  # of a segment, for what is not bit sets
 
 
 class CursorSegmentSaver:
@@ -68,17 +75,21 @@ class CursorSegmentSaver:
         self._clock = clock
         self._on_loaded = on_loaded
         self._writes_count = 0  # under way: nothing may leave memory
-        self._used: set[int] = set()  # ledgers to report to CursorMemory
+        self._used: set[int] = set()  # ledgers written or loaded since memory was told
+        self._left_out: dict[SegmentKey, int] = {}  # batches for which a segment had no room
 
     # Saving
 
     def try_save(self, config: ManagedLedgerConfig, on_written: OnWritten) -> bool:
         """Append what changed, if it is little and a cursor ledger takes it; else False."""
+        self._take_up_left_out()
         dirty = self._state.pages.dirty
         if dirty is None or len(dirty) > _SLICE or not self._store.can_append(config):
             return False
         keys = sorted(SegmentKey(*key) for key in dirty)
         if any(key.ledger_id in self._state.pages.cold for key in keys):
+            return False
+        if len(self._first_slice(keys)) < len(keys):
             return False
         entries, refs = self._encoded(keys, self._store.last_entry_id + 1)
         live = live_refs(refs, self._state.mark_delete_position)
@@ -101,13 +112,56 @@ class CursorSegmentSaver:
         entries: list[bytes] = []
         refs = dict(self._store.refs)
         for key in keys:
-            encoded = encode_segment(self._state, key)
+            encoded = self._encode(key)
             if encoded is None:
                 refs.pop(key, None)
                 continue
             refs[key] = encoded[1]._replace(entry_id=entry_id + len(entries))
             entries.append(encoded[0])
         return entries, refs
+
+    def _encode(self, key: SegmentKey) -> tuple[bytes, SegmentRef] | None:
+        """One page; the batches for which it has no room are noted."""
+        encoded = encode_segment(self._state, key, MAX_SEGMENT_BYTES)
+        self._left_out.pop(key, None)
+        if encoded is not None and key.kind == SegmentKind.BATCHES:
+            batches = self._state.batch_deleted_indexes
+            left_out = batches.page_entries_count((key.ledger_id, key.page))
+            left_out -= encoded[1].entries_count
+            if left_out:
+                self._left_out[key] = left_out
+        return encoded
+
+    def _take_up_left_out(self) -> None:
+        """Write the pages again whose batches have room by now; acknowledged ones need none."""
+        batches, dirty = self._state.batch_deleted_indexes, self._state.pages.dirty
+        for key in self._left_out:
+            size_bytes = batches.page_size_bytes((key.ledger_id, key.page))
+            if dirty is not None and size_bytes <= MAX_SEGMENT_BYTES - _MARGIN_BYTES:
+                dirty.add(key)
+
+    @property
+    def left_out_count(self) -> int:
+        """Batches for which the segments had no room; those that are done with do not count."""
+        if self._left_out:
+            mark_delete = self._state.mark_delete_position
+            self._left_out = {
+                key: count
+                for key, count in self._left_out.items()
+                if key.last_position > mark_delete
+            }
+        return sum(self._left_out.values())
+
+    def _first_slice(self, keys: Sequence[SegmentKey]) -> Sequence[SegmentKey]:
+        """As many of the first pages as are encoded without a pause; at least one."""
+        batches = self._state.batch_deleted_indexes
+        size_bytes = 0
+        for place, key in enumerate(keys[:_SLICE]):
+            if key.kind == SegmentKind.BATCHES:
+                size_bytes += batches.page_size_bytes((key.ledger_id, key.page))
+            if size_bytes > _SLICE_BYTES and place:
+                return keys[:place]
+        return keys[:_SLICE]
 
     def _taken(self, keys: Sequence[SegmentKey]) -> None:
         dirty = self._state.pages.dirty
@@ -147,11 +201,13 @@ class CursorSegmentSaver:
     async def _append_changes(self, config: ManagedLedgerConfig, taken: list[SegmentKey]) -> bool:
         """Append the pages that changed and a marker; False if no ledger takes them."""
         state, store = self._state, self._store
+        self._take_up_left_out()
         dirty = state.pages.dirty
         assert dirty is not None
         waiting = sorted(SegmentKey(*key) for key in dirty)
         while store.can_append(config):
-            keys, waiting = waiting[:_SLICE], waiting[_SLICE:]
+            keys = self._first_slice(waiting)
+            waiting = waiting[len(keys) :]
             entries, refs = self._encoded(keys, store.last_entry_id + 1)
             if not waiting:
                 refs = live_refs(refs, state.mark_delete_position)
@@ -183,7 +239,8 @@ class CursorSegmentSaver:
         waiting = sorted({*segment_keys(state), *cold})
         refs: dict[SegmentKey, SegmentRef] = {}
         while waiting:
-            keys, waiting = waiting[:_SLICE], waiting[_SLICE:]
+            keys = self._first_slice(waiting)
+            waiting = waiting[len(keys) :]
             entries: list[bytes] = []
             for key, entry, ref in await self._all_entries(keys, config):
                 refs[key] = ref._replace(entry_id=store.last_entry_id + 1 + len(entries))
@@ -207,7 +264,7 @@ class CursorSegmentSaver:
                 entry = encode_stored(state.mark_delete_position, segment)
                 found.append((segment.key, entry, refs[segment.key]))
         for key in keys:
-            encoded = None if key in stored else encode_segment(state, key)
+            encoded = None if key in stored else self._encode(key)
             if encoded is not None:
                 found.append((key, *encoded))
         return found
@@ -287,6 +344,8 @@ class CursorSegmentSaver:
             return not state.pages.is_tracking
         if state.pages.cold.get(ledger_id) is not None:
             return True
+        if any(key.ledger_id == ledger_id for key in self._left_out):
+            return False  # it is not all stored
         if not paging.may_leave_memory(state, ledger_id):
             return False
         paging.leave_memory(state, ledger_id)

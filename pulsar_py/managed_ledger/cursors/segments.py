@@ -42,6 +42,9 @@ from pulsar_py.proto.MLDataFormats_pb2 import PositionInfo
 from pulsar_py.proto.PulsarPyCursor_pb2 import CursorExtension
 
 VERSION = 1
+MAX_SEGMENT_BYTES = 4 * 1024 * 1024
+"""Of one segment; an entry may have 5 MiB. More than a hundred batches of the largest size."""
+
 MARKER_RANGES = 500
 """Ranges that a marker repeats for Apache Pulsar; about 12 KB."""
 
@@ -66,7 +69,7 @@ class SegmentKey(NamedTuple):
 
     @property
     def last_position(self) -> Position:
-        """Where the page ends."""
+        """The last position of the page."""
         return Position(self.ledger_id, ((self.page + 1) << PAGE_SHIFTS[self.kind]) - 1)
 
 
@@ -112,8 +115,13 @@ def segment_keys(content: CursorContent) -> list[SegmentKey]:
     return keys + [SegmentKey(SegmentKind.BATCHES, *page) for page in pages]
 
 
-def encode_segment(content: CursorContent, key: SegmentKey) -> tuple[bytes, SegmentRef] | None:
-    """The entry for one page, and its ref with the entry id still open; None for an empty page."""
+def encode_segment(
+    content: CursorContent, key: SegmentKey, max_bytes: int | None = None
+) -> tuple[bytes, SegmentRef] | None:
+    """The entry for one page, and its ref with the entry id still open; None for an empty page.
+
+    With `max_bytes` the highest batches are left out of one that would be larger.
+    """
     if key.kind == SegmentKind.HOLES:
         page = content.individual_deleted_messages.page(
             key.ledger_id, key.page, PAGE_SHIFTS[SegmentKind.HOLES]
@@ -121,8 +129,8 @@ def encode_segment(content: CursorContent, key: SegmentKey) -> tuple[bytes, Segm
         data, entries_count, ranges_count = page
     else:
         batches = content.batch_deleted_indexes
-        data, ranges_count = batches.encode_page((key.ledger_id, key.page)), 0
-        entries_count = batches.page_entries_count((key.ledger_id, key.page))
+        data, entries_count = batches.encode_page((key.ledger_id, key.page), max_bytes)
+        ranges_count = 0
     if not entries_count:
         return None
     entry = _segment_entry(content.mark_delete_position, key, data)

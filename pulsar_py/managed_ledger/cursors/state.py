@@ -9,7 +9,7 @@ Any acknowledgement makes the cursor dirty, whether or not the position moved. `
 says when to write: at most once a persist interval, and that long after an acknowledgement at the
 latest. Only one write is under way at a time; what changes meanwhile is due afterwards.
 
-A large state is stored in segments, and ledgers of it that nobody touches may be cold: not in
+A large state is stored in segments, and ledgers not touched for long may be cold: not in
 memory (`pages`). The state can't load them. It says which it wants, keeps new acknowledgements in
 them beside the stored ones, and goes on once `paging.load` joins both. Only then is it known which
 of the new ones repeat stored ones: until then the backlog counts the ledger as it was stored, and
@@ -164,7 +164,7 @@ class CursorState:
         if not bits:
             return _Outcome.WHOLE
         if not self.is_batch_index_ack_enabled:
-            return _Outcome.NOTHING
+            return _Outcome.NOTHING  # the client acknowledges the whole batch in the end
         known = self.batch_deleted_indexes.get(position)
         waiting = bits if known is None else bits & known
         if not waiting:
@@ -197,6 +197,7 @@ class CursorState:
         while deleted or cold:
             following = self.ledgers.next_valid_position(mark_delete)
             if following.ledger_id in cold:
+                # What it has acknowledged is unknown until it is loaded.
                 self.pages.touch(following.ledger_id)
                 break
             end = deleted.run_end(following.ledger_id, following.entry_id)
@@ -243,6 +244,7 @@ class CursorState:
         if ack_words and is_there and not self.is_acknowledged(position):
             outcome = self._keep_waiting(position, ack_set.to_bits(ack_words))
             is_changed = outcome is _Outcome.PARTIAL
+            # A batch acknowledged in part still waits itself.
             if outcome is not _Outcome.WHOLE:
                 mark_delete = max(self.ledgers.previous_position(position), before)
         if properties is not None and properties != self.properties:
@@ -497,7 +499,7 @@ class CursorState:
         self._schedule.changed(now)
 
     def due_at(self) -> float | None:
-        """When the next write is due; None while clean or while one is under way."""
+        """The time of the next write; None while clean or while one is under way."""
         return self._schedule.due_at()
 
     def set_persist_interval(self, seconds: float) -> None:

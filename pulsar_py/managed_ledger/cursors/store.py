@@ -13,8 +13,9 @@ If no cursor ledger can be created, the record takes the whole state if it is sm
 it goes on naming the old ledger and adds as much as fits: recovery joins the two.
 
 A fenced cursor ledger counts as failed if the managed ledger is still ours: repair of a lost
-replica fences ledgers, too. The record is never written on top of a version that somebody else
-wrote: finding one ends the ownership.
+replica fences ledgers, too. The record is never written on top of a version that another owner
+wrote: finding one ends the ownership. A newer owner may have written none so far, and would be
+overtaken by ours: so the list of ledgers, which every opener writes, is looked at before.
 
 What always holds: whatever moment the process stops, the record leads to the last state of which a
 write was reported done, or to a newer one.
@@ -95,15 +96,23 @@ class CursorStore:
         clock: Clock,
         *,
         prove_ownership: Callable[[], Awaitable[None]],
+        confirm_newest: Callable[[], Awaitable[None]],
+        check_owner: Callable[[], None] | None = None,
     ) -> None:
-        """`prove_ownership` raises where the managed ledger may be somebody else's."""
+        """All three raise where the managed ledger may be another owner's.
+
+        `prove_ownership` looks after a cursor ledger was fenced, `confirm_newest` asks whether
+        another owner has opened it since, and `check_owner` is called before each change of the
+        record, without waiting.
+        """
         self._path = path
         self._metadata = metadata
         self._ledger_store = ledger_store
         self._clock = clock
         self._prove_ownership = prove_ownership
+        self._confirm_newest = confirm_newest
         self._was_fenced = False  # the last cursor ledger; ownership has to be proven
-        self._record = OwnedRecord(metadata, path)
+        self._record = OwnedRecord(metadata, path, check_owner=check_owner)
         self._writer: LedgerWriter | None = None  # the cursor ledger, if this process made it
         self._writes: deque[tuple[int, OnWritten]] = deque()  # under way: entry id, callback
         self._ledger_since_seconds = 0.0  # when the writer was made
@@ -120,6 +129,11 @@ class CursorStore:
         """The last entry of the cursor ledger, -1 if it has none or is only read."""
         return -1 if self._writer is None else self._writer.last_add_pushed
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nobody knows if the last write of the record was made."""
+        return self._record.is_in_doubt
+
     # The record
 
     async def create(self, content: CursorContent) -> None:
@@ -127,7 +141,7 @@ class CursorStore:
 
         Raises:
             MetadataError: It could not be stored.
-            ManagedLedgerFencedError: Someone else made it.
+            ManagedLedgerFencedError: Another owner made it.
         """
         await self.write_record(content)
 
@@ -140,7 +154,7 @@ class CursorStore:
         """Replace the record: with the whole state, or with the name of a cursor ledger.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
             MetadataError: It could not be stored.
         """
         addition = self._addition if self.ledger_id == ledger_id != NO_LEDGER else None
@@ -152,6 +166,7 @@ class CursorStore:
             max_batches=_ALL,
             adds_to_ledger=addition is not None,
         )
+        await self._confirm_newest()
         await self._record.write(encoded.data)
         if self.ledger_id != ledger_id:
             self.last_switch_millis = self._clock.wall_time_millis()
@@ -165,7 +180,7 @@ class CursorStore:
         batches are left out.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
             MetadataError: It could not be stored.
             CorruptDataError: The record can't be read.
         """
@@ -316,8 +331,7 @@ class CursorStore:
         self._writer = None
         self._was_fenced |= isinstance(error, LedgerFencedError)
         writes, self._writes = self._writes, deque()
-        for _, on_written in writes:
-            on_written(error)
+        _answer(writes, error)
 
     async def append_and_wait(self, entries: Sequence[bytes], config: ManagedLedgerConfig) -> bool:
         """As `try_append`, and wait until they are durable.
@@ -356,7 +370,7 @@ class CursorStore:
 
         Raises:
             StorageError, MetadataError: The state may not be durable; the old ledger still counts.
-            ManagedLedgerFencedError: Someone else changed the record.
+            ManagedLedgerFencedError: Another owner changed the record.
         """
         if self._was_fenced:
             await self._prove_ownership()
@@ -368,18 +382,23 @@ class CursorStore:
             timeout_seconds=config.ledger_creation_timeout_seconds,
         )
         old_writer, old_ledger_id = self._writer, self.ledger_id
+        # What is under way in the old ledger: nobody hears of that any more.
+        overtaken, self._writes = self._writes, deque()
         self._writer = writer
         self._ledger_since_seconds = self._clock.monotonic_seconds()
         try:
             refs = await write_state()
             await self.write_record(content, ledger_id=writer.ledger_id)
-        except MetadataError:
-            self._writer = None  # the record may name the ledger all the same
+        except MetadataError as error:
+            self._writer = None  # the record may name the ledger all the same: it has to stay
+            _answer(overtaken, error)
             raise
-        except (StorageError, ManagedLedgerFencedError):
+        except (StorageError, ManagedLedgerFencedError) as error:
             self._writer = None
+            _answer(overtaken, error)
             await self._delete_ledger(writer, writer.ledger_id)
             raise
+        _answer(overtaken, None)  # the new state has it all
         self.refs = refs
         await self._close_old_reader()
         await self._delete_ledger(old_writer, old_ledger_id)
@@ -404,6 +423,8 @@ class CursorStore:
     async def drop_ledger(self, ledger_id: int) -> None:
         """Delete the former cursor ledger after the record took the whole state."""
         writer, self._writer = self._writer, None
+        overtaken, self._writes = self._writes, deque()
+        _answer(overtaken, None)
         await self._close_old_reader()
         await self._delete_ledger(writer, ledger_id)
 
@@ -419,8 +440,9 @@ class CursorStore:
 
         Raises:
             MetadataError: The record may still be there.
-            ManagedLedgerFencedError: Someone else changed it.
+            ManagedLedgerFencedError: Another owner changed it.
         """
+        await self._confirm_newest()
         await self._record.delete()
         await self.drop_ledger(self.ledger_id)
 
@@ -550,9 +572,15 @@ def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
         snapshot.individual_deleted_messages.add_range(ledger_id, first, last)
     batches = addition.batch_deleted_indexes
     for key in batches.page_keys():
-        for position in snapshot.batch_deleted_indexes.merge_page(key, batches.encode_page(key)):
+        for position in snapshot.batch_deleted_indexes.merge_page(key, batches.encode_page(key)[0]):
             snapshot.individual_deleted_messages.add(position)
             snapshot.added_pages.add(holes_key(position))
+
+
+def _answer(writes: Iterable[tuple[int, OnWritten]], error: Exception | None) -> None:
+    """Tell all what became of their states."""
+    for _, on_written in writes:
+        on_written(error)
 
 
 def _settle(done: asyncio.Future[None], error: Exception | None) -> None:

@@ -54,7 +54,7 @@ class WriteSchedule:
         self._version += 1
 
     def due_at(self) -> float | None:
-        """When the next write is due; None while clean or while one is under way."""
+        """The time of the next write; None while clean or while one is under way."""
         if self._in_flight is not None or self._version == self._written:
             return None
         interval = self._interval_seconds

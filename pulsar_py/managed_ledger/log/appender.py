@@ -12,7 +12,9 @@ A fenced ledger counts as failed, with one step more: repair of a lost replica f
 living topics, so a fence does not tell who owns the topic. The bundle's ownership and the version
 of the list do; both are checked before anything is done with the ledger.
 
-A store that is busy, or has a full disk, refuses single appends; the ledger stays open.
+A store that takes nothing now (it is busy, its disk is full) refuses an append; the ledger goes on.
+What is appended until that was told is refused, too: a later entry must not be stored where an
+earlier one, which its producer sends again, was not.
 
 What always holds: listener calls come in the order of the appends that succeed; no entry is both
 answered and kept in the queue; nothing calls the listener from inside `append`.
@@ -26,6 +28,7 @@ import asyncio
 import logging
 import random
 import sys
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from pulsar_py.common.clock import Clock
@@ -74,7 +77,7 @@ class AppenderOwner(Protocol[C]):
 
         Raises:
             ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
 
     def on_ledger_created(self, placeholders: list[int]) -> None:
@@ -108,7 +111,7 @@ class Appender(Generic[C]):
         self._next_entry_id = 0  # first one of that ledger that is not confirmed
         self._full_entry_id = _NEVER  # with this entry it is full
         self._has_failed = False  # whether that ledger takes no more
-        self._was_fenced = False  # ... because somebody recovered it
+        self._was_fenced = False  # ... because another process recovered it
         self._contexts: list[C] = []  # all unanswered appends
         self._datas: list[bytes] = []  # their bytes
         self._pushed_count = 0  # those at the front that _ending has
@@ -126,6 +129,11 @@ class Appender(Generic[C]):
         return len(self._contexts)
 
     @property
+    def pending(self) -> Sequence[C]:
+        """Their contexts, in order."""
+        return self._contexts
+
+    @property
     def writer(self) -> LedgerWriter | None:
         """The ledger that can be read through its writer: open, or just being closed."""
         return self._writer or self._ending
@@ -138,6 +146,10 @@ class Appender(Generic[C]):
     def append(self, data: bytes, context: C) -> None:
         """Queue one entry; see ManagedLedger. Hot path: publish."""
         writer = self._writer
+        if self._refused:
+            assert self._refusal is not None, "set with the first refused one"
+            self._refuse(context, self._refusal)
+            return
         if writer is None:
             self._append_waiting(data, context)
             return
@@ -514,7 +526,7 @@ async def create_ledger(
     """A new ledger within that time.
 
     Raises:
-        StoreUnavailableError: There is none in time; one that nobody names may be left over.
+        StoreUnavailableError: The time is over; an unnamed ledger may be left over.
         StorageError, MetadataError: As `LedgerStore.create`.
     """
     try:

@@ -25,7 +25,7 @@ class Entry:
 
     @property
     def position(self) -> Position:
-        """Where the entry stands."""
+        """The entry's position."""
         return Position(self.ledger_id, self.entry_id)
 
     def __repr__(self) -> str:

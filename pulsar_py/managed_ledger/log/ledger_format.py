@@ -5,7 +5,7 @@
     properties            texts, such as the topic's epoch; `pulsar_py.deleting` is ours: the
                           managed ledger is being deleted, and what is left of it has to go
 
-The value may be compressed, as Apache Pulsar can be told to: 0x47 0x78, the size of a metadata
+The value may be compressed, a setting of Apache Pulsar: 0x47 0x78, the size of a metadata
 message in four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
 the compressed message. We write plain ones and read plain and ZLIB ones. Fields of offloaded
 ledgers are kept as they were.
@@ -35,18 +35,19 @@ from pulsar_py.proto.MLDataFormats_pb2 import (
 ROOT: Final = "/managed-ledgers"
 
 DELETING_PROPERTY: Final = "pulsar_py.deleting"
+OWNER_PROPERTY: Final = "pulsar_py.owner"
 
 _COMPRESSED_MAGIC = b"\x47\x78"
 _HEADER_BYTES = 6
 
 
 def ledger_path(name: str) -> str:
-    """Where the metadata store keeps a managed ledger."""
+    """The path of a managed ledger's record."""
     return f"{ROOT}/{name}"
 
 
 def cursor_path(name: str, cursor_name: str) -> str:
-    """Where it keeps one of its cursors. Names are encoded as by Java's URLEncoder."""
+    """The path of a cursor's record; the name is encoded as by Java's URLEncoder."""
     return f"{ROOT}/{name}/{encode_name(cursor_name)}"
 
 
@@ -81,6 +82,8 @@ class LedgerList:
     terminated_position: Position | None = None
     properties: dict[str, str] = field(default_factory=dict)
     is_being_deleted: bool = False  # the rest of the record counts no more
+    # Of who wrote it, so that no two owners write the same bytes; says nothing about the ledgers.
+    owner_mark: str = field(default="", compare=False)
 
 
 def decode_ledger_list(value: bytes) -> LedgerList:
@@ -122,6 +125,7 @@ def decode_unchecked(value: bytes) -> LedgerList:
         stored.terminated_position = Position(end.ledgerId, end.entryId)
     stored.properties = {prop.key: prop.value for prop in info.properties}
     stored.is_being_deleted = stored.properties.pop(DELETING_PROPERTY, None) is not None
+    stored.owner_mark = stored.properties.pop(OWNER_PROPERTY, "")
     return stored
 
 
@@ -167,6 +171,8 @@ def encode_ledger_list(stored: LedgerList) -> bytes:
         info.properties.add(key=key, value=value)
     if stored.is_being_deleted:
         info.properties.add(key=DELETING_PROPERTY, value="true")
+    if stored.owner_mark:
+        info.properties.add(key=OWNER_PROPERTY, value=stored.owner_mark)
     return info.SerializeToString()
 
 

@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from pulsar_py.common.errors import ManagedLedgerFencedError
 from pulsar_py.managed_ledger.log.ledger_format import LedgerList, encode_ledger_list, ledger_path
 from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
-from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 
 
 class LedgerListStore:
@@ -34,27 +34,39 @@ class LedgerListStore:
         metadata: MetadataStore,
         *,
         version: int,
+        owner_mark: str,
         current: Callable[[], LedgerList],
         on_lost: Callable[[Exception], None],
+        check_owner: Callable[[], None] | None = None,
     ) -> None:
         """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
 
-        `current` gives the list as it is in memory.
+        `owner_mark` is written with each list and no other owner has it: whoever takes over a list
+        as it is must not be mistaken for a former owner whose write got no answer.
+
+        `current` gives the list as it is in memory; `check_owner` is asked before it is written.
         """
         self.lock = asyncio.Lock()  # held while the list of ledgers changes
         self._metadata = metadata
-        self._record = OwnedRecord(metadata, ledger_path(name), version=version)
+        self._record = OwnedRecord(
+            metadata, ledger_path(name), version=version, check_owner=check_owner
+        )
         self._current = current
         self._on_lost = on_lost
+        self._owner_mark = owner_mark
 
     async def write(self, stored: LedgerList) -> None:
         """Compare and set the list. Under the lock.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
+            ManagedLedgerFencedError: Another owner changed it; `on_lost` was called.
             MetadataError: It could not be stored, or the outcome is unknown.
         """
         try:
+            stored.owner_mark = self._owner_mark
+            if self._record.version != MUST_NOT_EXIST:
+                # Another one may have been made since, after a deletion, and have this version.
+                await self._record.confirm()
             await self._record.write(encode_ledger_list(stored))
         except ManagedLedgerFencedError as error:
             self._on_lost(error)
@@ -66,7 +78,7 @@ class LedgerListStore:
 
         Raises:
             ManagedLedgerFencedError: Another list is stored; `on_lost` was called.
-            MetadataError: The store doesn't answer.
+            MetadataError: That can't be known now.
         """
         async with self.lock:
             if self._record.is_in_doubt:
@@ -74,11 +86,11 @@ class LedgerListStore:
             yield
 
     async def confirm(self) -> None:
-        """Return if nobody else has changed the list; needs no lock.
+        """Check that no other owner has changed the list; needs no lock.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
-            MetadataError: The store doesn't answer.
+            ManagedLedgerFencedError: Another owner changed it; `on_lost` was called.
+            MetadataError: That can't be known now.
         """
         try:
             await self._record.confirm()
@@ -90,7 +102,7 @@ class LedgerListStore:
         """Remove the list and all cursors' records. Under the lock.
 
         Raises:
-            ManagedLedgerFencedError: Someone else changed it; `on_lost` was called.
+            ManagedLedgerFencedError: Another owner changed it; `on_lost` was called.
             MetadataError: Some of it may still be there; opening it removes the rest.
         """
         # A last compare-and-set proves that it is still ours to delete.

@@ -1,7 +1,7 @@
 """LedgerReaders: the handles by which a managed ledger reads its closed ledgers (edge).
 
 A handle is opened at its first read and shared by all cursors; the least recently used one that
-nobody is reading from goes when there are too many. Ledgers are opened side by side: a slow
+has no read under way is closed when there are too many. Ledgers are opened side by side: a slow
 opening delays no read of another ledger.
 """
 
@@ -32,7 +32,7 @@ class LedgerReaders:
     def read_cached(
         self, ledger_id: int, first: int, last: int, max_bytes: int
     ) -> Sequence[EntryBytes] | None:
-        """What `read` would return, if it is in memory now; else None."""
+        """The entries that `read` would return, if they are in memory; else None."""
         reader = self._open.get(ledger_id)
         return None if reader is None else reader.read_cached(first, last, max_bytes)
 

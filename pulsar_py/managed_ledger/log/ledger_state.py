@@ -287,14 +287,14 @@ class LedgerState:
 
     @property
     def first_position(self) -> Position:
-        """Where the first entry stands, or the next one will."""
+        """The position of the first entry, or of the next one to come."""
         if self.entries_count:
             return self.position_at(self._first_index + 1)
         return self.end_position
 
     @property
     def end_position(self) -> Position:
-        """Where the next entry is expected: one after the last of the last ledger."""
+        """The next expected position: one after the last of the last ledger."""
         record = self.last_ledger
         return Position(record.ledger_id, record.entries_count)
 
@@ -339,7 +339,7 @@ class LedgerState:
         return Position(record.ledger_id, -1)
 
     def next_valid_position(self, position: Position) -> Position:
-        """Where the first entry after `position` stands, or the next one will."""
+        """The first entry after `position`, or the next one to come."""
         ledger_id, entry_id = position
         record = self.ledgers.get(ledger_id)
         if record is not None and -1 <= entry_id < record.entries_count - 1:
@@ -348,7 +348,7 @@ class LedgerState:
         return self.position_at(index + 1) if index < self._end_index else self.end_position
 
     def previous_position(self, position: Position) -> Position:
-        """Where the last entry before `position` stands; `(ledger, -1)` if there is none."""
+        """The last entry before `position`; `(ledger, -1)` if there is none."""
         if position.entry_id > 0:
             return Position(position.ledger_id, position.entry_id - 1)
         index = self.index_through(Position(position.ledger_id, -1))

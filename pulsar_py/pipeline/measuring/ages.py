@@ -17,8 +17,8 @@ from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import Position
 from pulsar_py.pipeline.settings.topics import Cluster
-from pulsar_py.spark.options import ReadOptions
-from pulsar_py.spark.runtime import runtime
+from pulsar_py.spark.shared.options import ReadOptions
+from pulsar_py.spark.shared.runtime import runtime
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.spark.offsets import StreamOffset
+from pulsar_py.spark.shared.offsets import StreamOffset
 
 
 def checkpoint_offsets(checkpoint: Path) -> list[StreamOffset]:

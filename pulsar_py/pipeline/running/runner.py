@@ -100,7 +100,7 @@ def in_threads(
         try:
             activate(session)
             part()
-        except BaseException:
+        except BaseException:  # raised again
             has_failed.set()  # before this thread takes the next part from the pool's queue
             raise
 

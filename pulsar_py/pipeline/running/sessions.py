@@ -112,7 +112,7 @@ def _start_java(conf: Mapping[str, str], on_line: Callable[[str], None] | None) 
     with nullcontext() if on_line is None else lines_handed_on(on_line) as stderr:
         try:
             gateway = start(prepared, {"start_new_session": True, "stderr": stderr})
-        except Exception as error:
+        except Exception as error:  # whatever the gateway raises: a missing Java is told apart
             if (missing := missing_java(os.environ)) is not None:
                 raise ConfigurationError(
                     f"Java, which runs Spark, can't be started: {missing}. Install a Java runtime,"

@@ -47,7 +47,7 @@ class CommandConnection(ClientConnection, Protocol):
     state: ConnectionState
     handshake: Handshake
     role: str | None
-    original_principal: str | None  # whom a proxy connects for
+    original_principal: str | None  # the client of a proxy
     auth_method_name: str
     auth_state: AuthenticationState | None
     credentials_expire_at_millis: int | None

@@ -42,7 +42,7 @@ _REFUSED: Final = "refused to everybody"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How one command is served, and which action it takes, or in words why it takes no right.
+    """One command's handler, and its action or, in words, the reason why it needs no right.
 
     Raises:
         ValueError: The reason is empty.

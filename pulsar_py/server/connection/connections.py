@@ -78,7 +78,7 @@ class Connections:
         if self.authenticators.is_enabled:
             self._schedule_refresh()
 
-    # --- told by connections ---------------------------------------------------------------
+    # --- called by connections ---------------------------------------------------------------
 
     def opened(self, cnx: ServerCnx) -> None:
         """A socket is connected; one beyond the limits gets an ERROR and is closed."""

@@ -65,12 +65,18 @@ _MAX_MARKERS_PASSED = 10_000
 def handle_subscribe(cnx: CommandConnection, command: CommandSubscribe) -> None:
     """Begin to create a consumer; a repeated command for a connected one succeeds."""
     consumer_id, request_id = command.consumer_id, command.request_id
+    check_units(
+        len(command.metadata)
+        + len(command.subscription_properties)
+        + len(command.keySharedMeta.hashRanges)
+    )
     name = TopicName.parse(command.topic)
     limit = cnx.connections.settings.max_consumer_metadata_bytes
     size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)
     if size > limit:
         raise ServiceMetadataError(f"consumer metadata of {size} bytes, allowed are {limit}")
     if consumer_id in cnx.consumers:
+        # The client gave up waiting for the first answer, which was under way.
         cnx.send(commands.success(request_id))
         return
     if consumer_id in cnx.pending_consumers:
@@ -100,7 +106,13 @@ async def _subscribe(
         if pending.is_abandoned:
             return
         consumer = await topic.subscribe(request)
+        try:
+            cnx.connections.namespaces.check_session()
+        except ServiceNotReadyError:
+            consumer.close()
+            raise
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
+        # An abandoned one was taken off the list, where the id may stand again for another.
         if not pending.is_abandoned:
             del cnx.pending_consumers[consumer_id]
             cnx.send_error(request_id, error)

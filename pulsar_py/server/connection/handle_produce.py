@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import ServiceError, ServiceNotReadyError
 from pulsar_py.common.names import TopicName
+from pulsar_py.common.work import check_units
 from pulsar_py.proto.PulsarApi_pb2 import CommandCloseProducer, CommandProducer, Schema
 from pulsar_py.server.connection.handle_schema import schema_version_for_producer
 from pulsar_py.server.connection.pending import PendingProducer
@@ -33,9 +34,11 @@ _NO_SEQUENCE_ID = -1
 def handle_producer(cnx: CommandConnection, command: CommandProducer) -> None:
     """Begin to create a producer; a repeated command is answered as the first one was."""
     producer_id, request_id = command.producer_id, command.request_id
+    check_units(len(command.metadata))
     name = TopicName.parse(command.topic)
     producer = cnx.producers.get(producer_id)
     if producer is not None and not producer.is_closed:
+        # The client gave up waiting for the first answer, which was under way.
         _send_success_again(cnx, request_id, producer)
         return
     if producer is not None or producer_id in cnx.pending_producers:
@@ -102,6 +105,7 @@ async def _create(
             return
         request = replace(request, schema_version=version)
         grant = await topic.add_producer(request)
+        _check_session(cnx, grant)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         _on_failed(cnx, request_id, request.producer_id, pending, error)
         return
@@ -116,6 +120,19 @@ async def _create(
     else:
         pending.producer = grant.producer
     _send_success(cnx, request_id, grant)
+
+
+def _check_session(cnx: CommandConnection, grant: ProducerGrant) -> None:
+    """Take back what was granted while it got doubtful who owns the topic.
+
+    Raises:
+        ServiceNotReadyError: It is doubtful.
+    """
+    try:
+        cnx.connections.namespaces.check_session()
+    except ServiceNotReadyError:
+        grant.producer.on_connection_lost()
+        raise
 
 
 def _register(
@@ -139,6 +156,11 @@ def _on_ready(
         if isinstance(answer, ProducerGrant):
             answer.producer.on_connection_lost()
     elif isinstance(answer, ProducerGrant):
+        try:
+            _check_session(cnx, answer)
+        except ServiceNotReadyError as error:
+            _on_failed(cnx, request_id, producer_id, pending, error)
+            return
         _register(cnx, producer_id, pending, answer.producer)
         _send_success(cnx, request_id, answer)
     else:
@@ -176,6 +198,7 @@ def handle_close_producer(cnx: CommandConnection, command: CommandCloseProducer)
     """Close a producer after its publishes are answered; unknown ids succeed."""
     pending = cnx.pending_producers.get(command.producer_id)
     if pending is not None and not pending.is_answered:
+        # Clients match answers by request id, but rely on the order of those about one producer.
         work = _close_once_created(cnx, command, pending)
         cnx.spawn(work, f"close producer {command.producer_id}")
         return

@@ -53,8 +53,8 @@ async def _end_on_partition(cnx: CommandConnection, command: CommandEndTxnOnPart
         if await cnx.connections.topics.exists(name):
             raise NotAllowedError(f"Transactions are not enabled: {name}")  # noqa: TRY301
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
-        told = cnx.explain(error)
-        cnx.send(answer(command.request_id, txn_id, code=told.code, message=str(told)))
+        refusal = cnx.explain(error)
+        cnx.send(answer(command.request_id, txn_id, code=refusal.code, message=str(refusal)))
         return
     cnx.send(answer(command.request_id, txn_id))
 
@@ -81,7 +81,7 @@ async def _end_on_subscription(
                 text = f"Transactions are not enabled: {wanted.subscription} of {name}"
                 raise NotAllowedError(text)  # noqa: TRY301 - one answer
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
-        told = cnx.explain(error)
-        cnx.send(answer(command.request_id, txn_id, code=told.code, message=str(told)))
+        refusal = cnx.explain(error)
+        cnx.send(answer(command.request_id, txn_id, code=refusal.code, message=str(refusal)))
         return
     cnx.send(answer(command.request_id, txn_id))

@@ -151,7 +151,7 @@ class ServerCnx(asyncio.Protocol):
         self.handshake = _UNKNOWN_HANDSHAKE
         self.peer = Peer()
         self.remote_address = ""
-        self.original_principal: str | None = None  # whom a proxy connects for
+        self.original_principal: str | None = None  # the client of a proxy
         self.role: str | None = None
         self.auth_method_name = ""
         self.auth_state: AuthenticationState | None = None
@@ -232,6 +232,7 @@ class ServerCnx(asyncio.Protocol):
                     producer is None
                     or send.HasField("txnid_least_bits")
                     or send.HasField("message_id")
+                    # 0 is an id only where the field was sent; it is a required one.
                     or (not sequence_id and not send.HasField("sequence_id"))
                 ):
                     handle_odd_send(self, send)
@@ -249,6 +250,7 @@ class ServerCnx(asyncio.Protocol):
                 if self._is_closed:
                     return
                 others_bytes += len(body)
+                # Many small commands in one read take as long as a large one: others come first.
                 if self._work is None and others_bytes > MAX_UNITS:
                     self._begin(_next_turn())
                 if self._work is not None:
@@ -271,7 +273,7 @@ class ServerCnx(asyncio.Protocol):
         self._is_output_paused = True
 
     def resume_writing(self) -> None:
-        """What waits for the client is below the low mark."""
+        """The transport's output is below the low mark."""
         self._is_output_paused = False
         self._resume_reading(PAUSED_BY_OUTPUT)
         self._wake_writable_waiters()
@@ -498,7 +500,7 @@ class ServerCnx(asyncio.Protocol):
         if self._is_closed:
             return False
         if not allows(self.protocol_version, Feature.PING):
-            return True
+            return True  # it can't be asked, so it keeps what it has
         if self._probe is None:
             self._probe = self._loop.create_future()
             self.send(commands.ping())
@@ -516,6 +518,7 @@ class ServerCnx(asyncio.Protocol):
         if self._probe is None:
             return
         if self._pause_reasons:
+            # Its PONG may be among the bytes that this side does not read now.
             self._end_probe(is_alive=True)
             return
         logger.warning("client does not answer", extra=self._fields())
@@ -525,7 +528,7 @@ class ServerCnx(asyncio.Protocol):
         """Close the connection after queued output; its producers and consumers leave at once."""
         if self._is_closed:
             return
-        self._flush()
+        self._flush()  # before `_abandon`, which drops queued output
         self._abandon()
         if self._transport is not None:
             self._transport.close()

@@ -138,7 +138,7 @@ class ChunkHolders(Generic[H]):
         return self._uuids.get(position)
 
     def holder(self, uuid: str | None) -> H | None:
-        """The consumer that holds a chunk of the message unacknowledged; None if nobody does."""
+        """The consumer with an unacknowledged chunk of the message; None without one."""
         message = None if uuid is None else self._messages.get(uuid)
         if message is None or message.consumer is None:
             return None
@@ -173,7 +173,7 @@ class ChunkHolders(Generic[H]):
             self.forget(key)
 
     def forget_consumer(self, consumer: H) -> None:
-        """A consumer left: its messages belong to nobody, and all their chunks wait."""
+        """A consumer left: its messages have no owner, and all their chunks wait."""
         for message in self._messages.values():
             if message.consumer is consumer:
                 message.consumer = None

@@ -109,7 +109,7 @@ class DispatchConsumer(Protocol):
         """Send ACTIVE_CONSUMER_CHANGE."""
 
     def reached_end_of_topic(self) -> None:
-        """Send REACHED_END_OF_TOPIC unless it was told since its last FLOW."""
+        """Send REACHED_END_OF_TOPIC, at most once since the last FLOW."""
 
 
 class DispatchHost(Protocol):
@@ -266,7 +266,7 @@ class PersistentDispatcher(Dispatcher):
         if self._is_reading or self.is_closed or host.is_read_in_flight:
             return
         if self._retry is not None:
-            return
+            return  # the pause after a failed read holds whatever wakes the dispatcher
         self._is_reading = True
         try:
             self._read_this_turn = 0
@@ -367,7 +367,7 @@ class PersistentDispatcher(Dispatcher):
         *,
         is_empty_news: bool = False,
     ) -> None:
-        """Await `read` in a task, then hand over what it brought (nothing only if that is news)."""
+        """Await `read` in a task, then pass its entries on; an empty result only if asked for."""
         self._host.is_read_in_flight = True
         work = self._read_from_storage(self._epoch, read, on_read, is_empty_news=is_empty_news)
         self._host.tasks.spawn(work, "read")
@@ -391,10 +391,12 @@ class PersistentDispatcher(Dispatcher):
             return
         finally:
             self._host.is_read_in_flight = False
+            # Reads of one cursor must not overlap: the next dispatcher has waited for this one.
             if self.is_closed:
                 self._host.on_read_finished()
         if self.is_closed:
             return
+        # Halved, not cleared: a store that fails every other read keeps its pauses long.
         self._backoff_millis //= 2
         self._read_batch_entries = min(
             self._read_batch_entries * 2, self._host.settings.max_read_batch_entries

@@ -45,7 +45,7 @@ from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 
 
 def is_available(consumer: DispatchConsumer) -> bool:
-    """It has permits, is not blocked, and its connection takes more."""
+    """Whether it has permits, is not blocked, and its connection is writable."""
     permits = consumer.permits
     return permits.available > 0 and not permits.is_blocked and consumer.connection.is_writable
 
@@ -114,7 +114,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             return
         self._turns.remove(consumer)
         taken = consumer.pending_acks.take_all()
-        if self._turns.consumers:  # else all is forgotten below
+        if self._turns.consumers:  # without any, the cursor is rewound for the next one
             self.redelivery.add_all(taken)
         self._add_unacked(-consumer.permits.unacked_messages)
         consumer.permits.unacked_messages = 0
@@ -188,6 +188,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         has_released = False
         for index, position in enumerate(positions):
             holder = consumer
+            # A client may acknowledge on one consumer what another one received.
             if holder is None or position not in holder.pending_acks:
                 holder = self._holder_of(position)
                 if holder is None:
@@ -214,6 +215,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _settle_in_part(self, holder: DispatchConsumer, key: PositionKey) -> int:
         position = Position(*key)
+        # The cursor knows the indexes that are left: ACKs of several consumers add up there.
         words = self._cursor.batch_ack_set(position)
         if words is not None:
             return holder.pending_acks.shrink(key, to_bits(words).bit_count())
@@ -342,7 +344,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         return True
 
     def _entries_wanted(self) -> int:
-        """How many entries the consumers could take now; 0 also waits for a connection."""
+        """Count of entries that consumers could take now; at 0, waits for a connection."""
         permits = 0
         entries = 0
         for consumer in self._turns.consumers:
@@ -472,6 +474,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         messages_count = consumer.send_messages(
             entries, filtered.ack_sets, redelivery=self.redelivery, sticky_hashes=sticky_hashes
         )
+        if not messages_count and consumer not in self._turns.consumers:
+            return 0  # It does not know batches, and has left: what it owed is settled.
         self._add_unacked(consumer.permits.unacked_messages - unacked_before)
         return messages_count
 

@@ -34,7 +34,7 @@ class ConsumerPermits:
 
     @property
     def can_receive(self) -> bool:
-        """It has permits and is not blocked."""
+        """Whether it has permits and is not blocked."""
         return self.available > 0 and not self.is_blocked
 
     @property

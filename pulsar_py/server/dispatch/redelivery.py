@@ -120,7 +120,7 @@ class RedeliveryController:
             self._counts[position] = self._counts.get(position, 0) + 1
 
     def redelivery_count(self, position: PositionKey) -> int:
-        """How often a client asked for the entry again."""
+        """Count of redeliveries of the entry that a client asked for."""
         return self._counts.get(position, 0)
 
     @property

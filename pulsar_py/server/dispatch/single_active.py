@@ -75,7 +75,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         """Add a consumer and choose the active one anew."""
         if not self._is_failover and self._consumers:
             raise ConsumerBusyError("Exclusive consumer is already connected")
-        assert not self._is_held, "nobody joins while the cursor is being moved"
+        assert not self._is_held, "no consumer joins while the cursor is being moved"
         if not self._is_failover and consumer.requested_ranges:
             self._hash_ranges = validated_ranges(consumer.requested_ranges)
         self._consumers.append(consumer)

@@ -53,7 +53,7 @@ def new_selector(
 
 
 class _Allowances:
-    """How many messages each consumer may still get in one round of sending."""
+    """Messages that each consumer may still get in one round of sending."""
 
     __slots__ = ("_left",)
 

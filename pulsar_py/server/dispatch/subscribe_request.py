@@ -22,7 +22,7 @@ def _always() -> bool:
 
 
 class SubscriptionType(IntEnum):
-    """How a subscription spreads messages over its consumers; values are the wire's."""
+    """The way a subscription spreads messages over consumers; values are the wire's."""
 
     EXCLUSIVE = 0
     SHARED = 1
@@ -42,7 +42,7 @@ class SubscriptionType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeySharedMeta:
-    """How a Key_Shared consumer wants keys assigned.
+    """The assignment of keys that a Key_Shared consumer asks for.
 
     Attributes:
         is_sticky: The consumer brings its hash ranges (mode STICKY); else ranges are split for it.
@@ -66,7 +66,7 @@ class SubscribeRequest:
         starts_at_earliest: Where a new subscription begins; otherwise at the latest message.
         start_rollback_seconds: Above 0, a new subscription begins that long ago.
         consumer_epoch: `NO_EPOCH` when the client sent none.
-        is_wanted: False once the client closed the id again; then nobody joins.
+        is_wanted: False once the client closed the id again; then no consumer is added.
     """
 
     connection: ClientConnection

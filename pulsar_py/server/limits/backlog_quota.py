@@ -72,7 +72,7 @@ def blocks_producers(exceeded: ExceededQuota) -> bool:
 
 
 def entries_to_evict(*, backlog_bytes: int, limit_bytes: int, entries_count: int) -> int:
-    """How many of the slowest cursor's entries to skip, acknowledged ones counted."""
+    """Count of the slowest cursor's entries to skip, acknowledged ones included."""
     target = limit_bytes * EVICTION_TARGET
     if backlog_bytes <= target or backlog_bytes <= 0:
         return 0

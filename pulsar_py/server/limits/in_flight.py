@@ -106,7 +106,7 @@ class InFlightPublishes:
             self.buffer.filled()
 
     def finished(self, entries_count: int, size_bytes: int) -> None:
-        """That many publishes were answered, or dropped."""
+        """Subtract publishes that were answered, or dropped."""
         self.entries_count -= entries_count
         buffer = self.buffer
         buffer.bytes_count -= size_bytes

@@ -58,7 +58,7 @@ def is_chunk_part(data: bytes) -> bool:
 
 
 def published_millis(entry: Entry) -> int:
-    """When an entry was published: the broker's time if it was stamped, else the client's.
+    """Publish time of an entry: the broker's if it was stamped, else the client's.
 
     0 if it is unknown.
     """

@@ -8,18 +8,18 @@ Sessions end under living processes. So a bundle counts as owned only while its 
 the clock at this moment, to be alive; after any doubt each record is looked at again before it
 counts. A record of ours from a former session (its addresses are this broker's) is replaced. One of
 somebody else's is left alone, whatever this broker believed: the bundle is lost, which its owner is
-told.
+told. Our records are watched, too: one that somebody changed or removed is looked at and put right.
 
 What always holds: a record is changed or deleted only with the version under which it was seen to
-be this session's, so that nobody else's is ever touched.
+be this session's, or a former session's of this broker; and before one of a former session is
+deleted it gets a version of its own, because the next owner's would begin at the same one.
 
-Source: OwnershipCache, ResourceLockImpl, NamespaceEphemeralData in Pulsar.
+Source: OwnershipCache, ResourceLockImpl in Pulsar.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,6 +28,7 @@ from weakref import WeakValueDictionary
 
 from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
+    InvalidNamespaceNameError,
     MetadataBadVersionError,
     MetadataError,
     MetadataExistsError,
@@ -36,18 +37,20 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
     SessionInDoubtError,
 )
-from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import (
     MUST_NOT_EXIST,
     MetadataStore,
+    Notification,
+    NotificationType,
     Session,
     SessionEvent,
     Versioned,
 )
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
+from pulsar_py.server.namespaces.owner_record import OwnerRecord
 
 logger = logging.getLogger(__name__)
 
@@ -60,42 +63,8 @@ ATTEMPTS_COUNT: Final = 10
 RETRY_SECONDS: Final = 0.5
 """How long to wait where the records can't be looked at."""
 
-
-@dataclass(frozen=True, slots=True)
-class OwnerRecord:
-    """Who owns a bundle."""
-
-    addresses: LocalAddresses
-    is_disabled: bool = False
-
-    def encode(self) -> bytes:
-        """As stored. Absent addresses are left out."""
-        record: dict[str, object] = {
-            **_encode_addresses(self.addresses.default, _OWNER_KEYS),
-            "disabled": self.is_disabled,
-            "advertisedListeners": {
-                name: _encode_addresses(each, _LISTENER_KEYS)
-                for name, each in self.addresses.by_listener.items()
-            },
-        }
-        return json.dumps(record, separators=(",", ":")).encode()
-
-    @classmethod
-    def decode(cls, value: bytes) -> OwnerRecord:
-        """Read what a broker stored.
-
-        Raises:
-            ValueError: It is no such record.
-        """
-        record = parse_json(value)
-        listeners = record.get("advertisedListeners") or {}
-        addresses = LocalAddresses(
-            default=_decode_addresses(record, _OWNER_KEYS),
-            by_listener={
-                name: _decode_addresses(each, _LISTENER_KEYS) for name, each in listeners.items()
-            },
-        )
-        return cls(addresses, bool(record.get("disabled")))
+_RECORD_SEGMENTS_COUNT = 3  # tenant, namespace, range
+_NOBODYS = LocalAddresses(default=BrokerAddresses(broker_url=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,35 +76,15 @@ class _Owned:
     session_id: str
 
 
-_OWNER_KEYS = ("nativeUrl", "nativeUrlTls", "httpUrl", "httpUrlTls")
-_LISTENER_KEYS = (
-    "brokerServiceUrl",
-    "brokerServiceUrlTls",
-    "brokerHttpUrl",
-    "brokerHttpsUrl",
-)
-
-
-def _encode_addresses(
-    addresses: BrokerAddresses, keys: tuple[str, str, str, str]
-) -> dict[str, str]:
-    values = (
-        addresses.broker_url,
-        addresses.broker_url_tls,
-        addresses.http_url,
-        addresses.http_url_tls,
-    )
-    return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
-
-
-def _decode_addresses(record: dict[str, str], keys: tuple[str, str, str, str]) -> BrokerAddresses:
-    broker_url, broker_url_tls, http_url, http_url_tls = (record.get(key) for key in keys)
-    return BrokerAddresses(
-        broker_url=broker_url,
-        broker_url_tls=broker_url_tls,
-        http_url=http_url,
-        http_url_tls=http_url_tls,
-    )
+def _bundle_of(path: str) -> Bundle | None:
+    """The bundle of an ownership record, None for another path."""
+    parts = path.removeprefix(paths.OWNERSHIP + "/").split("/")
+    if len(parts) != _RECORD_SEGMENTS_COUNT:
+        return None
+    try:
+        return NamespaceName(parts[0], parts[1]), parts[2]
+    except InvalidNamespaceNameError:
+        return None
 
 
 class BundleOwnership:
@@ -153,14 +102,20 @@ class BundleOwnership:
         self._doubts_count = 0  # times that the session was not known to be alive
         self._settled_count = 0  # ... after which the records were looked at
         self._is_validating = False  # a task that looks at them runs
+        self._stop_watching: Callable[[], None] | None = None
+        self._suspects: dict[Bundle, None] = {}  # records that changed, to be looked at
+        self._is_looking = False  # a task that does that runs
+        # Given up, by a task each, until their records are gone.
+        self._leaving: dict[Bundle, None] = {}
         self._tasks = TaskOwner("bundle ownership")
         # Held while a record is changed: one's own changes must not be taken for another's.
         self._locks: WeakValueDictionary[Bundle, asyncio.Lock] = WeakValueDictionary()
 
     async def start(self) -> None:
-        """Open the session that the records belong to."""
+        """Open the session that the records belong to, and watch them."""
         self._session = await self._metadata.open_session()
         self._stop_listening = self._session.listen(self._on_session_event)
+        self._stop_watching = self._metadata.watch(paths.OWNERSHIP, self._on_notification)
 
     @property
     def _owner(self) -> Session:
@@ -259,14 +214,20 @@ class BundleOwnership:
             MetadataError: It can't be written.
         """
         session_id = self._owner.session_id
-        if stored is not None and stored.owner == session_id:
-            return _Owned(OwnerRecord.decode(stored.value), stored.version, session_id)
         try:
+            if stored is not None and stored.owner == session_id:
+                version = stored.version
+                if OwnerRecord.decode(stored.value) != record:
+                    version = await self._metadata.put(
+                        path, record.encode(), expected_version=version
+                    )
+                return _Owned(record, version, session_id)
             if stored is not None:
                 await self._metadata.sync(path)
                 if await self._metadata.get(path) != stored:
                     return None  # it was read late; the next owner's may have the same version
-                await self._metadata.delete(path, expected_version=stored.version)
+                if not await self._delete_former(path, stored):
+                    return None
             session_id = self._owner.session_id
             version = await self._metadata.put(
                 path, record.encode(), expected_version=MUST_NOT_EXIST, session=self._owner
@@ -279,6 +240,22 @@ class BundleOwnership:
         ):
             return None
         return _Owned(record, version, session_id)
+
+    async def _delete_former(self, path: str, stored: Versioned) -> bool:
+        """Delete a former session's record; False if it turned out to be somebody's by now.
+
+        It may end with its session at any time, and the next owner's has the same version. So it is
+        changed first: if that hit the next owner's, it is the next owner's still, who watches it
+        and puts it right; and what has this version afterwards is the former one.
+        """
+        nobodys = OwnerRecord(_NOBODYS, is_disabled=True)
+        version = await self._metadata.put(path, nobodys.encode(), expected_version=stored.version)
+        await self._metadata.sync(path)
+        found = await self._metadata.get(path)
+        if found is None or (found.owner, found.version) != (stored.owner, version):
+            return False
+        await self._metadata.delete(path, expected_version=version)
+        return True
 
     async def disable(self, namespace: NamespaceName, bundle: str) -> None:
         """Say that the bundle is being unloaded; we still own it. Nothing if it is not ours.
@@ -296,13 +273,15 @@ class BundleOwnership:
 
     async def _write_disabled(self, key: Bundle, disabled: OwnerRecord) -> None:
         path = paths.bundle_owner(*key)
-        owned = self._owned.get(key)
-        if owned is None:
-            return
         for _ in range(ATTEMPTS_COUNT):
+            owned = self._owned.get(key)
+            if owned is None:
+                return
             if owned.session_id != self._owner.session_id:
-                # The record went with its session; at its version there may be the next owner's.
-                raise SessionInDoubtError(f"{path}: it was owned under a session that has ended")
+                # The record went with its session: there is one of the new session, or another
+                # owner's, who may have the same version.
+                await self._validate_locked(key)
+                continue
             try:
                 version = await self._metadata.put(
                     path, disabled.encode(), expected_version=owned.version
@@ -312,9 +291,11 @@ class BundleOwnership:
                 if found is None:
                     self._lose(key)
                     return
-                owned = replace(owned, version=found.version)
+                if key in self._owned:
+                    self._owned[key] = replace(owned, version=found.version)
             else:
-                self._owned[key] = replace(owned, record=disabled, version=version)
+                if key in self._owned:
+                    self._owned[key] = replace(owned, record=disabled, version=version)
                 return
         raise MetadataUnavailableError(f"{path}: the owner can't be marked as unloading")
 
@@ -328,14 +309,51 @@ class BundleOwnership:
         """Give the bundle up; anyone may take it. Somebody else's record stays.
 
         Raises:
-            MetadataError: Our record may still be there, until the session ends.
+            MetadataError: Our record may still be there; it goes as soon as that is possible, and
+                the bundle counts as being unloaded until then.
         """
-        async with self._lock_of((namespace, bundle)):
-            await self._delete(paths.bundle_owner(namespace, bundle), (namespace, bundle))
+        key = (namespace, bundle)
+        try:
+            await self._give_up(key)
+        except MetadataError:
+            if key not in self._leaving:
+                self._leaving[key] = None
+                self._tasks.spawn(self._leave(key), f"give up {namespace}/{bundle}")
+            raise
 
-    async def _delete(self, path: str, key: Bundle) -> None:
-        owned = self._owned.pop(key, None)
+    async def _leave(self, key: Bundle) -> None:
+        """Give a bundle up, however long its record can't be deleted."""
+        try:
+            while key in self._owned:
+                await asyncio.sleep(RETRY_SECONDS)
+                try:
+                    await self._give_up(key)
+                except MetadataError as error:
+                    logger.info("bundle not released", extra={"error": str(error)})
+        finally:
+            self._leaving.pop(key, None)
+
+    async def _give_up(self, key: Bundle) -> None:
+        owned = self._owned.get(key)
+        if owned is None:
+            return
+        self._owned[key] = replace(owned, record=replace(owned.record, is_disabled=True))
+        async with self._lock_of(key):
+            await self._delete(key)
+            self._owned.pop(key, None)
+
+    async def _delete(self, key: Bundle) -> None:
+        """Return when there is no record of this session.
+
+        Raises:
+            MetadataError: There may still be one.
+        """
+        path = paths.bundle_owner(*key)
+        # A change of ours without an answer must not be made later: with the key the versions begin
+        # anew, and it could hit the next owner's record.
+        await self._metadata.sync(path)
         for _ in range(ATTEMPTS_COUNT):
+            owned = self._owned.get(key)
             if owned is not None and owned.session_id != self._owner.session_id:
                 owned = await self._refreshed(path, owned)
             if owned is None:
@@ -346,8 +364,12 @@ class BundleOwnership:
                 return
             except (MetadataBadVersionError, MetadataOutcomeUnknownError):
                 owned = await self._refreshed(path, owned)
+                if owned is None:
+                    return
+                self._owned[key] = owned
             else:
                 return
+        raise MetadataUnavailableError(f"{path}: the record can't be deleted")
 
     async def _refreshed(self, path: str, owned: _Owned) -> _Owned | None:
         """What we own as it is stored now; None if there is no record of this session."""
@@ -421,11 +443,40 @@ class BundleOwnership:
             if stored is not None and not self._may_be_ours(stored, owned.record.addresses):
                 self._lose(key)
                 return
-            taken = await self._take(path, stored, owned.record)
-            if taken is not None and key in self._owned:
-                self._owned[key] = taken
+            # It may have got a mark meanwhile that is not written so far.
+            record = self._owned.get(key, owned).record
+            taken = await self._take(path, stored, record)
+            if taken is not None and (newest := self._owned.get(key)) is not None:
+                self._owned[key] = replace(taken, record=newest.record)
                 return
         raise MetadataUnavailableError(f"{path}: others change it all the time")
+
+    # Changes of the records that are not ours
+
+    def _on_notification(self, notification: Notification) -> None:
+        """Look at records of ours that changed; our own changes, too, which is what is expected."""
+        if notification.type is NotificationType.ANYTHING:
+            self._suspects.update(dict.fromkeys(self._owned))
+        else:
+            key = _bundle_of(notification.path)
+            if key in self._owned:
+                self._suspects[key] = None
+        if self._suspects and not self._is_looking:
+            self._is_looking = True
+            self._tasks.spawn(self._look_at_suspects(), "look at records")
+
+    async def _look_at_suspects(self) -> None:
+        try:
+            while self._suspects:
+                suspects, self._suspects = self._suspects, {}
+                try:
+                    await each_result(self._validate_one, list(suspects), at_once=RECORDS_AT_ONCE)
+                except MetadataError as error:
+                    logger.info("bundles' records not looked at", extra={"error": str(error)})
+                    self._suspects.update(suspects)
+                    await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self._is_looking = False
 
     def _lose(self, key: Bundle) -> None:
         """Somebody else owns it: forget it, write nothing, tell."""
@@ -436,11 +487,12 @@ class BundleOwnership:
 
     async def close(self) -> None:
         """Give up everything. What can't be deleted now goes with the session."""
-        if self._stop_listening is not None:
-            self._stop_listening()
+        for stop in (self._stop_listening, self._stop_watching):
+            if stop is not None:
+                stop()
         await self._tasks.close()
-        for namespace, bundle in list(self._owned):
+        for key in list(self._owned):
             try:
-                await self.release(namespace, bundle)
+                await self._give_up(key)
             except MetadataError as error:
                 logger.info("bundle's record is left", extra={"error": str(error)})

@@ -82,9 +82,8 @@ class NamespaceService:
 
     def _on_bundle_lost(self, namespace: NamespaceName, bundle: str) -> None:
         """Somebody else owns a bundle that was ours."""
-        lower, upper = bundle_range(bundle)
         assert self._lose_bundle is not None, "not started"
-        self._lose_bundle(namespace, lambda name: lower <= topic_hash(str(name)) < upper)
+        self._lose_bundle(namespace, _in_bundle(bundle))
 
     def set_addresses(self, addresses: LocalAddresses) -> None:
         """The listeners are bound: lookups and ownership records name these from now on."""
@@ -110,10 +109,7 @@ class NamespaceService:
         del authoritative
         if self._is_closing:
             raise ServiceNotReadyError("the broker is shutting down")
-        try:
-            self._ownership.check_session()
-        except SessionInDoubtError as error:
-            raise ServiceNotReadyError(str(error)) from error
+        self.check_session()
         namespace = name.namespace_name
         if await self._resources.namespaces.get(namespace) is None:
             raise TopicNotFoundError("Namespace not found")
@@ -121,6 +117,7 @@ class NamespaceService:
         owner = await self._ownership.acquire(
             namespace, bundles.bundle_of(str(name)), self._addresses
         )
+        self.check_session()
         if owner.is_disabled:
             raise ServiceNotReadyError(f"Namespace bundle of {name} is being unloaded")
         return LookupResult(
@@ -129,6 +126,17 @@ class NamespaceService:
             is_authoritative=True,
             proxy_through_service_url=self._addresses.is_loopback,
         )
+
+    def check_session(self) -> None:
+        """Return if it is known, at this moment, that nobody else can have what is owned here.
+
+        Raises:
+            ServiceNotReadyError: It is not: nothing may succeed that begins something new.
+        """
+        try:
+            self._ownership.check_session()
+        except SessionInDoubtError as error:
+            raise ServiceNotReadyError(str(error)) from error
 
     async def ensure_owned(self, name: TopicName) -> None:
         """Own the topic's bundle, as an administrator's request about it needs.
@@ -148,6 +156,16 @@ class NamespaceService:
         name = TopicName.from_managed_ledger_name(managed_ledger_name)
         bundle = await self.bundle_of(name)
         return await self._ownership.still_owns(name.namespace_name, bundle)
+
+    def check_owner(self, managed_ledger_name: str) -> None:
+        """Return if nobody else can have what is owned here; what was lost is given up by then.
+
+        Raises:
+            SessionInDoubtError: The session is in doubt, or what it owned was not looked at since:
+                a managed ledger's metadata must not be written.
+        """
+        del managed_ledger_name
+        self._ownership.check_session()
 
     def is_owned(self, name: TopicName) -> bool:
         """Whether this broker serves the topic's bundle now, beyond doubt."""
@@ -195,24 +213,34 @@ class NamespaceService:
     async def unload_bundle(self, namespace: NamespaceName, bundle: str) -> None:
         """Close a bundle's topics and give up its ownership; nothing if it is not ours.
 
-        What does not close in time is left behind with a log line: the ownership goes all the same.
+        What does not close in time, or not cleanly, is left behind with a log line: the ownership
+        goes all the same. Once begun it ends by itself, also where the metadata store can't be
+        written for a while.
+
+        Raises:
+            SessionInDoubtError: Nothing was begun.
+            MetadataError: The topics are closed; the ownership goes as soon as that can be written.
         """
         if (namespace, bundle) not in self._ownership.owned_bundles(namespace):
             return
-        await self._ownership.disable(namespace, bundle)
-        bundles = await self.bundles_of(namespace)
+        self._ownership.check_session()
+        try:
+            await self._ownership.disable(namespace, bundle)
+        except MetadataError as error:  # others are sent here until the record is gone
+            self._log_unclean("bundle not marked as unloading", namespace, bundle, error)
         assert self._close_bundle is not None, "not started"
         try:
             async with asyncio.timeout(self._unload_timeout_seconds):
-                await self._close_bundle(
-                    namespace, lambda name: bundles.bundle_of(str(name)) == bundle
-                )
-        except TimeoutError:
-            logger.warning(
-                "topics did not close in time",
-                extra={"namespace": str(namespace), "bundle": bundle},
-            )
+                await self._close_bundle(namespace, _in_bundle(bundle))
+        except TimeoutError as error:
+            self._log_unclean("topics did not close in time", namespace, bundle, error)
         await self._ownership.release(namespace, bundle)
+
+    @staticmethod
+    def _log_unclean(event: str, namespace: NamespaceName, bundle: str, error: Exception) -> None:
+        logger.warning(
+            event, extra={"namespace": str(namespace), "bundle": bundle, "error": str(error)}
+        )
 
     async def close(self) -> None:
         """Refuse lookups, unload everything, then give up what is left."""
@@ -227,3 +255,9 @@ class NamespaceService:
                     extra={"namespace": str(namespace), "bundle": bundle, "error": str(error)},
                 )
         await self._ownership.close()
+
+
+def _in_bundle(bundle: str) -> Callable[[TopicName], bool]:
+    """Whether a topic of its namespace belongs to a bundle."""
+    lower, upper = bundle_range(bundle)
+    return lambda name: lower <= topic_hash(str(name)) < upper

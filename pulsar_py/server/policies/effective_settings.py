@@ -194,17 +194,17 @@ def _managed_ledger(
 
 
 def retention_seconds(policy: RetentionPolicy) -> float:
-    """How long acknowledged data is kept, -1 for ever."""
+    """Seconds that acknowledged data is kept, -1 for ever."""
     return policy.retention_minutes * 60.0 if policy.retention_minutes >= 0 else -1.0
 
 
 def retention_size_bytes(policy: RetentionPolicy) -> int:
-    """How much acknowledged data is kept, -1 without limit."""
+    """Bytes of acknowledged data that are kept, -1 without limit."""
     return policy.retention_megabytes * MEBIBYTE if policy.retention_megabytes >= 0 else -1
 
 
 def cursor_persist_interval_seconds(writes_per_second: float) -> float:
-    """How long after one write of a cursor the next may come; a second where there is no rate."""
+    """Least seconds between two writes of a cursor; a second without a rate."""
     if writes_per_second <= 0:
         return DEFAULT_PERSIST_INTERVAL_SECONDS
     return min(1 / writes_per_second, MAX_PERSIST_INTERVAL_SECONDS)

@@ -158,7 +158,7 @@ class AccessModes(Generic[T]):
         for index, waiter in enumerate(self._queue):
             if waiter.producer == producer:
                 self._leave_queue(index)
-                return None
+                return None  # it held no place, so none is free now
         if producer == self.exclusive:
             self.exclusive = None
         self.shared.pop(producer, None)

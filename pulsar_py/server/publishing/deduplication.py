@@ -54,7 +54,7 @@ class Deduplication:
             persisted = self.persisted.get(producer_name)
             if persisted is not None and sequence_id <= persisted:
                 return DuplicateStatus.DUPLICATE
-            return DuplicateStatus.UNKNOWN
+            return DuplicateStatus.UNKNOWN  # its first write may still fail
         self.pushed[producer_name] = max(sequence_id, highest_id)
         return DuplicateStatus.NEW
 

@@ -151,12 +151,12 @@ class Producer:
 
     @property
     def epoch(self) -> int:
-        """How often the client reconnected it."""
+        """The client's count of its reconnections."""
         return self.request.epoch
 
     @property
     def is_closed(self) -> bool:
-        """It left its topic."""
+        """Whether it left its topic."""
         return self.state not in (ProducerState.READY, ProducerState.WAITING)
 
     def publish(  # noqa: PLR0917 - hot path: positional
@@ -214,7 +214,7 @@ class Producer:
         self._append = append
 
     def count_out(self, entries_count: int, size_bytes: int) -> None:
-        """That many publishes have been answered, or never will be."""
+        """Subtract publishes that were answered, or never will be."""
         self.pending_count -= entries_count
         assert self.pending_count >= 0, self.name
         self.in_flight.finished(entries_count, size_bytes)
@@ -234,6 +234,7 @@ class Producer:
         self, sequence_id: int, highest_sequence_id: int | None, error: PulsarError
     ) -> None:
         """Answer a SEND that could not be stored; nothing is sent after CLOSE_PRODUCER."""
+        # The client resends everything without an answer once it has reconnected.
         if self.state is ProducerState.DISCONNECTED or isinstance(error, ManagedLedgerClosedError):
             return
         self.send_error(sequence_id, highest_sequence_id, _as_send_error(error))
@@ -249,13 +250,14 @@ class Producer:
 
     def _refuse(self, sequence_id: int, highest_sequence_id: int | None) -> None:
         if self.state in (ProducerState.FENCED, ProducerState.WAITING):
+            # A client learns only by a new PRODUCER that it may not publish.
             self.connection.close()
         elif self.state is ProducerState.CLOSED:
             error = PersistenceError("Producer is closed")
             self.send_error(sequence_id, highest_sequence_id, error)
 
     def become_ready(self) -> None:
-        """It may publish from now on."""
+        """Take SENDs from now on."""
         assert self.state is ProducerState.WAITING
         self.state = ProducerState.READY
         self._refuses = False

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
 from pulsar_py.common.errors import (
@@ -23,6 +24,7 @@ from pulsar_py.common.errors import (
     ServiceError,
     TopicFencedError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.access_modes import AccessModes, Exclusive, Refused, Waiting
 from pulsar_py.server.publishing.producer import Append, Producer, ProducerContext, ProducerTopic
@@ -90,7 +92,7 @@ class TopicProducers:
 
     @property
     def topic_epoch(self) -> int | None:
-        """How many exclusive producers there were, None before the first."""
+        """Number of exclusive producers so far, None before the first."""
         return self._access.topic_epoch
 
     @property
@@ -137,11 +139,8 @@ class TopicProducers:
 
     async def _grant(self, producer: Producer, outcome: object) -> ProducerGrant:
         if isinstance(outcome, Exclusive):
-            try:
+            with OnFailure(partial(self.remove, producer)):
                 await self._owner.store_topic_epoch(outcome.topic_epoch)
-            except BaseException:
-                self.remove(producer)
-                raise
             if producer.is_closed or self._by_name.get(producer.name) is not producer:
                 self.remove(producer)
                 raise TopicFencedError(f"{self._owner.name} was closed, or the producer, meanwhile")

@@ -1,4 +1,8 @@
-"""Schemas of topics: versions, storage, compatibility."""
+"""Schemas of topics: versions, storage, compatibility.
+
+In: definitions from PRODUCER, SUBSCRIBE, GET_OR_CREATE_SCHEMA and REST. Out: version bytes, or a
+refusal with the rule that forbids the definition. `SchemaRegistry` is the only way in.
+"""
 
 from pulsar_py.server.schema_registry.compatibility import SchemaPolicies
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema

@@ -1,8 +1,8 @@
 """Decides which schema may follow which, by compatibility strategy: pure.
 
-The strategies and what they mean stand here; the rules that compare two Avro definitions are a
-`SchemaComparer` for each type and come with the issue on compatibility. Until then a type without
-a comparer is compatible with itself, as Apache Pulsar has it for primitive types.
+This has the strategies and their meaning. The rules that compare two definitions of a type are its
+`SchemaComparer`; this version has none but `SameTypeComparer`, by which any two definitions of one
+type are compatible, as in Apache Pulsar for primitive types.
 
 Source: SchemaCompatibilityStrategy, SchemaRegistryServiceImpl.checkCompatible.
 """
@@ -21,7 +21,7 @@ from pulsar_py.server.schema_registry.definition import SchemaDefinition
 
 @dataclass(frozen=True, slots=True)
 class SchemaPolicies:
-    """What applies to one topic's schemas. Comments name broker.conf's settings."""
+    """Policies of one topic's schemas. Comments give the names in broker.conf."""
 
     strategy: SchemaCompatibilityStrategy = SchemaCompatibilityStrategy.FULL
     is_auto_update_allowed: bool = True  # isAllowAutoUpdateSchemaEnabled
@@ -68,7 +68,7 @@ class SchemaComparer(Protocol):
 
 
 class SameTypeComparer:
-    """Every definition of a type reads every other: primitive types, and until their rules come."""
+    """Every definition of a type reads every other; for all types without rules."""
 
     def can_read(self, *, reader: SchemaDefinition, writer: SchemaDefinition) -> bool:
         """Whether the types are the same."""
@@ -85,7 +85,7 @@ def check_new_schema(
     strategy: SchemaCompatibilityStrategy,
     comparers: Comparers,
 ) -> None:
-    """Return if `new` may follow `history` (oldest first, at least one).
+    """Check that `new` may follow `history` (oldest first, at least one).
 
     Raises:
         IncompatibleSchemaError: It may not; the message says which rule forbids it.
@@ -110,7 +110,7 @@ def check_consumer_schema(
     strategy: SchemaCompatibilityStrategy,
     comparers: Comparers,
 ) -> None:
-    """Return if a consumer with `schema` may read a topic of this history (at least one).
+    """Check that a consumer with `schema` may read a topic of this history (at least one).
 
     Raises:
         IncompatibleSchemaError: It may not.

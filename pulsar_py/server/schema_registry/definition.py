@@ -1,6 +1,6 @@
 """Schema definitions as values, with their wire and stored forms.
 
-Three numberings of schema types exist. The wire's `Schema.Type` is what this module uses; the
+Three numberings of schema types exist. This module uses the wire's `Schema.Type`; the
 stored `SchemaInfo.SchemaType` is that plus one for 0..20; names in REST are the stored names
 (`KEY_VALUE` and `PROTOBUF_NATIVE` written with an underscore). A version is a number from 0 that
 grows by one a change, and travels as eight bytes, big endian.
@@ -51,7 +51,7 @@ def decode_version(data: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SchemaDefinition:
-    """What a client calls a schema."""
+    """A schema as clients send it: type, definition and properties."""
 
     type: Schema.Type.ValueType
     data: bytes

@@ -1,7 +1,7 @@
 """SchemaRegistry: keeps each topic's schema versions, and checks new ones.
 
 Versions count from 0; a schema equal to one in the history keeps its version. Deleting appends a
-tombstone: what is before it counts no more, the numbering goes on. Histories are cached, and read
+tombstone: versions before it count no more, the numbering goes on. Histories are cached, and read
 again when another broker changed one. Writers of one schema id take turns.
 
 Source: SchemaRegistryServiceImpl in Pulsar's broker.
@@ -52,7 +52,7 @@ class _History:
 
     @property
     def live(self) -> tuple[StoredSchema, ...]:
-        """Those after the last deletion."""
+        """The versions after the last deletion."""
         for index in range(len(self.versions), 0, -1):
             if self.versions[index - 1].is_deleted:
                 return self.versions[index:]
@@ -77,8 +77,8 @@ class SchemaRegistry:
     ) -> None:
         """Take its stores.
 
-        `comparers` knows the rules of each schema type; a type without is compatible. `cluster` is
-        whose metadata names the ledgers, a label of each.
+        `comparers` has the rules of each schema type; types without rules are compatible. `cluster`
+        is the one whose metadata names the ledgers, a label of each.
         """
         self._storage = SchemaStorage(metadata, ledger_store, cluster)
         self._clock = clock
@@ -157,7 +157,7 @@ class SchemaRegistry:
         *,
         strategy: SchemaCompatibilityStrategy,
     ) -> None:
-        """Return if a consumer with this schema may read the topic.
+        """Check that a consumer with this schema may read the topic.
 
         Raises:
             IncompatibleSchemaError: It may not, or the topic has no schema.
@@ -192,7 +192,7 @@ class SchemaRegistry:
     async def _append(
         self, schema_id: str, history: _History, schema: SchemaDefinition | None, user: str
     ) -> bytes | None:
-        """Store the next version, a deletion where `schema` is None; None: someone was faster."""
+        """Store the next version, or a deletion if `schema` is None; None: another was faster."""
         stored = StoredSchema(
             definition=schema or _TOMBSTONE,
             version=len(history.versions),

@@ -7,8 +7,8 @@
         schema_data  a serialized SchemaInfo
         index        the IndexEntries before it
 
-A version is there once the locator names it: a crash between both steps leaves a ledger that
-nobody names.
+A version exists once the locator names it: a crash between both steps leaves a ledger that no
+metadata names.
 
 Source: BookkeeperSchemaStorage in Pulsar's broker; SchemaStorageFormat.proto.
 """
@@ -52,7 +52,7 @@ WRITE_TIMEOUT_SECONDS = 60.0
 
 
 def locator_path(schema_id: str) -> str:
-    """Where the index of a schema id is."""
+    """The path of a schema id's index."""
     namespace, _, local_name = schema_id.rpartition("/")
     return f"{SCHEMAS_PATH}/{namespace}/{url_form_encode(local_name)}"
 
@@ -63,7 +63,7 @@ class SchemaStorage:
     def __init__(
         self, metadata: MetadataStore, ledger_store: LedgerStore, cluster: str = ""
     ) -> None:
-        """`cluster` is whose metadata names the ledgers."""
+        """`cluster` is the one whose metadata names the ledgers."""
         self._metadata = metadata
         self._ledger_store = ledger_store
         self._cluster = cluster
@@ -91,7 +91,7 @@ class SchemaStorage:
 
         Raises:
             MetadataBadVersionError, MetadataExistsError: Someone else was faster: load again.
-            MetadataError, StorageError: It is not stored, or that is not known.
+            MetadataError, StorageError: It is not stored, or the outcome is unknown.
         """
         path = locator_path(schema_id)
         locator = SchemaLocator()
@@ -109,7 +109,7 @@ class SchemaStorage:
                 self._metadata, path, locator.SerializeToString(), expected_version=locator_version
             )
         except (MetadataBadVersionError, MetadataExistsError):
-            # Only now it is sure that no locator names it; else the collector finds out.
+            # Only now no locator can name it; in doubt it is left to the collector.
             await self._ledger_store.delete(ledger_id)
             raise
 
@@ -175,13 +175,13 @@ class _Confirmed:
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """It is durable."""
+        """The entry is durable."""
         del ledger_id, last_add_confirmed
         if not self.future.done():
             self.future.set_result(None)
 
     def on_failed(self, ledger_id: int, error: StorageError) -> None:
-        """It never will be."""
+        """The entry never will be durable."""
         del ledger_id
         if not self.future.done():
             self.future.set_exception(error)

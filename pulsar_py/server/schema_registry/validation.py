@@ -1,8 +1,8 @@
 """Checks that a schema definition is well formed, and whether two are equal: pure.
 
 Avro, JSON and Protobuf schemas are Avro definitions in JSON; this knows just enough of Avro to
-refuse what no Avro parser takes: types, names, fields, symbols. Values of schemas are coded
-elsewhere. Primitive types have no definition; clients send nothing or the text `null`.
+refuse definitions that no Avro parser takes: types, names, fields, symbols. Values of schemas are
+encoded elsewhere. Primitive types have no definition; clients send nothing or the text `null`.
 
 Source: SchemaDataValidator in Pulsar's broker; the Avro 1.11 specification.
 """
@@ -32,7 +32,7 @@ _NATIVE_KEYS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorN
 
 
 def check_definition(schema: SchemaDefinition) -> None:
-    """Return if the definition is valid for its type.
+    """Check that the definition is valid for its type.
 
     Raises:
         IncompatibleSchemaError: It is not; the message says why.

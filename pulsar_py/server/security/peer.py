@@ -31,7 +31,7 @@ class PeerCertificate:
 
     @property
     def common_name(self) -> str | None:
-        """The subject's CN, the role of whoever authenticates by certificate; None without one."""
+        """The subject's CN, the role in authentication by certificate; None without one."""
         for names in self.subject:
             for key, value in names:
                 if key == _COMMON_NAME:

@@ -48,7 +48,9 @@ MAX_FLOW_PERMITS: Final = 2**31 - 1
 _AVERAGE_WEIGHT: Final = 0.9
 
 MAX_ACK_PROPERTIES: Final = 1_000
-"""Most properties of a cumulative ACK; each write of the position includes them."""
+"""Of a cumulative ACK; they are written with the position each time."""
+MAX_ACK_PROPERTIES_BYTES: Final = 128 * 1024
+"""Of their names."""
 
 
 def check_ack_set(words: Sequence[int]) -> None:
@@ -189,6 +191,12 @@ class Consumer:
         if len(command.properties) > MAX_ACK_PROPERTIES:
             raise NotAllowedError(
                 f"ACK with {len(command.properties)} properties, allowed are {MAX_ACK_PROPERTIES}"
+            )
+        size_bytes = sum(len(pair.key) for pair in command.properties)
+        if size_bytes > MAX_ACK_PROPERTIES_BYTES:
+            raise NotAllowedError(
+                f"ACK with properties' names of {size_bytes} characters, allowed are "
+                f"{MAX_ACK_PROPERTIES_BYTES}"
             )
         self._acked_count += 1
         self.subscription.acknowledge_cumulative(
@@ -348,7 +356,7 @@ class Consumer:
             for entry, sticky_hash in zip(entries, hashes, strict=True):
                 count = summary_of(entry).messages_count
                 key = (entry.ledger_id, entry.entry_id)
-                self.permits.owe(self.pending_acks.add(key, count, sticky_hash))
+                self.pending_acks.add(key, count, sticky_hash)  # to be redelivered, and not owed
         logger.warning("consumer does not know batches", extra={"consumer": str(self)})
         self.disconnect()
         return 0

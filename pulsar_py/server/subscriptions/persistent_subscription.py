@@ -23,6 +23,7 @@ from pulsar_py.common.errors import (
     PersistenceError,
     StorageError,
     SubscriptionBusyError,
+    SubscriptionFencedError,
     UnknownServiceError,
 )
 from pulsar_py.common.position import EARLIEST, Position
@@ -256,22 +257,37 @@ class PersistentSubscription(Subscription):
 
         Exclusive and Failover close the active consumer only, Shared and Key_Shared all.
         """
-        if self.state is not SubscriptionState.OPEN:
-            raise UnknownServiceError(f"Subscription {self.name} is being reset or deleted")
+        await self._until_reset_may_begin()
         with self._reset_under_way():
-            self.state = SubscriptionState.RESETTING
-            self._disconnect_for_reset()
-            try:
-                await self.cursor.reset(*self._readable_target(position, ack_set))
-            except _STORAGE_ERRORS as error:
-                raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
-            finally:
-                # Closing may have overtaken the reset.
-                if self.state is SubscriptionState.RESETTING:
-                    self.state = SubscriptionState.OPEN
-                    self._await_reader()
-                    if self._dispatcher is not None:
-                        self._dispatcher.on_cursor_reset()
+            await self._reset_cursor(position, ack_set)
+
+    async def _until_reset_may_begin(self) -> None:
+        """Return once no other reset is under way: they come one after the other, in order."""
+        try:
+            await self._until_reset_ends()
+        except SubscriptionFencedError as error:
+            raise UnknownServiceError(str(error)) from None
+        self._check_may_reset()
+
+    def _check_may_reset(self) -> None:
+        if self.state is not SubscriptionState.OPEN:
+            raise UnknownServiceError(f"Subscription {self.name} is being deleted or is closed")
+
+    async def _reset_cursor(self, position: Position, ack_set: Sequence[int] | None) -> None:
+        self._check_may_reset()  # a search by time may have come before
+        self.state = SubscriptionState.RESETTING
+        self._disconnect_for_reset()
+        try:
+            await self.cursor.reset(*self._readable_target(position, ack_set))
+        except _STORAGE_ERRORS as error:
+            raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
+        finally:
+            # Closing may have overtaken the reset.
+            if self.state is SubscriptionState.RESETTING:
+                self.state = SubscriptionState.OPEN
+                self._await_reader()
+                if self._dispatcher is not None:
+                    self._dispatcher.on_cursor_reset()
 
     def _disconnect_for_reset(self) -> None:
         """Stop sending, and close the consumers that must go."""
@@ -312,15 +328,14 @@ class PersistentSubscription(Subscription):
         Only entries that may be dispatched are looked at; if all of those are older, the cursor
         waits behind them.
         """
-        if self.state is not SubscriptionState.OPEN:
-            raise UnknownServiceError(f"Subscription {self.name} is being reset or deleted")
+        await self._until_reset_may_begin()
         with self._reset_under_way():
             try:
                 older = await self._newest_older_than(timestamp_millis)
             except _STORAGE_ERRORS as error:
                 raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
             position = EARLIEST if older is None else self.ledger.next_valid_position(older)
-            await self.reset_to_position(position, None)
+            await self._reset_cursor(position, None)
 
     async def _newest_older_than(
         self, timestamp_millis: int, *, after: Position | None = None
@@ -334,23 +349,26 @@ class PersistentSubscription(Subscription):
 
     # Skipping and expiring.
 
-    async def skip_messages(self, entries_count: int) -> None:
-        """Acknowledge that many entries of the backlog."""
-        await self.cursor.skip(entries_count)
+    # What may not be dispatched yet is neither skipped nor cleared, and does not expire.
+
+    async def skip_messages(self, entries_count: int, *, counts_acknowledged: bool = False) -> None:
+        """Acknowledge that many entries of the backlog, or entries acknowledged ones counted."""
+        await self.cursor.skip(
+            entries_count,
+            counts_acknowledged=counts_acknowledged,
+            up_to=self.max_read_position(),
+        )
         self._on_cursor_advanced()
 
     async def clear_backlog(self) -> None:
-        """Acknowledge everything."""
-        await self.cursor.clear_backlog()
+        """Acknowledge everything that may be dispatched."""
+        await self.cursor.clear_backlog(up_to=self.max_read_position())
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
             self._dispatcher.delayed.clear()
         self._on_cursor_advanced()
 
     async def expire_up_to(self, position: Position) -> bool:
-        """Acknowledge entries up to and with a position; False if none was left.
-
-        Entries that may not be dispatched yet do not expire.
-        """
+        """Acknowledge all up to and with a position; False if that moved nothing."""
         position = min(position, self._last_readable_entry())
         if position <= self.cursor.mark_delete_position:
             return False
@@ -409,7 +427,7 @@ class PersistentSubscription(Subscription):
             raise SubscriptionBusyError(f"Subscription {self.name} is being reset")
         self.state = SubscriptionState.DELETING
         self.disconnect()
-        self._wake_newcomers()
+        self._wake_waiting()
         try:
             await self._delete_cursor()
         except _STORAGE_ERRORS as error:
@@ -436,7 +454,7 @@ class PersistentSubscription(Subscription):
         self.state = SubscriptionState.CLOSED
         self._cancel_grace()
         self.disconnect()
-        self._wake_newcomers()
+        self._wake_waiting()
         await self.tasks.close()
         await self.cursor.close()
 

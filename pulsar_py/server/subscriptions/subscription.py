@@ -45,7 +45,7 @@ MAX_JOIN_ATTEMPTS = 3
 """How often a newcomer may find the place taken by a consumer that turned out to be gone."""
 
 RESET_WAIT_SECONDS = 20.0
-"""How long newcomers wait for a reset to end; official clients give up a request after 30."""
+"""How long newcomers and further resets wait for one to end; official clients give up after 30."""
 
 
 class SubscriptionOwner(Protocol):
@@ -111,8 +111,8 @@ class Subscription(ABC):
         self.topic_name = str(owner.name)
         self.partition_index = owner.name.partition_index
         self._dispatcher: Dispatcher | None = None  # None before the first consumer
-        self._resets_count = 0  # under way
-        self._reset_ended: asyncio.Event | None = None  # What newcomers wait for, while they do.
+        self._is_reset_under_way = False
+        self._reset_ended: asyncio.Event | None = None  # What others wait for, while they do.
         self._messages_out_gone = 0  # Counters of consumers that have left.
         self._bytes_out_gone = 0
 
@@ -285,28 +285,28 @@ class Subscription(ABC):
 
     @contextmanager
     def _reset_under_way(self) -> Iterator[None]:
-        """Newcomers wait while this lasts; several may overlap."""
-        self._resets_count += 1
+        """Newcomers and other resets wait while this lasts."""
+        assert not self._is_reset_under_way, "resets wait for each other"
+        self._is_reset_under_way = True
         try:
             yield
         finally:
-            self._resets_count -= 1
-            if not self._resets_count:
-                self._wake_newcomers()
+            self._is_reset_under_way = False
+            self._wake_waiting()
 
-    def _wake_newcomers(self) -> None:
-        """Wake waiting newcomers: the reset has ended, or the subscription."""
+    def _wake_waiting(self) -> None:
+        """Have those who wait look again: the reset has ended, or the subscription."""
         if self._reset_ended is not None:
             self._reset_ended.set()
             self._reset_ended = None
 
     async def _until_reset_ends(self) -> None:
-        """Return once no reset is under way, or the subscription is closed or deleted."""
-        if not self._resets_count:
+        """Return once no reset is under way, or there is no use in waiting for it."""
+        if not self._is_reset_under_way:
             return
         try:
             async with asyncio.timeout(RESET_WAIT_SECONDS):
-                while self._resets_count and self.state in _STATES_TO_WAIT_IN:
+                while self._is_reset_under_way and self.state in _STATES_TO_WAIT_IN:
                     if self._reset_ended is None:
                         self._reset_ended = asyncio.Event()
                     await self._reset_ended.wait()
@@ -372,8 +372,11 @@ class Subscription(ABC):
     async def reset_to_position(self, position: Position, ack_set: Sequence[int] | None) -> None:
         """SEEK by id: disconnect the consumers that must go, then move the cursor.
 
+        One that comes while another is under way waits for its turn.
+
         Raises:
-            UnknownServiceError: Another reset is under way, or the cursor could not be moved.
+            UnknownServiceError: Another reset has been under way for `RESET_WAIT_SECONDS`, the
+                subscription is being deleted, or the cursor could not be moved.
         """
 
     @abstractmethod

@@ -20,6 +20,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
 from pulsar_py.common.work import in_turns
+from pulsar_py.managed_ledger.cut_short_deletions import CutShortDeletions
 from pulsar_py.managed_ledger.log.ledger_format import is_deletion_begun
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import PartitionedTopicMetadata
@@ -35,8 +36,11 @@ TOPICS_AT_ONCE: Final = 50
 class Partitions:
     """One a broker; owned by its `TopicRegistry`."""
 
-    def __init__(self, metadata: MetadataStore, resources: Resources) -> None:
+    def __init__(
+        self, metadata: MetadataStore, resources: Resources, deletions: CutShortDeletions
+    ) -> None:
         self._metadata = metadata
+        self._deletions = deletions
         self._resources = resources
 
     async def count(self, name: TopicName) -> int:
@@ -52,11 +56,18 @@ class Partitions:
         return found is not None and not is_deletion_begun(found.value)
 
     async def stored_topics(self, namespace: NamespaceName) -> list[TopicName]:
-        """The persistent topics of a namespace, sorted, partitions one by one."""
-        names = await self._metadata.children(paths.managed_ledgers(namespace))
+        """The persistent topics of a namespace, sorted, partitions one by one.
+
+        Those whose deletion was cut short are left out.
+        """
+        path = paths.managed_ledgers(namespace)
+        names = await self._metadata.children(path)
+        deleted = await self._deletions.below(path)
         topics: list[TopicName] = []
         async for some in in_turns(names):
-            topics += [namespace.topic(url_form_decode(name)) for name in some]
+            topics += [
+                namespace.topic(url_form_decode(name)) for name in some if name not in deleted
+            ]
         return sorted(topics, key=str)
 
     async def partitioned_topics(self, namespace: NamespaceName) -> list[TopicName]:

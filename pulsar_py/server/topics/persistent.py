@@ -19,6 +19,7 @@ from typing import Any
 from pulsar_py.common.errors import (
     ManagedLedgerError,
     ManagedLedgerFencedError,
+    MetadataError,
     MetadataNotFoundError,
     PersistenceError,
     PulsarError,
@@ -29,6 +30,7 @@ from pulsar_py.common.errors import (
     TopicFencedError,
     TopicTerminatedError,
 )
+from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.common.position import EARLIEST, LATEST, Position
@@ -203,7 +205,9 @@ class PersistentTopic(Topic):
         if self.state is TopicState.OPEN and not self.ledger.is_terminated:
             logger.warning("topic fenced", extra={"topic": str(self.name), "error": str(error)})
             self.state = TopicState.FENCED
-            self._failing = list(self.producers.values())
+            # Also those whose connection is gone: what they sent may yet be stored.
+            pending = (context[0] for context in self.ledger.pending_contexts())
+            self._failing = list(dict.fromkeys((*self.producers.values(), *pending)))
             self.disconnect_producers()
         self._maybe_unfence()
 
@@ -412,14 +416,30 @@ class PersistentTopic(Topic):
         if disconnect_clients:
             self.disconnect_producers()
         self._disconnect_consumers()
+        try:
+            await self._write_down()
+        finally:
+            await self.ledger.close()
+            self.state = TopicState.CLOSED
+
+    async def _write_down(self) -> None:
+        """Close the subscriptions, and store what the topic keeps with its ledger.
+
+        Raises:
+            ManagedLedgerError, StorageError, MetadataError: Something is not stored; the rest is.
+        """
+        failures: list[Exception] = []
         for subscription in list(self._subscriptions.values()):
-            await subscription.close()
+            try:
+                await subscription.close()
+            except (ManagedLedgerError, StorageError, MetadataError) as error:
+                failures.append(error)
         if not self._lost:
             if self.deduplication is not None:
                 self.deduplication.take_snapshot()
             await self._save_index()
-        await self.ledger.close()
-        self.state = TopicState.CLOSED
+        if failures:
+            raise failures[0]
 
     def _disconnect_consumers(self) -> None:
         """Close all consumers, so that nothing is sent while the first cursors are written."""
@@ -438,7 +458,7 @@ class PersistentTopic(Topic):
         if not force:
             self.check_deletable()
         self.state = TopicState.CLOSING
-        try:
+        with OnFailure(self._reopen):
             self.disconnect_producers()
             self._disconnect_consumers()
             for subscription in list(self._subscriptions.values()):
@@ -447,10 +467,10 @@ class PersistentTopic(Topic):
                 await self.ledger.delete()
             except MetadataNotFoundError:
                 logger.info("topic was deleted already", extra={"topic": str(self.name)})
-        except BaseException:
-            self.state = TopicState.OPEN
-            raise
         self.state = TopicState.CLOSED
+
+    def _reopen(self) -> None:
+        self.state = TopicState.OPEN
 
     async def terminate(self) -> Position:
         """End the topic: producers get CLOSE_PRODUCER, consumers the end once they have it all."""

@@ -20,6 +20,7 @@ from typing import Protocol
 from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     ManagedLedgerError,
+    MetadataError,
     MetadataNotFoundError,
     NotAllowedError,
     PersistenceError,
@@ -112,7 +113,7 @@ class TopicRegistry:
             timeout_seconds=settings.load_timeout_seconds,
             max_concurrent_loads=settings.max_concurrent_loads,
         )
-        self._partitions = Partitions(resources.local, resources)
+        self._partitions = Partitions(resources.local, resources, managed_ledgers.deletions)
         self.partitioned = PartitionedTopics(
             self, self._partitions, resources, ownership.ensure_owned
         )
@@ -222,7 +223,7 @@ class TopicRegistry:
             raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
         try:
             return await PersistentTopic.open(name, ledger, settings, self._context)
-        except BaseException as error:
+        except BaseException as error:  # cancelled, too; raised again
             await ledger.close()
             if isinstance(error, (ManagedLedgerError, StorageError)):
                 raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
@@ -422,7 +423,7 @@ class TopicRegistry:
         ended = self._unloads.setdefault(str(topic.name), asyncio.Event())
         try:
             await topic.close()
-        except (ManagedLedgerError, StorageError) as error:
+        except (ManagedLedgerError, MetadataError, StorageError) as error:
             logger.warning(
                 "topic not closed cleanly", extra={"topic": str(topic.name), "error": str(error)}
             )

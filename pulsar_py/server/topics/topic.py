@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from typing import ClassVar
 
 from pulsar_py.common.errors import (
@@ -28,6 +29,7 @@ from pulsar_py.common.errors import (
     TopicBusyError,
     TopicFencedError,
 )
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch.settings import DispatchSettings
@@ -111,7 +113,7 @@ class Topic(ABC):
 
     @property
     def topic_epoch(self) -> int | None:
-        """How many exclusive producers there were, None before the first."""
+        """Number of exclusive producers so far, None before the first."""
         return self._producers.topic_epoch
 
     @property
@@ -207,7 +209,7 @@ class Topic(ABC):
             NotAllowedError: A disabled type, too many subscriptions, durable against not.
             NamingError: The subscription's name is empty or reserved.
             TopicFencedError: The topic is closing.
-            ConsumerAssignError: Its hash ranges can't be had.
+            ConsumerAssignError: Its hash ranges are taken, or none is left to split.
         """
         self._check_open()
         self._check_subscribe(request)
@@ -220,17 +222,17 @@ class Topic(ABC):
             kind = "Durable" if subscription.is_durable else "NonDurable"
             raise NotAllowedError(f"{kind} subscription with the same name already exists.")
         consumer = Consumer(request, subscription)
-        try:
+        async with OnFailureAwait(partial(self._on_refused, subscription, is_new=is_new)):
             await subscription.add_consumer(consumer)
-        except BaseException:
-            if is_new:
-                await self._on_consumer_refused(subscription)
-            raise
         if self.state in (TopicState.CLOSING, TopicState.CLOSED):
             consumer.close()
             raise TopicFencedError(f"Topic {self.name} is closing")
         self.last_active_seconds = self.context.clock.monotonic_seconds()
         return consumer
+
+    async def _on_refused(self, subscription: Subscription, *, is_new: bool) -> None:
+        if is_new:
+            await self._on_consumer_refused(subscription)
 
     def _check_subscribe(self, request: SubscribeRequest) -> None:
         name = request.subscription_name

@@ -9,10 +9,16 @@ Source: TopicResources in Pulsar's broker.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from pulsar_py.common.errors import InvalidTopicNameError, MetadataError
+from pulsar_py.common.errors import (
+    InvalidTopicNameError,
+    MetadataError,
+    MetadataUnavailableError,
+)
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.metadata import paths
@@ -23,6 +29,9 @@ logger = logging.getLogger(__name__)
 OnTopicsChanged = Callable[[Sequence[str], Sequence[str]], None]
 """Takes full names of created topics and of deleted ones."""
 
+RETRY_SECONDS: Final = 0.5
+"""How long to wait where the topics can't be listed."""
+
 _TOPIC_DEPTH = 5  # slashes in /managed-ledgers/tenant/namespace/persistent/topic
 
 
@@ -32,7 +41,10 @@ class TopicWatch:
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
         self._callbacks: dict[NamespaceName, list[OnTopicsChanged]] = {}
-        self._known: dict[NamespaceName, set[str]] = {}  # persistent ones, reported or found
+        self._known: dict[NamespaceName, set[str]] = {}  # persistent ones that were told or there
+        # What was told since a list was asked for, while one is: it is newer than the list.
+        self._told_meanwhile: set[str] | None = None
+        self._compares_count = 0  # wanted and not begun
         self._tasks = TaskOwner("topic watch")
         self._cancel = metadata.watch(paths.MANAGED_LEDGERS, self._on_notification)
 
@@ -56,13 +68,18 @@ class TopicWatch:
     async def _learn(self, namespace: NamespaceName) -> None:
         """Read the existing topics before any change is reported."""
         known = self._known.get(namespace)
-        try:
-            names = await self._stored(namespace)
-        except MetadataError as error:
-            logger.warning("topics not listed", extra={"error": str(error)})
-            return
-        if known is not None and known is self._known.get(namespace):
+        while known is not None and known is self._known.get(namespace):
+            try:
+                names = await self._stored(namespace)
+            except MetadataUnavailableError as error:
+                logger.info("topics not listed yet", extra={"error": str(error)})
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            except MetadataError as error:
+                logger.warning("topics not listed", extra={"error": str(error)})
+                return
             known.update(names)
+            return
 
     async def _stored(self, namespace: NamespaceName) -> set[str]:
         path = paths.managed_ledgers(namespace)
@@ -70,18 +87,44 @@ class TopicWatch:
         names = await self._metadata.children(path)
         return {str(namespace.topic(url_form_decode(name))) for name in names}
 
-    async def _compare(self) -> None:
-        """Report missed changes."""
-        for namespace, known in list(self._known.items()):
-            try:
-                stored = await self._stored(namespace)
-            except MetadataError as error:
-                logger.warning("topics not listed", extra={"error": str(error)})
-                continue
-            for name in sorted(stored - known):
-                self.on_created(TopicName.parse(name))
-            for name in sorted(known - stored):
-                self.on_deleted(TopicName.parse(name))
+    def _compare_soon(self) -> None:
+        self._compares_count += 1
+        if self._compares_count == 1:
+            self._tasks.spawn(self._compare_all(), "compare")
+
+    async def _compare_all(self) -> None:
+        """Report what was missed, as soon as it is known; again if more was missed meanwhile."""
+        try:
+            while self._compares_count:
+                self._compares_count = 1
+                waiting = list(self._known)
+                while waiting:
+                    waiting = [each for each in waiting if not await self._compare(each)]
+                    if waiting:
+                        await asyncio.sleep(RETRY_SECONDS)
+                self._compares_count -= 1
+        finally:
+            self._compares_count = 0
+
+    async def _compare(self, namespace: NamespaceName) -> bool:
+        """False: it has to be tried again."""
+        meanwhile = self._told_meanwhile = set()
+        try:
+            stored = await self._stored(namespace)
+        except MetadataUnavailableError as error:
+            logger.info("topics not listed yet", extra={"error": str(error)})
+            return False
+        except MetadataError as error:
+            logger.warning("topics not listed", extra={"error": str(error)})
+            return True
+        finally:
+            self._told_meanwhile = None
+        known = self._known.get(namespace, stored)  # nobody may watch it any more
+        for name in sorted(stored - known - meanwhile):
+            self.on_created(TopicName.parse(name))
+        for name in sorted(known - stored - meanwhile):
+            self.on_deleted(TopicName.parse(name))
+        return True
 
     def on_created(self, name: TopicName) -> None:
         """A topic was created."""
@@ -96,6 +139,8 @@ class TopicWatch:
         self._tell(name, [], [str(name)])
 
     def _tell(self, name: TopicName, created: Sequence[str], deleted: Sequence[str]) -> None:
+        if self._told_meanwhile is not None:
+            self._told_meanwhile.add(str(name))
         if name.is_system:
             return
         for callback in list(self._callbacks.get(name.namespace_name, ())):
@@ -106,7 +151,7 @@ class TopicWatch:
         if notification.type is NotificationType.MODIFIED or not self._callbacks:
             return
         if notification.type is NotificationType.ANYTHING:
-            self._tasks.spawn(self._compare(), "compare")
+            self._compare_soon()
             return
         if notification.path.count("/") != _TOPIC_DEPTH:
             return

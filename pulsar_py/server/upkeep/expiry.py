@@ -57,7 +57,7 @@ def is_subscription_expired(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicUse:
-    """How much a topic is used."""
+    """The use of a topic."""
 
     clients_count: int
     subscriptions_count: int

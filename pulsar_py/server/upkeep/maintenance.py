@@ -54,7 +54,7 @@ class Maintenance:
 
     @property
     def intervals(self) -> dict[str, float]:
-        """How often each chore runs, in seconds, by name."""
+        """Seconds between two runs of each chore, by name."""
         return {chore.name: chore.interval_seconds for _, chore in self._due}
 
     def replace_chores(self, chores: Sequence[Chore]) -> None:

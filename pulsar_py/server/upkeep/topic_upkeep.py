@@ -120,7 +120,7 @@ async def _evict(topic: PersistentTopic, exceeded: ExceededQuota) -> None:
 
 async def _evict_by_size(topic: PersistentTopic, limit_bytes: int) -> None:
     """Skip on the slowest cursor, then on the next slowest, until the backlog fits."""
-    previous: ManagedCursor | None = None
+    skipped: list[ManagedCursor] = []
     while (slowest := topic.ledger.slowest_durable_cursor()) is not None:
         backlog_bytes = topic.ledger.backlog_size_bytes()
         last = topic.ledger.last_confirmed_entry
@@ -129,10 +129,19 @@ async def _evict_by_size(topic: PersistentTopic, limit_bytes: int) -> None:
             limit_bytes=limit_bytes,
             entries_count=topic.ledger.count_entries_between(slowest.mark_delete_position, last),
         )
-        if count <= 0 or slowest is previous:
+        if count <= 0 or slowest in skipped:
+            return  # what is held back, or not written yet, can't be helped
+        skipped.append(slowest)
+        await _skip(topic, slowest, count)
+
+
+async def _skip(topic: PersistentTopic, cursor: ManagedCursor, count: int) -> None:
+    """Skip entries of a cursor; if a subscription has it, its consumers owe them no more."""
+    for subscription in persistent_subscriptions(topic):
+        if subscription.cursor is cursor:
+            await subscription.skip_messages(count, counts_acknowledged=True)
             return
-        previous = slowest
-        await slowest.skip(count, counts_acknowledged=True)
+    await cursor.skip(count, counts_acknowledged=True, up_to=topic.max_read_position())
 
 
 async def _evict_old_ledgers(topic: PersistentTopic, limit_seconds: int) -> None:

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from pulsar_py.client.brokers.client_cnx import ClientCnx
 from pulsar_py.client.brokers.client_context import ClientContext
-from pulsar_py.client.brokers.connection_handler import HandlerState
+from pulsar_py.client.brokers.connection_handler import ConnectionHandler, HandlerState
 from pulsar_py.client.client import Client
 from pulsar_py.common.errors import (
     AlreadyClosedError,
@@ -50,7 +50,7 @@ class BareHandler:
     """A producer or consumer of the plainest kind."""
 
     def __init__(self, context: ClientContext, topic: str = TOPIC) -> None:
-        self.connection = context.connection_handler(topic, self, description=f"bare {topic}")
+        self.connection = ConnectionHandler(context, topic, self, description=f"bare {topic}")
         self.context = context
         self.topic = topic
         self.id = context.new_consumer_id()

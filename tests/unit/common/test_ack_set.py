@@ -62,5 +62,5 @@ def test_longest_ack_set_has_a_place_in_a_stored_cursor() -> None:
     batches = BatchDeletedIndexes()
     batches.put(Position(1, 1), bits)
     again = BatchDeletedIndexes()
-    again.merge_page((1, 0), batches.encode_page((1, 0)))
+    again.merge_page((1, 0), batches.encode_page((1, 0))[0])
     assert again.get(Position(1, 1)) == bits

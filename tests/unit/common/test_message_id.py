@@ -72,7 +72,7 @@ def test_text_is_that_of_pulsar() -> None:
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x08\x80"])
 def test_other_bytes_are_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="no message id"):
+    with pytest.raises(ValueError, match="not a serialized message id"):
         MessageId.parse(data)
 
 

@@ -12,7 +12,8 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.managed_ledger.log.ledger_format import ledger_path
+from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.managed_ledger.log.ledger_format import cursor_path, ledger_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from tests.managed_ledger_parts import MANY, NAME, World, append_all, settle, texts
 
@@ -134,6 +135,24 @@ async def test_properties_are_stored():
     await ledger.delete_property("other")
     again = await world.open()
     assert again.properties == {"epoch": "3"}
+
+
+async def test_properties_that_change_at_once_are_all_stored():
+    world = World()
+    ledger = await world.open()
+    await ledger.set_property("old", "x")
+    changes = (
+        ledger.set_property("a", "1"),
+        ledger.delete_property("old"),
+        ledger.set_property("b", "2"),
+    )
+    async with ledger.change_lock:
+        tasks = [TaskOwner("test").spawn(change, "change") for change in changes]
+        await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    assert ledger.properties == {"a": "1", "b": "2"}
+    again = await world.open()
+    assert again.properties == {"a": "1", "b": "2"}
 
 
 async def test_reading_one_entry_says_what_is_missing():
@@ -259,3 +278,21 @@ async def test_a_new_cursor_does_not_begin_in_what_is_being_trimmed():
         assert not opening.done()
     await opening
     assert await ledger.open_cursor("sub") is ledger.cursors["sub"]
+
+
+async def test_what_began_before_it_was_lost_writes_no_cursor_afterwards():
+    world = World()
+    ledger = await world.open()
+    cursor = await ledger.open_cursor("c")
+    await append_all(ledger, 2)
+    path = cursor_path(NAME, "c")
+    before = await world.metadata.get(path)
+    world.store.creations_may_proceed = asyncio.Event()
+    cursor.acknowledge([ledger.first_position])
+    await asyncio.sleep(2)  # it makes a cursor ledger by now
+    ledger.fence(ManagedLedgerFencedError("another broker owns the bundle"))
+    world.store.creations_may_proceed.set()
+    await settle()
+    assert await world.metadata.get(path) == before
+    await ledger.close()
+    assert await world.metadata.get(path) == before

@@ -1,6 +1,7 @@
 """ManagedLedgerOpener: one object a name, whatever happens at once."""
 
 import asyncio
+import random
 
 import pytest
 
@@ -8,8 +9,11 @@ from pulsar_py.common.errors import (
     CorruptDataError,
     LedgerNotFoundError,
     ManagedLedgerClosedError,
+    ManagedLedgerFencedError,
     MetadataError,
     MetadataNotFoundError,
+    MetadataOutcomeUnknownError,
+    MetadataUnavailableError,
     StorageError,
 )
 from pulsar_py.managed_ledger.log.ledger_format import (
@@ -19,6 +23,13 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     encode_ledger_list,
     ledger_path,
 )
+from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.testing.clock import VirtualClock
+from pulsar_py.testing.hostile_ledgers import HostileLedgers
+from pulsar_py.testing.hostile_metadata import HostileMetadata
+from pulsar_py.testing.hostile_service import HostileSettings
 from tests.managed_ledger_parts import NAME, World, append_all, rolling, settle
 
 
@@ -52,14 +63,98 @@ async def test_opening_while_closing_waits_for_the_end():
     assert again.entries_count == 1
 
 
-async def test_a_clean_open_writes_nothing():
+async def test_a_clean_open_takes_the_list_over_as_it_is():
     world = World()
     ledger = await world.open()
     await append_all(ledger, 1)
     await ledger.close()
     before = await world.metadata.get(ledger_path(NAME))
     await world.open()
-    assert await world.metadata.get(ledger_path(NAME)) == before
+    after = await world.metadata.get(ledger_path(NAME))
+    assert decode_ledger_list(after.value).ledgers == decode_ledger_list(before.value).ledgers
+    assert after.version == before.version + 1
+
+
+async def test_who_opened_it_before_can_change_nothing_even_without_a_ledger_to_fence():
+    world = World()
+    ledger = await world.open(max_entries=2)
+    cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
+    await append_all(ledger, 3)
+    await ledger.close()
+    former = await world.open(retention_seconds=0)
+    newer = await world.open()
+    await newer.open_cursor("other", InitialPosition.EARLIEST)
+    cursor = former.cursors["sub"]
+    cursor.acknowledge_cumulative(former.last_confirmed_entry)
+
+    with pytest.raises(ManagedLedgerFencedError):
+        await cursor.flush()
+
+    assert former.is_fenced
+    newer.cursors["sub"].set_properties({"a": 1})
+    await newer.cursors["sub"].flush()
+    assert newer.cursors["other"].backlog_count() == 3
+    assert not newer.is_fenced
+
+
+async def test_a_list_taken_over_as_it_is_is_not_taken_for_the_former_owners_write(monkeypatch):
+    world = World()
+    ledger = await world.open()
+    await append_all(ledger, 1)
+    await ledger.close()
+    former = await world.open(opener=world.opener())
+
+    async def lost(*arguments, **options):
+        raise MetadataOutcomeUnknownError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "put", lost)
+        with pytest.raises(MetadataOutcomeUnknownError):
+            await former.ledger_list.write(former.ledgers.stored())
+    other = ManagedLedgerOpener(world.store, world.metadata, world.clock, chance=random.Random(2))
+    newer = await world.open(opener=other)
+
+    with pytest.raises(ManagedLedgerFencedError):
+        await former.ledger_list.write(former.ledgers.stored())
+    await newer.ledger_list.write(newer.ledgers.stored())
+
+
+async def test_a_topic_made_anew_is_not_written_over_by_an_owner_of_the_deleted_one():
+    world = World()
+    former = await world.open()
+    await append_all(former, 1)
+    newer = await world.open(opener=world.opener())
+    await newer.delete()
+    again = await world.open(opener=world.opener())
+    await again.append_and_wait(b"1")
+    stored = await world.metadata.get(ledger_path(NAME))
+    former.ledger_list._record.version = stored.version  # as happens where both wrote as often
+
+    with pytest.raises(ManagedLedgerFencedError):
+        await former.ledger_list.write(former.ledgers.stored())
+
+    assert await world.metadata.get(ledger_path(NAME)) == stored
+
+
+async def test_a_topic_is_opened_from_what_was_written_last_however_late_reads_are():
+    settings = HostileSettings(lag_seconds=60.0)
+    service = HostileMetadata(random.Random(3), VirtualClock(), settings)
+    store = HostileLedgers(random.Random(3)).connect("both")
+    one, other = (
+        ManagedLedgerOpener(
+            store, service.connect(name, VirtualClock()), VirtualClock(), chance=random.Random(1)
+        )
+        for name in ("one", "other")
+    )
+    ledger = await one.open(NAME, rolling())
+    await ledger.append_and_wait(b"1")
+    await ledger.open_cursor("sub")
+    await ledger.close()
+
+    again = await other.open(NAME, rolling(), create_if_missing=False)
+
+    assert again.entries_count == 1
+    assert list(again.cursors) == ["sub"]
 
 
 async def test_after_a_crash_the_end_is_written_and_the_old_owner_fenced():
@@ -129,6 +224,28 @@ async def test_all_named_ledgers_are_found():
     assert await opener.named_ledgers() == set(world.store.ledgers) == {3, 4, 5}
 
 
+async def test_what_is_being_deleted_names_no_ledgers_and_is_not_listed():
+    world = World()
+    opener = world.opener()
+    ledger = await world.open(opener=opener)
+    await append_all(ledger, 1)
+    cursor = await ledger.open_cursor("sub")
+    cursor.set_properties({"a": 1})
+    await cursor.flush()
+    await opener.close()
+    path = ledger_path(NAME)
+    found = await world.metadata.get(path)
+    stored = decode_ledger_list(found.value)
+    stored.is_being_deleted = True
+    await world.metadata.put(path, encode_ledger_list(stored))
+    opener = world.opener()
+    assert await opener.named_ledgers() == set()
+    prefix = NAME.rpartition("/")[0]
+    assert await opener.list_names(prefix) == []
+    await world.open(opener=opener)
+    assert await opener.list_names(prefix) == [NAME]
+
+
 async def test_deleting_works_open_or_not():
     world = World()
     opener = world.opener()
@@ -187,3 +304,48 @@ async def test_a_deletion_cut_short_is_finished_by_who_opens_it_next(monkeypatch
     fresh = await world.open(opener=opener)
     assert not fresh.cursors
     assert not fresh.entries_count
+
+
+class Late(MemoryMetadataStore):
+    """Makes changes whose answers got lost late: at the next `sync` at the latest."""
+
+    def __init__(self, clock):
+        super().__init__(clock)
+        self.is_losing = False
+        self.is_cut_off = False
+        self.late = []
+
+    async def put(self, path, value, **how):
+        if self.is_losing:
+            self.is_cut_off = True
+            self.late.append((path, value, how))
+            raise MetadataOutcomeUnknownError("no answer")
+        return await super().put(path, value, **how)
+
+    async def sync(self, path):
+        if self.is_cut_off:
+            raise MetadataUnavailableError("not connected")
+        late, self.late = self.late, []
+        for each, value, how in late:
+            await super().put(each, value, **how)
+        await super().sync(path)
+
+
+async def test_a_write_of_unknown_outcome_is_decided_before_it_is_opened_again():
+    world = World()
+    world.metadata = Late(world.clock)
+    opener = world.opener()
+    ledger = await world.open(opener=opener)
+    cursor = await ledger.open_cursor("c")
+    await append_all(ledger, 3)
+    cursor.acknowledge([ledger.last_confirmed_entry])
+    world.metadata.is_losing = True
+    with pytest.raises(MetadataOutcomeUnknownError):
+        await ledger.close()
+    world.metadata.is_losing = world.metadata.is_cut_off = False
+    again = await world.open(opener=opener)
+    await world.metadata.sync("/")
+    again.cursors["c"].acknowledge([again.first_position])
+    await again.close()
+    assert not again.is_fenced
+    assert not again.listener.fenced

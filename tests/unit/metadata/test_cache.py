@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.errors import MetadataError
+from pulsar_py.common.errors import MetadataError, MetadataUnavailableError
 from pulsar_py.metadata.cache import MISSING, MetadataCache
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.metadata.store import Versioned
+from pulsar_py.metadata.store import Notification, NotificationType, Versioned
 
 
 class CountingStore(MemoryMetadataStore):
@@ -22,9 +22,19 @@ class CountingStore(MemoryMetadataStore):
         self.reads: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
+        self.is_reachable = True
+
+    async def children(self, path: str) -> list[str]:
+        self._check_reachable()
+        return await super().children(path)
+
+    def _check_reachable(self) -> None:
+        if not self.is_reachable:
+            raise MetadataUnavailableError("not connected")
 
     async def get(self, path: str) -> Versioned | None:
         self.reads.append(path)
+        self._check_reachable()
         found = await super().get(path)
         await self.gate.wait()
         return found
@@ -201,3 +211,82 @@ async def test_a_closed_cache_reads_nothing_by_itself(
     await store.put("/a/x", b"2")
     await settle()
     assert store.reads == ["/a/x"]
+
+
+MISSED = Notification(NotificationType.ANYTHING, "/a")
+
+
+async def test_where_changes_were_missed_everything_is_read_again(
+    store: CountingStore, cache: MetadataCache[str]
+) -> None:
+    for name in "xyz":
+        await store.put(f"/a/{name}", b"1")
+        await cache.get(f"/a/{name}")
+    cache._stop_watching()
+    await store.put("/a/x", b"2")
+    await store.delete("/a/y")
+    assert await cache.get("/a/x") == "1", "nobody has said so"
+    store.reads.clear()
+    cache._on_change(MISSED)
+    assert await cache.get("/a/x") == "2", "at once"
+    await settle()
+    assert [cache.get_cached(f"/a/{name}") for name in "xyz"] == ["2", None, "1"]
+    assert set(store.reads) == {"/a/x", "/a/y", "/a/z"}
+
+
+async def test_listeners_hear_of_what_was_made_while_changes_were_missed(
+    store: CountingStore, cache: MetadataCache[str]
+) -> None:
+    heard: dict[str, str | None] = {}
+    cache.listen(lambda path, value: heard.update({path: value}))
+    await store.put("/a/x", b"1")
+    await settle()
+    cache._stop_watching()
+    await store.put("/a/b/deep", b"2")
+    await store.delete("/a/x")
+    heard.clear()
+    cache._on_change(MISSED)
+    await settle()
+    await settle()
+    assert heard == {"/a": None, "/a/x": None, "/a/b": None, "/a/b/deep": "2"}
+
+
+async def test_who_has_no_listeners_lists_nothing(
+    store: CountingStore, cache: MetadataCache[str]
+) -> None:
+    await store.put("/a/x", b"1")
+    cache._on_change(MISSED)
+    await settle()
+    assert store.reads == []
+    assert not cache._is_refreshing
+
+
+async def test_what_can_not_be_read_now_is_read_as_soon_as_it_can(
+    store: CountingStore, cache: MetadataCache[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsar_py.metadata.cache.RETRY_SECONDS", 0)
+    heard: list[tuple[str, str | None]] = []
+    cache.listen(lambda path, value: heard.append((path, value)))
+    store.is_reachable = False
+    await store.put("/a/x", b"1")
+    await settle()
+    assert heard == []
+    store.is_reachable = True
+    await settle()
+    assert heard == [("/a/x", "1")]
+
+
+async def test_what_was_missed_is_looked_for_until_it_is_found(
+    store: CountingStore, cache: MetadataCache[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsar_py.metadata.cache.RETRY_SECONDS", 0)
+    heard: list[tuple[str, str | None]] = []
+    cache.listen(lambda path, value: heard.append((path, value)))
+    cache._stop_watching()
+    await store.put("/a/x", b"1")
+    store.is_reachable = False
+    cache._on_change(Notification(NotificationType.ANYTHING, "/a"))
+    await settle()
+    store.is_reachable = True
+    await settle()
+    assert ("/a/x", "1") in heard

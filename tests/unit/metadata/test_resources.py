@@ -168,6 +168,29 @@ async def test_local_policies_that_were_there_keep_what_they_say(resources: Reso
     assert policies.boundaries == equal_boundaries(1)
 
 
+async def test_bundles_that_a_crash_left_are_cut_anew(resources: Resources) -> None:
+    """They are of a namespace that is gone, or was never there: both stores say the same then."""
+    await resources.local_policies.create(NAMESPACE, LocalPolicies(boundaries=equal_boundaries(8)))
+    await resources.namespaces.create_with_bundles(NAMESPACE, NamespacePolicies(), 2)
+    policies = await resources.namespaces.get(NAMESPACE)
+    assert policies is not None
+    assert policies.boundaries == equal_boundaries(2)
+    assert await resources.namespaces.bundles_of(NAMESPACE) == equal_boundaries(2)
+
+
+async def test_policies_that_a_crash_left_alone_say_how_a_namespace_is_cut(
+    resources: Resources,
+) -> None:
+    left = NamespacePolicies(boundaries=equal_boundaries(8))
+    await resources.namespaces.create(NAMESPACE, left)
+    with pytest.raises(MetadataExistsError):
+        await resources.namespaces.create_with_bundles(NAMESPACE, NamespacePolicies(), 2)
+    assert await resources.namespaces.bundles_of(NAMESPACE) == equal_boundaries(8)
+    local = await resources.local_policies.get(NAMESPACE)
+    assert local is not None
+    assert local.boundaries == equal_boundaries(8)
+
+
 async def test_partitioned_topics_are_listed_by_domain(resources: Resources) -> None:
     volatile = TopicName.parse("non-persistent://t/n/v")
     for topic in (TOPIC, volatile):

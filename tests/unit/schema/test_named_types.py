@@ -98,11 +98,6 @@ def test_fixed_sizes_are_kept() -> None:
         node.to_avro(b"abc")
 
 
-def test_only_an_empty_one_takes_no_byte() -> None:
-    assert FixedType("None", None, 0).is_sizeless
-    assert not FixedType("One", None, 1).is_sizeless
-
-
 @pytest.mark.parametrize(
     ("name", "namespace", "whole"),
     [("A", None, "A"), ("A", "x.y", "x.y.A"), ("z.A", "x.y", "z.A"), ("A", "", "A")],

@@ -40,7 +40,7 @@ def test_the_avro_form_is_another_type() -> None:
 
 @pytest.mark.parametrize("value", [Int32Value(value=1), "text", None])
 def test_other_messages_are_refused(value: Any) -> None:
-    with pytest.raises(SchemaSerializationError, match="takes StringValue"):
+    with pytest.raises(SchemaSerializationError, match="expected a StringValue"):
         ProtobufSchema(StringValue).encode(value)
 
 
@@ -50,7 +50,7 @@ def test_a_message_that_lacks_a_required_field_is_refused() -> None:
 
 
 def test_bytes_that_are_no_message_are_refused() -> None:
-    with pytest.raises(SchemaSerializationError, match="2 bytes are no StringValue"):
+    with pytest.raises(SchemaSerializationError, match="2 bytes are not a StringValue"):
         ProtobufSchema(StringValue).decode(b"\xff\xff")
 
 

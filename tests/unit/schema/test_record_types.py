@@ -12,7 +12,6 @@ from pulsar_py.schema.record_types import (
     MappingType,
     ObjectType,
     RecordField,
-    RecordType,
     UnionType,
 )
 from pulsar_py.schema.value_types import (
@@ -196,23 +195,6 @@ def test_one_type_or_none_needs_no_branch() -> None:
     assert node.from_json(None) is None
     assert node.to_default(None) is None
     assert node.to_default(Point(1)) == {"x": 1, "name": None}
-
-
-def test_only_records_without_any_size_are_sizeless() -> None:
-    empty = MappingType("Empty", None)
-    nested = MappingType("Nested", None)
-    nested.fields = (RecordField("e", empty), RecordField("n", NullType()))
-
-    assert empty.is_sizeless
-    assert nested.is_sizeless
-    assert not points().is_sizeless
-
-
-def test_a_record_in_itself_is_looked_at_once() -> None:
-    node: RecordType = MappingType("Loop", None)
-    node.fields = (RecordField("again", node),)
-
-    assert node.is_sizeless
 
 
 def test_no_default_says_what_it_is() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pulsar_py.client import Client
 from pulsar_py.common.position import Position
-from pulsar_py.spark.options import ReadOptions
+from pulsar_py.spark.shared.options import ReadOptions
 
 BROKER_CONFIG = {
     "managedLedgerMaxEntriesPerLedger": 10,

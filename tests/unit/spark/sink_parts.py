@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pulsar_py.spark.options import WriteOptions
-from pulsar_py.spark.sink_rows import RowEncoder, SinkColumns
-from pulsar_py.spark.value_encoder import value_encoder
+from pulsar_py.spark.shared.options import WriteOptions
+from pulsar_py.spark.values.value_encoder import value_encoder
+from pulsar_py.spark.writing.outgoing_rows import RowEncoder, SinkColumns
 
 TOPIC = "persistent://public/default/rows"
 
@@ -21,7 +21,7 @@ def write_options(url: str = "pulsar://h:6650", **more: str) -> WriteOptions:
 
 def encoder(schema: pa.Schema, options: WriteOptions | None = None) -> RowEncoder:
     columns = SinkColumns.of(schema, options or write_options())
-    return RowEncoder(columns, value_encoder(schema, columns))
+    return RowEncoder(columns, value_encoder(schema, columns.values))
 
 
 def texts(values: Iterable[object]) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""What is refused before Spark is started: by options alone, and by a broker."""
+"""Reads and writes are refused before Spark is started: by options alone, and by a broker."""
 
 from __future__ import annotations
 

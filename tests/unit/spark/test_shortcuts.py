@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_py.spark.options import ReadOptions, WriteOptions
+from pulsar_py.spark.shared.options import ReadOptions, WriteOptions
 from pulsar_py.spark.shortcuts import spark_options
 
 URL = "pulsar://here:6650"

@@ -1,4 +1,4 @@
-"""What is checked on the driver, and what a task does, against a broker in a thread."""
+"""Writers check on the driver, and send in tasks, against a broker in a thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 from pulsar_py.client import Client
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
-from pulsar_py.spark.exactly_once import Origin
 from pulsar_py.spark.sink import (
     PulsarBatchWriter,
     PulsarStreamWriter,
@@ -25,7 +24,8 @@ from pulsar_py.spark.sink import (
     make_stream_writer,
     write_rows,
 )
-from pulsar_py.spark.topic_writer import RowCounts
+from pulsar_py.spark.writing.exactly_once import Origin
+from pulsar_py.spark.writing.topic_writer import RowCounts
 from pulsar_py.testing.broker_thread import BrokerThread
 from tests.unit.spark.sink_parts import TOPIC, texts
 
@@ -129,5 +129,5 @@ def test_topics_that_keep_duplicates_are_refused() -> None:
 def test_columns_are_checked_before_the_cluster_is_asked() -> None:
     given = {"service.url": "pulsar://127.0.0.1:1", "topic": TOPIC}
     schema = StructType([StructField("__key", BinaryType())])
-    with pytest.raises(ConfigurationError, match="no column has a value"):
+    with pytest.raises(ConfigurationError, match="no column is the value"):
         make_plan(given, schema)

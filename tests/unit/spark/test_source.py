@@ -10,7 +10,6 @@ import re
 import sys
 import types
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +31,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pulsar_py.admin_client.requests import AdminSettings, Requests
+from pulsar_py.admin_client import AdminClient
 from pulsar_py.client import Client
 from pulsar_py.client.shared.enums import InitialPosition
 from pulsar_py.common.errors import (
@@ -42,7 +41,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import Position
 from pulsar_py.schema import StringSchema
-from pulsar_py.spark.plans import DataLossError
+from pulsar_py.spark.planning.plans import DataLossError
 from pulsar_py.spark.source import (
     PrunedBatchReader,
     PulsarDataSource,
@@ -281,8 +280,8 @@ def test_a_commit_moves_the_user_s_subscription_alone(broker: BrokerThread) -> N
 
 def delete(broker: BrokerThread, topic: str) -> None:
     path = f"/admin/v2/{topic.replace('://', '/')}?force=true"
-    with closing(Requests(AdminSettings(url=broker.web_service_url))) as requests:
-        requests.send("DELETE", path)
+    with AdminClient(broker.web_service_url) as admin:
+        admin.send("DELETE", path)
 
 
 def pattern_of(broker: BrokerThread, **options: str) -> PulsarDataSource:
@@ -304,7 +303,10 @@ def test_a_pattern_whose_topics_are_all_gone_is_a_loss_or_waits_for_the_next(
     delete(broker, TOPIC)
     strict = stream_of(pattern_of(broker, valueMode="raw"))
     end = strict.latestOffset(start, ReadAllAvailable())
-    with pytest.raises(DataLossError, match=f"{TOPIC}: the topic is gone, {start[TOPIC]} was to"):
+    with pytest.raises(
+        DataLossError,
+        match=f"{TOPIC}: the topic was deleted or is no longer read, {start[TOPIC]} was to",
+    ):
         strict.partitions(start, end)
     with pytest.raises(TopicNotFoundError, match="no such topic"):
         strict.initialOffset()
@@ -341,14 +343,14 @@ def test_columns_of_topics_that_are_all_gone_are_not_guessed(
 def test_errors_name_option_topic_and_position(broker: BrokerThread) -> None:
     with pytest.raises(ConfigurationError, match="unknown option 'topci', did you mean 'topic'"):
         source_of(broker, topci="x").schema()
-    with pytest.raises(ConfigurationError, match="maxBytesPerTrigger: 'many' is no integer"):
+    with pytest.raises(ConfigurationError, match="maxBytesPerTrigger: 'many' is not an integer"):
         source_of(broker, maxBytesPerTrigger="many").schema()
     with pytest.raises(ConfigurationError, match=r"pulsar.client.operationTimeoutMs"):
         source_of(broker, **{"pulsar.client.operationTimeoutMz": "1"}).schema()
     positions = fill(broker, 2)
     gone = f"{positions[0].ledger_id - 1}:5"
     trimmed = source_of(broker, startingOffsets=json.dumps({TOPIC: gone}))
-    with pytest.raises(DataLossError, match=f"{TOPIC}: entries from {gone} on are gone.*:0"):
+    with pytest.raises(DataLossError, match=f"{TOPIC}: entries from {gone} on were deleted.*:0"):
         reader_of(trimmed).partitions()
 
 

@@ -145,3 +145,19 @@ def test_a_slow_disk_that_answers_fails_nobody() -> None:
         await bookie.close()
 
     run_virtual(scenario())
+
+
+def test_closing_ends_although_the_disk_hangs(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> float:
+        disk = SimulatedDisk(random.Random(1))
+        bookie = await started(disk)
+        writer = await bookie.create(Listener(), LedgerOptions())
+        hang(disk, 1000.0)
+        writer.append(b"in the journal's hands")
+        await turns()
+        before = asyncio.get_running_loop().time()
+        await bookie.close()
+        return asyncio.get_running_loop().time() - before
+
+    assert run_virtual(scenario()) <= 2 * SETTINGS.answer_timeout_seconds
+    assert "the disk hangs" in caplog.text

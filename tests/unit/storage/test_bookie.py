@@ -16,7 +16,9 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerOptions
+from pulsar_py.storage import bookie as bookie_module
 from pulsar_py.storage import journal
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.ledger_parts import all_ledgers
@@ -112,7 +114,7 @@ async def test_what_failed_does_not_come_back_after_a_crash(
 async def test_a_full_disk_refuses_quickly_and_recovers(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
     disk = SimulatedDisk(random.Random(1))
-    bookie = await start(disk, disk_check_interval_seconds=0.01)
+    bookie = await start(disk, disk_check_interval_seconds=0.5)
     first, listener = await write(bookie, 3)
     failures = iter([DiskFullError("No space left on device")])
     disk.fault = lambda kind, path: next(failures, None) if kind == "append" else None
@@ -267,4 +269,30 @@ async def test_many_ledgers_are_cut_into_groups(monkeypatch: pytest.MonkeyPatch)
 
     assert bookie.statistics().journal_groups_count >= groups_count + 3
     assert not any(owner.failures for owner in owners)
+    await bookie.close()
+
+
+async def test_listing_many_ledgers_lets_others_have_their_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bookie_module, "LISTED_LEDGERS_COUNT", 10)
+    bookie = await start(MemoryDisk())
+    for _ in range(100):
+        await bookie.create(Listener(), LedgerOptions())
+    await bookie.flush()
+    pages, turns_count, is_done = [], 0, False
+
+    async def others() -> None:
+        nonlocal turns_count
+        while not is_done:
+            turns_count += 1
+            await asyncio.sleep(0)
+
+    other = TaskOwner("test").spawn(others(), "others")
+    pages += [list(page) async for page in bookie.list_ledgers()]
+    is_done = True
+    await other
+    assert [len(page) for page in pages] == [10] * 10
+    assert sum(pages, []) == sorted(sum(pages, []))  # noqa: RUF017
+    assert turns_count >= 10
     await bookie.close()

@@ -52,7 +52,7 @@ async def test_a_flushed_generation_is_there_after_a_restart() -> None:
     record = await storage.record(1)
     assert record is not None
     assert (record.last_entry_id, record.length_bytes) == (299, 30_000)
-    assert await storage.index.ledger_ids() == [1, 2]
+    assert list(await storage.index.ledger_ids()) == [1, 2]
     await storage.close()
 
 

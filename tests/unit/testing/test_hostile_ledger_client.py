@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.errors import (
+    DiskFullError,
     LedgerFencedError,
     LedgerNotFoundError,
+    NotEnoughBookiesError,
     StorageError,
     StoreBusyError,
     StoreUnavailableError,
@@ -204,6 +206,28 @@ async def test_a_busy_connection_leaves_the_ledger_as_it_is() -> None:
     assert writer.append(b"y") == 0
     await asyncio.sleep(0.1)
 
+    assert owner.confirmed == 0
+    assert client.pending_bytes == client.pins.rest_bytes == 0
+
+
+@virtual
+async def test_without_room_nothing_is_written_and_nothing_breaks() -> None:
+    client = connected()
+    writer, owner = await writer_of(client)
+    client.service.faults = LedgerFaults(no_room_share=1.0)
+    kinds = set()
+    for _ in range(20):
+        with pytest.raises((DiskFullError, NotEnoughBookiesError)) as refusal:
+            writer.append(b"x")
+        kinds.add(refusal.type)
+    with pytest.raises((DiskFullError, NotEnoughBookiesError)):
+        await client.create(owner, LedgerOptions())
+    client.service.faults = LedgerFaults()
+
+    assert writer.append(b"y") == 0
+    await asyncio.sleep(0.1)
+
+    assert kinds == {DiskFullError, NotEnoughBookiesError}
     assert owner.confirmed == 0
     assert client.pending_bytes == client.pins.rest_bytes == 0
 

@@ -297,3 +297,26 @@ def test_no_change_of_unknown_outcome_is_made_after_a_sync() -> None:
         return made
 
     assert {run_virtual(is_made(seed)) for seed in range(20)} == {True, False}
+
+
+def test_a_client_that_is_cut_off_is_never_heard_of_again() -> None:
+    async def run() -> None:
+        world = World(HostileSettings(delay_seconds=(0.01, 0.01)))
+        await world.own("/e")
+        put = asyncio.get_running_loop().create_task(world.one.put("/a", b""))
+        await asyncio.sleep(0.005)
+        world.one.cut_off()
+        later = asyncio.get_running_loop().create_task(world.one.put("/b", b""))
+        await asyncio.sleep(1)
+        world.one.thaw()
+        await asyncio.sleep(20)
+        assert await world.other.exists("/a")  # it was under way
+        assert not await world.other.exists("/b")
+        assert not await world.other.exists("/e")
+        assert not put.done()
+        assert world.events == []
+        for task in (put, later):
+            task.cancel()
+        await asyncio.wait((put, later))
+
+    run_virtual(run())

@@ -364,3 +364,27 @@ def test_a_whole_broker_answers_and_hours_pass_at_once() -> None:
     first = run_simulated(main(), latency_seconds=0.001)
     assert first.endswith(b'["standalone"]')
     assert run_simulated(main(), latency_seconds=0.001) == first
+
+
+def test_a_stalled_host_goes_on_where_it_was_in_order() -> None:
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop)
+        there, here = Recorder(), Recorder()
+        await loop.create_server(lambda: there, "server", 1)
+        transport, _ = await loop.create_connection(lambda: here, "server", 1)
+        transport.write(b"1")
+        await asyncio.sleep(1)
+        loop.network.stall("server")
+        transport.write(b"2")
+        there.transport.write(b"a")
+        await asyncio.sleep(60)
+        assert (bytes(there.data), bytes(here.data)) == (b"1", b"")
+        loop.network.unstall("server")
+        there.transport.write(b"b")
+        transport.write(b"3")
+        await asyncio.sleep(1)
+        assert (bytes(there.data), bytes(here.data)) == (b"123", b"ab")
+        transport.abort()
+
+    run_simulated(work(), latency_seconds=0.01)

@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_py.admin.resources.topic_access import require_topic
 from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import LATEST, Position
 from pulsar_py.server.broker import registry_settings
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS
@@ -149,6 +150,9 @@ async def test_terminating_says_where_the_end_is(admin: Admin) -> None:
         "batchSize": 0,
     }
     assert await admin.get(P + "/a/lastMessageId") == end
+    topic.move_max_read_position(Position(end["ledgerId"], 1))
+    assert await admin.get(P + "/a/lastMessageId") == {**end, "entryId": 1}
+    topic.move_max_read_position(LATEST)
     response = await admin.call("POST", P + "/a/terminate")
     assert response.status == 200
     assert await admin.get(P + "/a/lastMessageId") == end

@@ -27,8 +27,8 @@ class Owner:
     """Registers at once, or fails as it is told."""
 
     def __init__(self, client: Client) -> None:
-        self.handler: ConnectionHandler = client.context.connection_handler(
-            TOPIC, self, description=f"owner of {TOPIC}"
+        self.handler: ConnectionHandler = ConnectionHandler(
+            client.context, TOPIC, self, description=f"owner of {TOPIC}"
         )
         self.cnxs: list[ClientCnx] = []
         self.epochs: list[int] = []

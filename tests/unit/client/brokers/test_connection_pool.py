@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pulsar_py.client.brokers.lookup import BrokerAddress
+from pulsar_py.client.brokers.service_url import BrokerAddress
 from pulsar_py.common.errors import ConnectError, ConnectionClosedError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from tests.scripted_broker import ScriptedBroker, simulated, simulated_client

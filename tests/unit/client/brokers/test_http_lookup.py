@@ -12,8 +12,7 @@ import pytest
 from pulsar_py.client.brokers.client_config import ClientConfig
 from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.brokers.http_lookup import HttpLookup
-from pulsar_py.client.brokers.lookup import BrokerAddress
-from pulsar_py.client.brokers.service_url import ServiceUrl
+from pulsar_py.client.brokers.service_url import BrokerAddress, ServiceUrl
 from pulsar_py.client.security.authentication import AuthenticationToken
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
 from pulsar_py.common.errors import (
@@ -154,7 +153,7 @@ def test_statuses_are_errors_with_the_server_s_reason(status: int, error: type[E
 
 def test_what_is_no_object_is_told() -> None:
     async def work(server: HttpServer, lookup: HttpLookup) -> None:
-        with pytest.raises(RemoteProtocolError, match="a JSON object expected"):
+        with pytest.raises(RemoteProtocolError, match="expected a JSON object"):
             await lookup.lookup(TOPIC)
         with pytest.raises(InvalidTopicNameError):
             await lookup.lookup("nonsense://x")

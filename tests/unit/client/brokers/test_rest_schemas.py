@@ -82,5 +82,5 @@ def test_a_torn_pair_is_noticed(data: bytes) -> None:
 
 
 def test_versions_are_numbers() -> None:
-    with pytest.raises(LookupFailedError, match="schema of t: version None"):
+    with pytest.raises(LookupFailedError, match="schema of t: expected a version number, got None"):
         version_bytes("t", None)

@@ -36,7 +36,7 @@ def test_names_and_defaults_are_the_official_client_s() -> None:
         ),
         (
             {"is_read_compacted": True, "consumer_type": ConsumerType.Shared},
-            "is_read_compacted: needs Exclusive or Failover, not Shared",
+            "is_read_compacted needs a consumer_type of Exclusive or Failover, not Shared",
         ),
     ],
 )

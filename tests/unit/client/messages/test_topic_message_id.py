@@ -76,8 +76,12 @@ def test_a_plain_id_goes_to_the_only_topic_or_by_its_partition() -> None:
 @pytest.mark.parametrize(
     ("message_id", "topics", "why"),
     [
-        (MessageId(1, 2), [A, B], "tells no topic, and there are 2"),
-        (MessageId(1, 2, partition_index=1), [*PARTITIONS, B], "tells no topic, and there are 4"),
+        (MessageId(1, 2), [A, B], "has no topic, and the consumer has 2"),
+        (
+            MessageId(1, 2, partition_index=1),
+            [*PARTITIONS, B],
+            "has no topic, and the consumer has 4",
+        ),
         (MessageId(1, 2, partition_index=7), PARTITIONS, "none of the consumer's 3 topics"),
         (TopicMessageId(B, 1, 2), [A], "is of persistent://public/default/b, which is none"),
     ],

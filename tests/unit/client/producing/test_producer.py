@@ -1,4 +1,4 @@
-"""The public face: names of the official client, and how a producer is made."""
+"""The public face: names and arguments of the official client."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import inspect
 import pulsar
 import pytest
 
-from pulsar_py.client.producing.producer import Producer, create_producer
+from pulsar_py.client.producing.producer import Producer
 from pulsar_py.common.errors import (
-    AlreadyClosedError,
     InvalidConfigurationError,
-    InvalidTopicNameError,
 )
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from tests.producer_parts import TOPIC, confirming, sent
@@ -54,26 +52,6 @@ async def test_key_is_short_for_partition_key(broker: ScriptedBroker) -> None:
     async with simulated_client(broker) as client, await client.create_producer(TOPIC) as producer:
         await producer.send(b"x", key="k")
         await producer.send_nowait(b"x", partition_key="k", key="k")
-        with pytest.raises(InvalidConfigurationError, match="two names of one thing"):
+        with pytest.raises(InvalidConfigurationError, match="give only one of them"):
             await producer.send(b"x", partition_key="a", key="b")
     assert [each.entry.metadata.partition_key for each in sent(broker)] == ["k", "k"]
-
-
-@simulated
-async def test_mistakes_are_found_before_anything_is_asked(broker: ScriptedBroker) -> None:
-    async with simulated_client(broker) as client:
-        with pytest.raises(InvalidConfigurationError):
-            await create_producer(client.context, TOPIC, batching_max_messages=0)
-        with pytest.raises(InvalidTopicNameError):
-            await create_producer(client.context, "a/b")
-    assert broker.received == []
-    with pytest.raises(AlreadyClosedError):
-        await create_producer(client.context, TOPIC)
-
-
-@simulated
-async def test_one_partition_is_a_topic_of_its_own(broker: ScriptedBroker) -> None:
-    async with simulated_client(broker) as client:
-        producer = await client.create_producer(f"{TOPIC}-partition-2")
-        assert producer.partitions_count() == 0
-        assert "PARTITIONED_METADATA" not in broker.types()

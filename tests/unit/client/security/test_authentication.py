@@ -48,12 +48,12 @@ async def test_a_supplier_that_fails_is_named() -> None:
 
     with pytest.raises(AuthenticationDataError, match=r"token credentials: .*vault is sealed"):
         await AuthenticationToken(fail).authenticate()
-    with pytest.raises(AuthenticationDataError, match="a str expected, not int"):
+    with pytest.raises(AuthenticationDataError, match="expected a str, got int"):
         await AuthenticationToken(lambda: 7).authenticate()  # type: ignore[arg-type, return-value]
 
 
 def test_a_token_has_to_be_one() -> None:
-    with pytest.raises(InvalidConfigurationError, match="not NoneType"):
+    with pytest.raises(InvalidConfigurationError, match="got NoneType"):
         AuthenticationToken(None)  # type: ignore[arg-type]
 
 
@@ -121,7 +121,7 @@ async def test_data_has_to_be_bytes() -> None:
         def auth_data(self) -> bytes | Awaitable[bytes]:
             return "text"  # type: ignore[return-value]
 
-    with pytest.raises(AuthenticationDataError, match="mine credentials: bytes expected, not str"):
+    with pytest.raises(AuthenticationDataError, match="mine credentials: expected bytes, got str"):
         await Wrong().authenticate()
 
 

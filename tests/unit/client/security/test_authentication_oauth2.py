@@ -160,8 +160,8 @@ def test_the_credentials_may_be_a_file_that_is_replaced(tmp_path: Path, form: st
     ("key", "problem"),
     [
         ("/nowhere/at/all", "No such file"),
-        ("data:,nonsense", "not JSON with client_id"),
-        ("data:,%7B%22client_id%22%3A%22s3cret%22%7D", "not JSON with client_id"),
+        ("data:,nonsense", "expected a JSON object with client_id"),
+        ("data:,%7B%22client_id%22%3A%22s3cret%22%7D", "expected a JSON object with client_id"),
     ],
 )
 def test_credentials_that_can_not_be_read_are_named_but_not_quoted(key: str, problem: str) -> None:

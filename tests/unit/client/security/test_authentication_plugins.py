@@ -67,7 +67,7 @@ def test_oauth2() -> None:
 @pytest.mark.parametrize(
     ("plugin", "params", "problem"),
     [
-        (JAVA + "AuthenticationSasl", "", "known are basic, oauth2, tls, token"),
+        (JAVA + "AuthenticationSasl", "", "is unknown, expected one of basic, oauth2, tls, token"),
         ("tls", "tlsCertFile:/c.pem", "tlsKeyFile is missing"),
         ("basic", "{", "authParams: not JSON"),
     ],

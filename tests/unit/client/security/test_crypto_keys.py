@@ -83,5 +83,5 @@ async def test_what_a_reader_raises_becomes_a_crypto_error() -> None:
 
     with pytest.raises(CryptoError, match="public key k: the key reader failed: KeyError"):
         await read_public_key(Broken(), "k")
-    with pytest.raises(CryptoError, match="private key k: the key reader gave int"):
+    with pytest.raises(CryptoError, match="private key k: the key reader returned int"):
         await read_private_key(Broken(), "k", {})

@@ -130,7 +130,7 @@ def test_keys_that_are_none_are_named() -> None:
 
 def test_keys_of_other_kinds_are_refused() -> None:
     key = ed25519.Ed25519PrivateKey.generate()
-    with pytest.raises(CryptoError, match="key mine: RSA or EC expected, not Ed25519"):
+    with pytest.raises(CryptoError, match="key mine: expected an RSA or EC key, got Ed25519"):
         load_private_key(private_pem(key), "mine")  # type: ignore[arg-type]
-    with pytest.raises(CryptoError, match="key mine: RSA or EC expected, not Ed25519"):
+    with pytest.raises(CryptoError, match="key mine: expected an RSA or EC key, got Ed25519"):
         load_public_key(public_pem(key), "mine")  # type: ignore[arg-type]

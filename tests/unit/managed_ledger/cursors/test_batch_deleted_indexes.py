@@ -110,11 +110,11 @@ def test_pages_read_back_and_merge():
         found.put(Position(5, entry_id), chance.getrandbits(chance.choice((3, 40, 200))) | 1)
     again = BatchDeletedIndexes()
     for key in found.page_keys():
-        assert again.merge_page(key, found.encode_page(key)) == []
+        assert again.merge_page(key, found.encode_page(key)[0]) == []
         assert again.page_entries_count(key) == found.page_entries_count(key)
     again.check()
     assert list(again.items()) == list(found.items())
-    assert found.encode_page((9, 9)) == b""
+    assert found.encode_page((9, 9))[0] == b""
 
 
 def test_merging_a_page_keeps_what_waits_in_both():
@@ -123,7 +123,7 @@ def test_merging_a_page_keeps_what_waits_in_both():
         stored.put(Position(5, entry_id), bits)
     for entry_id, bits in ((0, 0b011), (1, 0b011), (3, 0b001)):
         found.put(Position(5, entry_id), bits)
-    assert found.merge_page((5, 0), stored.encode_page((5, 0))) == [Position(5, 1)]
+    assert found.merge_page((5, 0), stored.encode_page((5, 0))[0]) == [Position(5, 1)]
     assert dict(found.items()) == {
         Position(5, 0): 0b010,
         Position(5, 2): 0b111,
@@ -155,3 +155,19 @@ def test_a_hundred_thousand_half_acknowledged_batches_are_packed():
     tracemalloc.stop()
     assert len(found) == 100_000
     assert used < 1_000_000, used
+
+
+def test_a_page_that_is_too_large_goes_without_its_highest_entries():
+    found = BatchDeletedIndexes()
+    for entry_id in range(40):
+        found.put(Position(5, entry_id), (1 << (8 * 1024)) - 1 if entry_id % 2 else 0b1)
+    whole, count = found.encode_page((5, 0))
+    assert count == 40
+    limit = 10 * 1024 + 9000
+    data, count = found.encode_page((5, 0), limit)
+    assert len(data) <= limit < len(whole)
+    again = BatchDeletedIndexes()
+    again.merge_page((5, 0), data)
+    assert len(again) == count
+    assert list(again.items()) == list(found.items())[:count]
+    assert count == 21

@@ -158,6 +158,7 @@ async def test_nothing_goes_back_to_what_may_have_been_trimmed(monkeypatch):
 
     async def lose_the_answer(*arguments, **options):
         await put(*arguments, **options)
+        patched.setattr(world.metadata, "get", fail)
         raise MetadataError("connection lost")
 
     async def fail(*_):
@@ -165,7 +166,6 @@ async def test_nothing_goes_back_to_what_may_have_been_trimmed(monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(world.metadata, "put", lose_the_answer)
-        patched.setattr(world.metadata, "get", fail)
         with pytest.raises(MetadataError, match="connection lost"):
             await ledger.trim()
         assert ledger.contains(positions[0])  # as far as it knows

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pulsar_py.common.ack_set import MAX_WORDS
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.paging import (
@@ -148,3 +149,13 @@ def test_what_is_in_memory_is_not_loaded_again():
     cursor.acknowledge_cumulative(Position(9, 0), None, None, 1.0)
     assert load(cursor, 7, segments, 2.0) == []
     assert not cursor.individual_deleted_messages
+
+
+def test_large_bit_sets_do_not_fit_one_entry_however_few():
+    cursor = cursor_with("7:1")
+    largest = (1 << (64 * MAX_WORDS)) - 1
+    for entry_id in range(2, 18):
+        cursor.batch_deleted_indexes.put(Position(7, entry_id), largest)
+    assert fits_one_entry(cursor, 100)
+    cursor.batch_deleted_indexes.put(Position(7, 18), largest)
+    assert not fits_one_entry(cursor, 100)

@@ -1,6 +1,7 @@
 """CursorPersister: what was acknowledged is written in time, and found again."""
 
 import asyncio
+import random
 from dataclasses import replace
 
 import pytest
@@ -10,11 +11,13 @@ from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
     MetadataError,
     StorageError,
+    StoreBusyError,
 )
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.managed_ledger.cursors.format import decode_cursor_record
 from pulsar_py.managed_ledger.log.ledger_format import cursor_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from pulsar_py.testing.hostile_ledgers import HostileLedgers, LedgerFaults
 from tests.managed_ledger_parts import MANY, NAME, World, append_all, settle, texts
 
 
@@ -327,6 +330,57 @@ async def test_acknowledgements_while_a_ledger_is_made_are_written_after_it():
     world.store.creations_may_proceed.set()
     await asyncio.sleep(1)
     assert cursor.persistent_mark_delete_position == Position(3, 1)
+
+
+async def test_a_state_that_outgrows_one_entry_while_a_ledger_is_made_is_written_afterwards():
+    world = World()
+    _, cursor = await opened(world, max_ranges_in_cursor_entry=1)
+    world.store.creations_may_proceed = asyncio.Event()
+    cursor.acknowledge([Position(3, 2)])
+    flushing = asyncio.ensure_future(cursor.flush())  # noqa: TID251  (a test's own task)
+    await asyncio.sleep(0.01)
+    cursor.acknowledge([Position(3, 4), Position(3, 6)])
+    world.store.creations_may_proceed.set()
+    await flushing
+    await cursor.flush()
+    again = await after_a_crash(world)
+    assert [again.is_acknowledged(Position(3, each)) for each in (2, 3, 4, 5, 6)] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("takes_ledgers", [True, False])
+async def test_a_write_under_way_is_answered_when_another_ledger_or_the_record_overtakes_it(
+    monkeypatch, takes_ledgers
+):
+    service = HostileLedgers(random.Random(2))
+    world = World(store=service.connect("broker"))
+    ledger = await world.open()
+    cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
+    positions = [await ledger.append_and_wait(b"m") for _ in range(5)]
+    cursor.acknowledge(positions[:1])
+    await cursor.flush()
+    service.faults = LedgerFaults(silent_share=1.0)
+    cursor.acknowledge(positions[1:2])
+    await asyncio.sleep(1.1)
+    assert cursor.state.is_write_in_flight
+
+    def refuse(data):
+        raise StoreBusyError("busy")
+
+    monkeypatch.setattr(cursor._persister.store._writer, "append", refuse)
+    service.faults = LedgerFaults(no_room_share=0.0 if takes_ledgers else 1.0)
+    await cursor.flush()
+    service.faults = LedgerFaults()
+
+    assert not cursor.state.is_write_in_flight
+    cursor.acknowledge(positions[2:3])
+    await asyncio.sleep(1.1)
+    assert cursor.persistent_mark_delete_position == positions[2]
 
 
 async def test_cursor_properties_are_stored_and_internal_ones_protected():

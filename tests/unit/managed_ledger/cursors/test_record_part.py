@@ -106,3 +106,10 @@ def test_no_record_loses_anything_and_none_grows_beyond_twice_the_limit(seed):
         ranges_count = part.individual_deleted_messages.ranges_count()
         assert ranges_count + len(part.batch_deleted_indexes) <= 2 * limit
         recorded = part
+
+
+def test_batches_are_taken_as_far_as_their_bytes_go():
+    content = state(b1=(1 << 800) - 1, b2=(1 << 800) - 1, b3=0b1)
+    part, left_out_count = part_that_fits(content, None, 10, max_batches_bytes=150)
+    assert list(batches_of(part)) == [1]
+    assert left_out_count == 2

@@ -9,6 +9,8 @@ from pulsar_py.common.errors import (
     ManagedLedgerError,
     ManagedLedgerFencedError,
     MetadataError,
+    MetadataOutcomeUnknownError,
+    MetadataUnavailableError,
 )
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.managed_ledger.log.ledger_format import cursor_path
@@ -103,6 +105,33 @@ async def test_a_cursor_whose_record_could_not_be_removed_goes_on(monkeypatch):
     await ledger.delete_cursor("a")
     assert not ledger.is_fenced
     assert not ledger.cursors
+
+
+async def test_a_cursor_whose_making_got_no_answer_is_found_to_be_ours(monkeypatch):
+    world = World()
+    ledger = await world.open()
+    put = world.metadata.put
+
+    async def no_answer(path):
+        raise MetadataUnavailableError(path)
+
+    async def lost_answer(*arguments, **options):
+        await put(*arguments, **options)
+        patched.setattr(world.metadata, "get", no_answer)
+        raise MetadataOutcomeUnknownError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "put", lost_answer)
+        with pytest.raises(MetadataOutcomeUnknownError):
+            await ledger.open_cursor("sub")
+    await append_all(ledger, 2)
+
+    cursor = await ledger.open_cursor("sub")
+
+    assert not ledger.is_fenced
+    assert cursor.backlog_count() == 0
+    cursor.acknowledge_cumulative(ledger.last_confirmed_entry)
+    await cursor.flush()
 
 
 async def test_nothing_is_written_of_a_cursor_that_was_deleted_meanwhile():

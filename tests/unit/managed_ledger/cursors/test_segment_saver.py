@@ -5,8 +5,10 @@ import random
 
 import pytest
 
+from pulsar_py.common.ack_set import MAX_WORDS
 from pulsar_py.common.errors import StorageError
 from pulsar_py.managed_ledger.cursors.segments import Marker, StoredSegment, decode_entry
+from pulsar_py.managed_ledger.log.ledger_format import cursor_path, ledger_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.proto.MLDataFormats_pb2 import PositionInfo
 from tests.managed_ledger_parts import MANY, World, append_all, settle, texts
@@ -430,3 +432,74 @@ async def step(chance, cursor, positions, model):
         await cursor.read(5, 1000)
     else:
         await asyncio.sleep(chance.choice((0.2, 1.1, 2.3)))
+
+
+HUGE = [(1 << 64) - 1] * MAX_WORDS
+"""The ack set of the largest batch, of which one index is acknowledged."""
+HUGE[0] = (1 << 64) - 2
+MAX_ENTRY_BYTES = 5 << 20
+
+
+def largest_entry(world, cursor):
+    return max(len(data) for data in world.store.ledgers[cursor.cursor_ledger_id].entries)
+
+
+async def test_few_batches_with_huge_ack_sets_are_not_written_as_one_entry():
+    """Forty are few, and take more than a mebibyte."""
+    world = World()
+    options = {"max_ranges_in_cursor_entry": 2000}
+    _, cursor, positions = await opened(world, **options)
+    cursor.acknowledge(positions[1:], [HUGE] * 39)
+    await cursor.flush()
+    assert type(entries_of(world, cursor)[-1]) is Marker
+    assert largest_entry(world, cursor) < MAX_ENTRY_BYTES
+    assert cursor.ranges_not_persisted_count == 0
+    _, found = await again(world, memory=64 << 20, **options)
+    assert [each for each in positions if found.batch_ack_set(each)] == positions[1:]
+
+
+async def test_they_are_not_written_into_the_record_of_a_closed_cursor():
+    world = World()
+    options = {"max_unacked_ranges_to_persist_in_metadata": 1000}
+    ledger, cursor, positions = await opened(world, **options)
+    cursor.acknowledge(positions[1:], [HUGE] * 39)
+    await ledger.close()
+    for path in (ledger_path(ledger.name), cursor_path(ledger.name, "sub")):
+        assert len((await world.metadata.get(path)).value) < 1 << 20
+    _, found = await again(world, memory=64 << 20, **options)
+    assert [each for each in positions if found.batch_ack_set(each)] == positions[1:]
+
+
+async def test_batches_beyond_what_an_entry_takes_are_left_out_and_counted(caplog):
+    world = World()
+    opener = world.opener(cursor_memory_bytes=1)
+    config = {**LARGE, "max_entries": 1000}
+    ledger = await world.open(opener=opener, **config)
+    cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
+    positions = await append_all(ledger, 200)
+    cursor.acknowledge(positions[1:], [HUGE] * 199)
+    await cursor.flush()
+    left_out = cursor.ranges_not_persisted_count
+    assert 0 < left_out < 100
+    assert "acknowledgements exceed what can be stored" in caplog.text
+    assert largest_entry(world, cursor) < MAX_ENTRY_BYTES
+    assert all(cursor.batch_ack_set(each) for each in positions[1:]), "they stay in memory"
+    ledger_after = await world.open(opener=world.opener(cursor_memory_bytes=64 << 20), **config)
+    found = ledger_after.cursors["sub"]
+    kept = [each for each in positions if found.batch_ack_set(each)]
+    assert kept == positions[1 : 200 - left_out], "the highest come again as a whole"
+
+
+async def test_batches_that_were_left_out_are_written_once_there_is_room():
+    world = World()
+    opener = world.opener(cursor_memory_bytes=1)
+    ledger = await world.open(opener=opener, max_entries=1000, **LARGE)
+    cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
+    positions = await append_all(ledger, 200)
+    cursor.acknowledge(positions[1:], [HUGE] * 199)
+    await cursor.flush()
+    assert cursor.ranges_not_persisted_count
+    cursor.acknowledge(positions[1:101])
+    await cursor.flush()
+    assert cursor.ranges_not_persisted_count == 0
+    await ledger.close()

@@ -303,11 +303,28 @@ async def test_a_store_that_is_busy_refuses_one_entry_and_the_ledger_goes_on():
     world.store.append_error = EntryTooBigError("6 MB, more than 5 MB")
     ledger.append(b"b", 1)
     world.store.append_error = None
+    await settle()
     ledger.append(b"c", 2)
     await settle()
     assert sorted(ledger.listener.failed) == [0, 1]
     assert ledger.listener.positions == {2: (3, 0)}
     assert sorted(world.store.ledgers) == [3], "no rollover"
+
+
+async def test_nothing_overtakes_a_refused_entry_before_its_refusal_is_told():
+    world = World()
+    ledger = await world.open()
+    ledger.append(b"a", 0)
+    world.store.append_error = StoreBusyError("64 MB wait already")
+    ledger.append(b"b", 1)
+    world.store.append_error = None
+    ledger.append(b"c", 2)  # of the same write of a client's, perhaps
+    await settle()
+    assert ledger.listener.failed == [1, 2]
+    ledger.append(b"b", 3)
+    ledger.append(b"c", 4)
+    await settle()
+    assert ledger.listener.positions == {0: (3, 0), 3: (3, 1), 4: (3, 2)}
 
 
 async def test_a_ledger_that_does_not_answer_is_given_up_and_recovered():

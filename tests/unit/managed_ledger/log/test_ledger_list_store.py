@@ -21,6 +21,7 @@ def store_on(world, *, version=MUST_NOT_EXIST):
         NAME,
         world.metadata,
         version=version,
+        owner_mark="1",
         current=lambda: LedgerList([LedgerRecord(3)]),
         on_lost=lost.append,
     )
@@ -108,6 +109,7 @@ async def fail_write(store, world, monkeypatch, *, is_stored):
     async def fail(*arguments, **options):
         if is_stored:
             await put(*arguments, **options)
+        patched.setattr(world.metadata, "get", fail_too)
         raise MetadataError("connection lost")
 
     async def fail_too(_):
@@ -115,7 +117,6 @@ async def fail_write(store, world, monkeypatch, *, is_stored):
 
     with monkeypatch.context() as patched:
         patched.setattr(world.metadata, "put", fail)
-        patched.setattr(world.metadata, "get", fail_too)
         async with store.lock:
             with pytest.raises(MetadataError, match="connection lost"):
                 await store.write(LedgerList([LedgerRecord(4)]))

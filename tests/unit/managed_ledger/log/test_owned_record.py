@@ -9,6 +9,7 @@ from pulsar_py.common.errors import (
     MetadataOutcomeUnknownError,
     MetadataTooLargeError,
     MetadataUnavailableError,
+    SessionInDoubtError,
 )
 from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
@@ -213,3 +214,45 @@ async def test_a_deletion_follows_our_own_write_of_unknown_outcome():
     store.is_reachable = True
     await record.delete()
     assert await value_of(store) is None
+
+
+async def test_nothing_is_changed_while_somebody_else_may_be_the_owner():
+    store = Fickle()
+    doubts = [SessionInDoubtError("in doubt")]
+
+    def check_owner():
+        for doubt in doubts:
+            raise doubt
+
+    record = OwnedRecord(store, PATH, check_owner=check_owner)
+    with pytest.raises(SessionInDoubtError):
+        await record.write(b"a")
+    assert await value_of(store) is None
+    assert not record.is_in_doubt
+    doubt = doubts.pop()
+    await record.write(b"b")
+    doubts.append(doubt)
+    with pytest.raises(SessionInDoubtError):
+        await record.write(b"c")
+    with pytest.raises(SessionInDoubtError):
+        await record.delete()
+    assert await value_of(store) == b"b"
+
+
+async def test_a_record_whose_deletion_got_no_answer_is_made_anew_by_the_next_write():
+    store = Fickle()
+    record = OwnedRecord(store, PATH)
+    await record.write(b"1")
+    await record.write(b"2")
+    store.outcomes = ["made"]
+    store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await record.delete()
+    store.is_reachable = True
+
+    await record.write(b"3")
+
+    assert (await store.get(PATH)).value == b"3"
+    await store.delete(PATH)
+    with pytest.raises(ManagedLedgerFencedError):  # this time it was somebody else
+        await record.write(b"4")

@@ -245,7 +245,12 @@ class StandInTopics:
 class StandInNamespaces:
     def __init__(self) -> None:
         self.error: Exception | None = None
+        self.doubt: Exception | None = None
         self.asked: list[tuple[str, bool, str | None]] = []
+
+    def check_session(self) -> None:
+        if self.doubt is not None:
+            raise self.doubt
 
     async def lookup(
         self, name: TopicName, *, authoritative: bool, listener_name: str | None

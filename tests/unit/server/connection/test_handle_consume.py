@@ -12,6 +12,7 @@ from pulsar_py.common.errors import (
     UnknownServiceError,
 )
 from pulsar_py.common.position import EARLIEST, LATEST, Position
+from pulsar_py.common.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
@@ -25,6 +26,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     KeyValue,
     MessageIdData,
 )
+from pulsar_py.server.connection.handle_consume import handle_subscribe
 from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.connection.standins import Client, Server, StandInConsumer, settle
 from tests.unit.server.topics.rig import Rig, entry, send
@@ -298,3 +300,31 @@ async def test_last_message_id_is_the_last_one_that_may_be_dispatched(
             last = answer.last_message_id
             told.append((last.entryId, last.batch_index))
         assert told == [(MAX, -1), (0, -1), (0, -1), (2, -1), (3, 4), (3, 4)]
+
+
+@pytest.mark.parametrize("where", ["metadata", "subscription_properties", "hash_ranges"])
+async def test_what_a_subscribe_holds_is_asserted_to_be_little(server: Server, where: str) -> None:
+    """Larger commands are refused before they get here."""
+    client = await server.connect()
+    command = subscribe()
+    if where == "hash_ranges":
+        for number in range(MAX_UNITS + 1):
+            command.keySharedMeta.hashRanges.add(start=number, end=number)
+    else:
+        for _ in range(MAX_UNITS + 1):
+            getattr(command, where).add(key="", value="")
+    with pytest.raises(AssertionError, match="10001 units at once"):
+        handle_subscribe(client.cnx, command)
+
+
+async def test_no_consumer_is_let_in_once_it_is_doubtful_who_owns_the_topic(
+    server: Server,
+) -> None:
+    client = await server.connect()
+    server.namespaces.doubt = ServiceNotReadyError("in doubt")
+    error = await client.asks(subscribe())
+    assert (error.request_id, error.error) == (1, ServiceNotReadyError.code)
+    assert server.topic().consumers[0].is_closed
+    assert not client.cnx.consumers
+    server.namespaces.doubt = None
+    assert (await client.asks(subscribe(request_id=2))).request_id == 2

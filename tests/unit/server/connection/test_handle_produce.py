@@ -8,6 +8,7 @@ from pulsar_py.common.errors import (
     ProducerFencedError,
     ServiceNotReadyError,
 )
+from pulsar_py.common.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandCloseProducer,
     CommandProducer,
@@ -15,6 +16,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     ProducerAccessMode,
     Schema,
 )
+from pulsar_py.server.connection.handle_produce import handle_producer
 from pulsar_py.server.publishing.requests import ProducerGrant
 from tests.unit.server.connection.standins import Server, settle
 
@@ -234,3 +236,40 @@ async def test_waiting_producer_that_gives_up_leaves_the_topic(
     waiting.request.on_ready(ProducerGrant(waiting, "w", -1, 7, is_ready=True))  # type: ignore[arg-type]
     waiting.request.on_ready(ProducerFencedError("fenced"))
     assert not await client.receives()
+
+
+async def test_what_a_producer_holds_is_asserted_to_be_little(server: Server) -> None:
+    """Larger commands are refused before they get here."""
+    client = await server.connect()
+    command = produce()
+    for _ in range(MAX_UNITS + 1):
+        command.metadata.add(key="", value="")
+    with pytest.raises(AssertionError, match="10001 units at once"):
+        handle_producer(client.cnx, command)
+
+
+async def test_nothing_is_granted_once_it_is_doubtful_who_owns_the_topic(server: Server) -> None:
+    client = await server.connect()
+    server.namespaces.doubt = ServiceNotReadyError("in doubt")
+    error = await client.asks(produce())
+    assert (error.request_id, error.error) == (1, ServiceNotReadyError.code)
+    assert all(each.lost for each in server.topic().producers.values())
+    assert not client.cnx.producers
+    server.namespaces.doubt = None
+    assert (await client.asks(produce(request_id=2))).producer_name == "p"
+
+
+async def test_a_waiting_producer_is_not_let_in_while_that_is_doubtful(server: Server) -> None:
+    client = await server.connect()
+    await client.asks(produce(producer_id=5))
+    topic = server.topic()
+    topic.is_exclusive_taken = True
+    await client.asks(produce(producer_name="w", request_id=4))
+    waiting = topic.producers["w"]
+    server.namespaces.doubt = ServiceNotReadyError("in doubt")
+    assert waiting.request.on_ready is not None
+    waiting.request.on_ready(ProducerGrant(waiting, "w", -1, 7, is_ready=True))  # type: ignore[arg-type]
+    (error,) = await client.receives()
+    assert (error.request_id, error.error) == (4, ServiceNotReadyError.code)
+    assert waiting.lost
+    assert 1 not in client.cnx.producers

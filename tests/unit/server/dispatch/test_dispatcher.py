@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
-from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.errors import CorruptDataError, StoreUnavailableError
 from pulsar_py.managed_ledger.log.entry import Entry
-from pulsar_py.server.dispatch.dispatcher import MAX_BATCHES_A_TURN
+from pulsar_py.server.dispatch.dispatcher import MAX_BATCHES_A_TURN, UNAVAILABLE_BACKOFF_MILLIS
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.testing.clock import VirtualClock
 from tests.dispatch_parts import FakeConnection, Topic, ack, received, settle
@@ -82,6 +83,54 @@ async def test_a_failed_read_is_tried_again_later(
     assert received(consumer) == []
     await asyncio.sleep(2)
     assert received(consumer) == [0, 1, 2]
+    await cold.close()
+
+
+async def test_a_store_that_can_not_answer_now_is_asked_again_soon(
+    cold: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a tenth of a second, then after twice as long each time; with small batches."""
+    await cold.publish_many(3)
+    subscription = await cold.subscription()
+    read, times, sizes = subscription.cursor.read, [], []
+    begun = asyncio.get_running_loop().time()
+
+    async def failing(count: int, *arguments: object) -> list[Entry]:
+        times.append(round((asyncio.get_running_loop().time() - begun) * 1000))
+        sizes.append(count)
+        if len(times) < 4:
+            raise StoreUnavailableError("not connected")
+        return await read(count, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(subscription.cursor, "read", failing)
+    cold.set(min_read_batch_entries=1)
+    consumer = await cold.consume(permits=10)
+    await asyncio.sleep(1)
+    waits = [after - before for before, after in pairwise(times[:4])]
+    assert waits == [UNAVAILABLE_BACKOFF_MILLIS * factor for factor in (1, 2, 4)]
+    assert sizes[1:4] == [1, 1, 1]
+    assert received(consumer) == [0, 1, 2]
+    await cold.close()
+
+
+async def test_a_short_backoff_of_the_settings_stays_short(
+    cold: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cold.publish_many(1)
+    cold.set(read_failure_backoff_initial_millis=10)
+    subscription = await cold.subscription()
+    read = subscription.cursor.read
+    failures = [StoreUnavailableError("not connected")]
+
+    async def failing(*arguments: object) -> list[Entry]:
+        if failures:
+            raise failures.pop()
+        return await read(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(subscription.cursor, "read", failing)
+    consumer = await cold.consume(permits=10)
+    await asyncio.sleep(0.02)
+    assert received(consumer) == [0]
     await cold.close()
 
 

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
 from pulsar_py.common.errors import (
+    MetadataError,
     MetadataOutcomeUnknownError,
     MetadataUnavailableError,
     SessionInDoubtError,
@@ -16,13 +18,16 @@ from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import (
     MUST_NOT_EXIST,
+    Notification,
+    NotificationType,
     Session,
     SessionEvent,
     SessionListener,
     Versioned,
 )
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
-from pulsar_py.server.namespaces.ownership import BundleOwnership, OwnerRecord
+from pulsar_py.server.namespaces.owner_record import OwnerRecord
+from pulsar_py.server.namespaces.ownership import BundleOwnership
 from pulsar_py.testing.clock import VirtualClock
 
 NAMESPACE = NamespaceName("public", "default")
@@ -117,6 +122,25 @@ class Fickle(MemoryMetadataStore):
         self.session = FickleSession(self)
         self.outcomes: list[str] = []  # of the next changes: "made" or "lost", without an answer
         self.is_reachable = True
+        self.late: list[tuple[str, bytes, int | None]] = []  # puts that may yet be made
+        self.before_change: Callable[[str], Awaitable[None]] | None = None
+
+    async def _prepare(self, change: str) -> None:
+        if self.before_change is not None:
+            await self.before_change(change)
+
+    async def make_late(self) -> None:
+        """What is late is made now, where it is not refused."""
+        late, self.late = self.late, []
+        for path, value, expected_version in late:
+            with suppress(MetadataError):
+                await super().put(path, value, expected_version=expected_version)
+
+    async def sync(self, path: str) -> None:
+        if not self.is_reachable:
+            raise MetadataUnavailableError("not connected")
+        await self.make_late()
+        await super().sync(path)
 
     async def open_session(self) -> Session:
         await self.session.begin(await super().open_session())
@@ -130,18 +154,25 @@ class Fickle(MemoryMetadataStore):
         expected_version: int | None = None,
         session: Session | None = None,
     ) -> int:
+        await self._prepare("put")
         real = self.session.real if session is self.session else session
         if self.outcomes:
-            if self.outcomes.pop(0) == "made":
+            outcome = self.outcomes.pop(0)
+            if outcome == "late":
+                self.late.append((path, value, expected_version))
+            if outcome == "made":
                 await super().put(path, value, expected_version=expected_version, session=real)
             raise MetadataOutcomeUnknownError("no answer")
         return await super().put(path, value, expected_version=expected_version, session=real)
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
+        await self._prepare("delete")
         if self.outcomes:
             if self.outcomes.pop(0) == "made":
                 await super().delete(path, expected_version=expected_version)
             raise MetadataOutcomeUnknownError("no answer")
+        if not self.is_reachable:
+            raise MetadataUnavailableError("not connected")
         await super().delete(path, expected_version=expected_version)
 
     async def get(self, path: str) -> Versioned | None:
@@ -310,6 +341,69 @@ async def test_unloading_never_touches_somebody_elses_record(owner: Owner, work:
     assert stored.value == value
 
 
+@pytest.mark.parametrize("outcome", ["made", "lost"])
+async def test_what_can_not_be_given_up_now_goes_as_soon_as_it_can(
+    owner: Owner, outcome: str
+) -> None:
+    await owner.acquire()
+    await owner.ownership.disable(NAMESPACE, BUNDLE)
+    owner.store.outcomes = [outcome]
+    owner.store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await owner.ownership.release(NAMESPACE, BUNDLE)
+    await asyncio.sleep(3)
+    assert owner.ownership.owned_bundles() == [(NAMESPACE, BUNDLE)]
+    assert (await owner.acquire()).is_disabled, "not taken back before it is gone"
+    owner.store.is_reachable = True
+    await asyncio.sleep(1)
+    assert owner.ownership.owned_bundles() == []
+    assert await owner.stored() is None
+    assert not (await owner.acquire()).is_disabled
+
+
+async def test_a_late_change_is_decided_before_the_bundle_is_given_up(owner: Owner) -> None:
+    await owner.acquire()
+    owner.store.outcomes = ["late"]
+    owner.store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await owner.ownership.disable(NAMESPACE, BUNDLE)
+    owner.store.is_reachable = True
+    await owner.ownership.release(NAMESPACE, BUNDLE)
+    value = await owner.somebody_else_takes_it()
+    await owner.store.make_late()
+    stored = await owner.stored()
+    assert stored is not None
+    assert (stored.value, stored.version) == (value, 0)
+
+
+async def test_a_record_of_ours_that_nobody_unloads_serves_again(owner: Owner) -> None:
+    value = OwnerRecord(addresses("a"), is_disabled=True).encode()
+    await owner.store.put(PATH, value, expected_version=MUST_NOT_EXIST, session=owner.session)
+    assert not (await owner.acquire()).is_disabled
+    assert owner.owns()
+    stored = await owner.stored()
+    assert stored is not None
+    assert not OwnerRecord.decode(stored.value).is_disabled
+
+
+async def test_a_new_session_does_not_forget_that_a_bundle_is_being_unloaded(
+    owner: Owner,
+) -> None:
+    await owner.acquire()
+    owner.store.outcomes = ["lost"]
+    owner.store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await owner.ownership.disable(NAMESPACE, BUNDLE)
+    owner.store.is_reachable = True
+    await owner.session.get_in_doubt()
+    await owner.session.come_back()
+    await settle()
+    assert not owner.owns()
+    stored = await owner.stored()
+    assert stored is not None
+    assert OwnerRecord.decode(stored.value).is_disabled
+
+
 async def test_records_that_can_not_be_looked_at_are_looked_at_again(owner: Owner) -> None:
     await owner.acquire()
     owner.store.is_reachable = False
@@ -351,3 +445,149 @@ async def test_a_restarted_broker_takes_over_its_own_record(virtual_clock: Virtu
     assert owner.owns()
     await former.close()
     assert await owner.stored() is not None
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_a_record_that_somebody_meddled_with_is_put_right(
+    owner: Owner,
+    is_deleted: bool,  # noqa: FBT001
+) -> None:
+    await owner.acquire()
+    if is_deleted:
+        await MemoryMetadataStore.delete(owner.store, PATH)
+    else:
+        await MemoryMetadataStore.put(owner.store, PATH, OwnerRecord(addresses("x")).encode())
+    await settle()
+    assert owner.owns()
+    stored = await owner.stored()
+    assert stored is not None
+    assert stored.owner == owner.session.session_id
+    assert OwnerRecord.decode(stored.value) == OwnerRecord(addresses("a"))
+    assert await owner.ownership.still_owns(NAMESPACE, BUNDLE)
+    assert not owner.lost
+
+
+async def test_who_watches_hears_that_another_has_taken_its_bundle(owner: Owner) -> None:
+    await owner.acquire()
+    owner.store.is_reachable = False
+    await MemoryMetadataStore.delete(owner.store, PATH)
+    value = await owner.somebody_else_takes_it()
+    await settle()
+    owner.store.is_reachable = True
+    await asyncio.sleep(1)
+    assert owner.lost == [BUNDLE]
+    stored = await owner.stored()
+    assert stored is not None
+    assert stored.value == value
+
+
+async def test_missed_changes_are_looked_for(owner: Owner) -> None:
+    await owner.acquire()
+    await owner.session.real.close()
+    await owner.somebody_else_takes_it()
+    owner.ownership._on_notification(Notification(NotificationType.ANYTHING, "/namespace"))
+    await settle()
+    assert owner.lost == [BUNDLE]
+
+
+@pytest.mark.parametrize("path", ["/namespace/t", "/namespace/t/n/a/b", "/namespace/ /n/0x0_0x1"])
+async def test_changes_of_other_keys_are_nothing_to_look_at(owner: Owner, path: str) -> None:
+    await owner.acquire()
+    await settle()
+    owner.store.is_reachable = False  # a look would fail, and be tried again
+    owner.ownership._on_notification(Notification(NotificationType.CREATED, path))
+    assert not owner.ownership._suspects
+
+
+async def test_a_bundle_is_unloaded_although_its_session_has_ended(owner: Owner) -> None:
+    """The record went with the session: the new session's says that it is being unloaded."""
+    await owner.acquire()
+    await owner.session.end()
+    owner.store.is_reachable = False  # so that nothing is looked at before
+    await owner.session.begin_anew()
+    await settle()
+    owner.store.is_reachable = True
+    await owner.ownership.disable(NAMESPACE, BUNDLE)
+    assert not owner.owns()
+    stored = await owner.stored()
+    assert stored is not None
+    assert OwnerRecord.decode(stored.value).is_disabled
+    await asyncio.sleep(1)
+    assert not owner.owns(), "looking at the record does not take the mark away"
+    await owner.ownership.release(NAMESPACE, BUNDLE)
+    assert await owner.stored() is None
+    assert not owner.lost
+
+
+async def test_taking_over_a_former_record_leaves_the_next_owners(
+    virtual_clock: VirtualClock,
+) -> None:
+    """The former session ends, and somebody takes the bundle, right before the deletion."""
+    owner = Owner(virtual_clock)
+    former = await MemoryMetadataStore.open_session(owner.store)
+    await MemoryMetadataStore.put(
+        owner.store,
+        PATH,
+        OwnerRecord(addresses("a")).encode(),
+        expected_version=MUST_NOT_EXIST,
+        session=former,
+    )
+    other = BundleOwnership(owner.store, lambda *_: None)
+    await other.start()
+    other._session = await MemoryMetadataStore.open_session(owner.store)
+    await owner.ownership.start()
+    changes: list[str] = []
+
+    async def before_changes(change: str) -> None:
+        changes.append(change)
+        if len(changes) == 1:
+            await former.close()
+            await other.acquire(NAMESPACE, BUNDLE, addresses("b"))
+
+    owner.store.before_change = before_changes
+    record = await owner.acquire()
+    assert not owner.owns()
+    assert record.addresses != addresses("a")
+    await settle()
+    assert other.owns(NAMESPACE, BUNDLE)
+    assert await other.still_owns(NAMESPACE, BUNDLE)
+    stored = await owner.stored()
+    assert stored is not None
+    assert OwnerRecord.decode(stored.value) == OwnerRecord(addresses("b"))
+
+
+async def test_a_record_that_could_not_be_deleted_goes_later(owner: Owner) -> None:
+    await owner.acquire()
+    await owner.ownership.disable(NAMESPACE, BUNDLE)
+    owner.store.outcomes = ["lost"]
+    owner.store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await owner.ownership.release(NAMESPACE, BUNDLE)
+    assert not owner.owns()
+    await asyncio.sleep(2)
+    assert await owner.stored() is not None
+    owner.store.is_reachable = True
+    await asyncio.sleep(1)
+    assert await owner.stored() is None
+    assert not owner.ownership._leaving
+
+
+async def test_a_record_that_could_not_be_deleted_goes_before_the_bundle_is_taken_again(
+    owner: Owner,
+) -> None:
+    await owner.acquire()
+    await owner.ownership.disable(NAMESPACE, BUNDLE)
+    owner.store.outcomes = ["lost"]
+    owner.store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        await owner.ownership.release(NAMESPACE, BUNDLE)
+    owner.store.is_reachable = True
+    assert (await owner.acquire()).is_disabled
+    await asyncio.sleep(1)
+    assert await owner.acquire() == OwnerRecord(addresses("a"))
+    assert owner.owns()
+    await asyncio.sleep(2)
+    assert owner.owns()
+    stored = await owner.stored()
+    assert stored is not None
+    assert OwnerRecord.decode(stored.value) == OwnerRecord(addresses("a"))

@@ -1,12 +1,26 @@
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+from typing import Any
+
 import pytest
 
-from pulsar_py.common.errors import ServiceNotReadyError, TopicNotFoundError
+from pulsar_py.common.errors import (
+    MetadataUnavailableError,
+    ServiceNotReadyError,
+    SessionInDoubtError,
+    TopicNotFoundError,
+)
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.managed_ledger.log.ledger_format import ROOT, cursor_path
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import NamespacePolicies
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.namespaces.lookup import LookupType
-from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
+from pulsar_py.server.namespaces.ownership import BundleOwnership, OwnerRecord
+from pulsar_py.testing.clock import VirtualClock
+from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of, send
 
 
 async def test_a_lookup_takes_the_ownership_and_connects(rig: Rig) -> None:
@@ -80,3 +94,75 @@ async def test_after_closing_nothing_is_looked_up(rig: Rig) -> None:
     await rig.broker.namespaces.close()
     with pytest.raises(ServiceNotReadyError):
         await rig.broker.namespaces.lookup(name_of("t"))
+
+
+class Failing(MemoryMetadataStore):
+    """Takes no changes below some paths."""
+
+    refused: tuple[str, ...] = ()
+
+    def _check(self, path: str) -> None:
+        if path.startswith(self.refused):
+            raise MetadataUnavailableError(f"{path}: not connected")
+
+    async def put(self, path: str, value: bytes, **how: Any) -> int:
+        self._check(path)
+        return await super().put(path, value, **how)
+
+    async def delete(self, path: str, **how: Any) -> None:
+        self._check(path)
+        await super().delete(path, **how)
+
+
+@pytest.mark.parametrize(
+    "refused", [paths.OWNERSHIP, f"{ROOT}/public/default/persistent/t"], ids=["owner", "list"]
+)
+async def test_an_unload_that_has_begun_ends(virtual_clock: VirtualClock, refused: str) -> None:
+    store = Failing(virtual_clock)
+    async with Rig(virtual_clock, metadata=store) as rig:
+        namespaces, topic = rig.broker.namespaces, await rig.persistent()
+        send(await rig.producer(topic, rig.cnx()), 0)
+        bundle = await namespaces.bundle_of(topic.name)
+        store.refused = (refused,)
+        with suppress(MetadataUnavailableError):
+            await namespaces.unload_bundle(NAMESPACE, bundle)
+        assert not namespaces.is_owned(topic.name)
+        assert rig.broker.topics.topics == {}
+        store.refused = ()
+        await asyncio.sleep(5)
+        again = await rig.persistent()
+        assert again is not topic
+        assert again.ledger is not topic.ledger
+        send(await rig.producer(again, rig.cnx()), 1)
+
+
+class Doubted(BundleOwnership):
+    """Gets in doubt while a lookup waits for the store."""
+
+    async def acquire(self, *bundle: Any) -> OwnerRecord:
+        record = await super().acquire(*bundle)
+        self._doubts_count += 1
+        return record
+
+
+async def test_a_lookup_does_not_succeed_once_the_session_is_in_doubt(rig: Rig) -> None:
+    namespaces = rig.broker.namespaces
+    namespaces._ownership.__class__ = Doubted
+    with pytest.raises(ServiceNotReadyError, match="in doubt"):
+        await namespaces.lookup(name_of("t"))
+
+
+async def test_no_cursor_is_written_before_it_was_looked_at_who_owns_the_topic(rig: Rig) -> None:
+    topic, ownership = await rig.persistent(), rig.broker.namespaces._ownership
+    await topic.create_subscription("s", starts_at_earliest=True)
+    send(await rig.producer(topic, rig.cnx()), 0)
+    await rig.clock.sleep(0.01)
+    ownership._doubts_count += 1  # a new session has begun
+    cursor = next(iter(topic.ledger.cursors.values()))
+    cursor.acknowledge([topic.ledger.last_confirmed_entry])
+    path = cursor_path(topic.ledger.name, cursor.name)
+    before = await rig.metadata.get(path)
+    with pytest.raises(SessionInDoubtError):
+        await cursor.close()
+    assert await rig.metadata.get(path) == before
+    ownership._settled_count += 1

@@ -5,8 +5,9 @@ import pytest
 from pulsar_py.common.ack_set import MAX_WORDS
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata, CommandAck
+from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
-from pulsar_py.server.subscriptions.consumer import MAX_ACK_PROPERTIES
+from pulsar_py.server.subscriptions.consumer import MAX_ACK_PROPERTIES, MAX_ACK_PROPERTIES_BYTES
 from pulsar_py.wire.payload import add_broker_entry_metadata, strip_checksum
 from tests.dispatch_fixtures import topic
 from tests.dispatch_parts import (
@@ -90,6 +91,30 @@ async def test_a_client_without_batches_is_disconnected_and_others_get_them(
     await settle()
     assert received(second) == [0, 1]
     assert second.permits.available == 7
+
+
+@pytest.mark.parametrize("kind", [SHARED, SubscriptionType.KEY_SHARED])
+@pytest.mark.parametrize("others_count", [0, 1])
+async def test_what_a_client_without_batches_leaves_is_counted_once(
+    topic: Topic, kind: SubscriptionType, others_count: int
+) -> None:
+    """It owes entries that it got before, and must not owe the batch that it never got."""
+    keys = [f"k{number}" for number in range(8)]
+    await topic.publish(*[message(partition_key=key) for key in keys[:4]])
+    old = FakeConnection(protocol_version=3)
+    first = await topic.consume(1, kind, permits=100, connection=old)
+    others = [await topic.consume(2, kind, permits=100) for _ in range(others_count)]
+    await settle()
+    dispatcher = first.subscription.dispatcher
+    assert isinstance(dispatcher, MultipleConsumersDispatcher)
+    assert dispatcher.unacked_messages == 4
+    await topic.publish(*[message(partition_key=key, batch=3) for key in keys])
+    await settle()
+    assert not old.is_connected
+    assert first.permits.unacked_messages == 0
+    owed = sum(each.permits.unacked_messages for each in others)
+    assert owed == sum(each.pending_acks.messages_count for each in others) == others_count * 28
+    assert dispatcher.unacked_messages == owed
 
 
 @pytest.mark.parametrize("error", list(CommandAck.ValidationError.values()))
@@ -212,3 +237,14 @@ async def test_more_properties_than_a_position_takes_are_refused(topic: Topic) -
     with pytest.raises(NotAllowedError, match="1001 properties, allowed are 1000"):
         ack(consumer, 0, cumulative=True, properties=properties)
     assert consumer.subscription.stats().backlog_entries == 1
+
+
+async def test_names_of_properties_of_an_acknowledgement_have_a_limit(topic: Topic) -> None:
+    await topic.publish_many(1)
+    consumer = await topic.consume(kind=SubscriptionType.EXCLUSIVE, permits=10)
+    await settle()
+    half = "x" * (MAX_ACK_PROPERTIES_BYTES // 2 - 1)
+    properties = [{"key": half + name, "value": 7} for name in "ab"]
+    ack(consumer, 0, cumulative=True, properties=properties)
+    with pytest.raises(NotAllowedError, match="allowed are 131072"):
+        ack(consumer, 0, cumulative=True, properties=[*properties, {"key": "c", "value": 7}])

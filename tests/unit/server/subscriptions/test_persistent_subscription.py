@@ -185,7 +185,7 @@ async def test_who_stays_connected_gets_nothing_from_before_the_seek(topic: Topi
     assert received(other) == [3]
 
 
-async def test_during_a_reset_newcomers_wait_and_no_other_reset_begins(topic: Topic) -> None:
+async def test_during_a_reset_newcomers_wait_and_nothing_is_deleted(topic: Topic) -> None:
     consumer = await topic.consume()
     subscription = consumer.subscription
     tasks = TaskOwner("test")
@@ -194,8 +194,6 @@ async def test_during_a_reset_newcomers_wait_and_no_other_reset_begins(topic: To
     newcomers = [tasks.spawn(topic.consume(number), "join") for number in (2, 3)]
     await asyncio.sleep(0)
     assert not any(newcomer.done() for newcomer in newcomers)
-    with pytest.raises(UnknownServiceError, match="is being reset"):
-        await subscription.reset_to_position(LATEST, None)
     with pytest.raises(SubscriptionBusyError):
         await subscription.delete()
     await resetting
@@ -216,6 +214,27 @@ async def test_newcomers_wait_from_the_search_for_a_time_on(topic: Topic) -> Non
     await settle()
     assert received(again) == [1, 2]
     assert not again.is_closed
+
+
+async def test_resets_come_one_after_the_other_in_their_order(topic: Topic) -> None:
+    positions = await topic.publish_many(5)
+    subscription = (await topic.consume(kind=EXCLUSIVE)).subscription
+    tasks = TaskOwner("test")
+    resets = [
+        tasks.spawn(reset, "reset")
+        for reset in (
+            subscription.reset_to_time(1),
+            subscription.reset_to_position(LATEST, None),
+            subscription.reset_to_time(2),
+            subscription.reset_to_position(positions[3], None),
+        )
+    ]
+    await asyncio.sleep(0)
+    again = tasks.spawn(topic.consume(2, EXCLUSIVE, permits=10), "join")
+    await asyncio.gather(*resets)
+    await again
+    await settle()
+    assert received(await again) == [3, 4]
 
 
 @asynccontextmanager
@@ -243,6 +262,36 @@ async def test_newcomers_wait_for_a_reset_so_long_and_no_longer(
         with pytest.raises(SubscriptionFencedError, match="fenced: it is being reset for more"):
             await topic.consume(2)
         assert virtual_clock.monotonic_seconds() == RESET_WAIT_SECONDS
+
+
+async def test_a_reset_waits_for_another_so_long_and_no_longer(
+    virtual_clock: VirtualClock,
+) -> None:
+    async with stuck_reset(virtual_clock) as topic:
+        subscription = await topic.subscription()
+        for reset in (
+            subscription.reset_to_position(LATEST, None),
+            subscription.reset_to_time(5),
+        ):
+            before = virtual_clock.monotonic_seconds()
+            with pytest.raises(UnknownServiceError, match="it is being reset for more"):
+                await reset
+            assert virtual_clock.monotonic_seconds() == before + RESET_WAIT_SECONDS
+
+
+async def test_a_reset_does_not_wait_for_that_of_what_is_closed(
+    virtual_clock: VirtualClock,
+) -> None:
+    async with stuck_reset(virtual_clock) as topic:
+        tasks = TaskOwner("test")
+        subscription = await topic.subscription()
+        second = tasks.spawn(subscription.reset_to_position(LATEST, None), "reset")
+        await asyncio.sleep(0)
+        closing = tasks.spawn(subscription.close(), "close")
+        with pytest.raises(UnknownServiceError, match="is closed"):
+            await second
+        assert virtual_clock.monotonic_seconds() == 0
+    await closing
 
 
 async def test_newcomers_do_not_wait_for_the_reset_of_what_is_closed(
@@ -380,6 +429,32 @@ async def test_clearing_the_backlog_leaves_nothing_owed(topic: Topic) -> None:
     await topic.publish_many(1)
     await settle()
     assert received(consumer) == [0, 1, 2, 5]
+
+
+async def test_nothing_held_back_is_skipped_or_cleared(topic: Topic) -> None:
+    positions = await topic.publish_many(5)
+    topic.max_position = positions[2]
+    consumer = await topic.consume(permits=10)
+    await settle()
+    subscription = await topic.subscription()
+    await subscription.skip_messages(2)
+    assert subscription.cursor.mark_delete_position == positions[1]
+    await subscription.skip_messages(2)
+    assert subscription.cursor.mark_delete_position == positions[2]
+    await subscription.skip_messages(1)
+    await subscription.clear_backlog()
+    assert subscription.cursor.mark_delete_position == positions[2]
+    topic.max_position = positions[3]
+    await subscription.clear_backlog()
+    assert subscription.cursor.mark_delete_position == positions[3]
+    topic.max_position = positions[0]
+    await subscription.skip_messages(1)
+    await subscription.clear_backlog()
+    assert subscription.cursor.mark_delete_position == positions[3]
+    topic.max_position = LATEST
+    subscription.on_max_read_position_moved()
+    await settle()
+    assert received(consumer) == [0, 1, 2, 4]
 
 
 async def test_skipping_moves_over_entries(topic: Topic) -> None:

@@ -10,7 +10,7 @@ from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
 
 
 def partitions_of(rig: Rig) -> Partitions:
-    return Partitions(rig.metadata, rig.broker.resources)
+    return Partitions(rig.metadata, rig.broker.resources, rig.broker.managed_ledgers.deletions)
 
 
 async def test_counts_can_be_put_once_and_grown(rig: Rig) -> None:
@@ -52,6 +52,19 @@ async def test_a_topic_whose_deletion_was_cut_short_can_be_created_by_using_it(r
     path = paths.managed_ledger(name_of("a").managed_ledger_name)
     await rig.metadata.put(path, encode_ledger_list(LedgerList(is_being_deleted=True)))
     assert (await rig.topic("a")).name == name_of("a")
+
+
+async def test_a_topic_whose_deletion_was_cut_short_is_in_no_list(rig: Rig) -> None:
+    await rig.topic("whole")
+    await rig.topic("a")
+    path = paths.managed_ledger(name_of("a").managed_ledger_name)
+    await rig.broker.close()
+    await rig.metadata.put(path, encode_ledger_list(LedgerList(is_being_deleted=True)))
+    await rig.start_broker()
+    topics = rig.broker.topics
+    assert await topics.list_topics(NAMESPACE) == [str(name_of("whole"))]
+    await rig.topic("a")
+    assert await topics.list_topics(NAMESPACE) == [str(name_of("a")), str(name_of("whole"))]
 
 
 async def test_a_topic_made_without_loading_can_be_loaded(rig: Rig) -> None:

@@ -9,6 +9,7 @@ from pulsar_py.common.errors import (
     NamingError,
     NotAllowedError,
     StorageError,
+    StoreBusyError,
     SubscriptionNotFoundError,
     TopicBusyError,
     TopicFencedError,
@@ -433,3 +434,26 @@ async def test_all_consumers_are_gone_before_the_first_subscription_is_written(
     assert not ending.done()
     assert cnx.closed_consumers == [0, 1, 2]
     await ending
+
+
+async def test_a_failure_is_over_when_those_who_are_gone_are_decided_too(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = SimulatedLedgerStore()
+    config = BrokerConfig(brokerDeduplicationEnabled=True)
+    async with Rig(virtual_clock, ledgers=store, config=config) as rig:
+        topic, cnx, other = await rig.persistent(), rig.cnx(), rig.cnx()
+        producer = await rig.producer(topic, cnx)
+        await rig.clock.sleep(0.01)
+        store.is_holding = True
+        send(producer, 0)
+        producer.on_connection_lost()
+        store.append_error = StoreBusyError("64 MB wait already")
+        send(await rig.producer(topic, other), 1)
+        store.append_error = None
+        await rig.clock.sleep(0.01)
+        assert topic.state is TopicState.FENCED, "what the first one sent may yet be stored"
+        store.release()
+        await rig.clock.sleep(0.01)
+        assert topic.state is TopicState.OPEN
+        assert (await rig.grant(topic, rig.cnx())).last_sequence_id == 0

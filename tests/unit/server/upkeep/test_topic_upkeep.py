@@ -7,6 +7,8 @@ from pulsar_py.common.policies import (
     InactiveTopicDeleteMode,
     InactiveTopicPolicy,
 )
+from pulsar_py.common.position import Position
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.upkeep import topic_upkeep as upkeep
@@ -97,6 +99,36 @@ async def test_eviction_skips_on_the_slowest_subscription(rig: Rig) -> None:
     await upkeep.enforce_backlog_quota(topic)
     assert 40 <= slow.cursor.backlog_count() <= 50
     assert fast.cursor.backlog_count() == 5
+
+
+async def test_eviction_leaves_what_is_held_back(rig: Rig) -> None:
+    topic = await rig.persistent()
+    subscriptions = [await subscription(topic, name) for name in "ab"]
+    await published(rig, topic, *([0] * 100))
+    last = topic.last_message_position()
+    held_back_after = Position(last.ledger_id, 9)
+    topic.move_max_read_position(held_back_after)
+    await with_policies(rig, backlog_quotas=quota(10, BacklogQuotaAction.CONSUMER_BACKLOG_EVICTION))
+    for _ in range(3):
+        await upkeep.enforce_backlog_quota(topic)
+        await rig.clock.sleep(2)  # the slowest cursor is the one whose written position is
+    for each in subscriptions:
+        assert each.cursor.mark_delete_position == held_back_after
+
+
+async def test_what_was_evicted_is_owed_by_nobody(rig: Rig) -> None:
+    topic = await rig.persistent()
+    request = subscribe_request(rig.cnx(), kind=SubscriptionType.SHARED, starts_at_earliest=True)
+    consumer = await topic.subscribe(request)
+    consumer.flow(1000)
+    await published(rig, topic, *([0] * 100))
+    await rig.clock.sleep(0.01)
+    assert consumer.permits.unacked_messages == 100
+    await with_policies(rig, backlog_quotas=quota(10, BacklogQuotaAction.CONSUMER_BACKLOG_EVICTION))
+    await upkeep.enforce_backlog_quota(topic)
+    left = topic.subscriptions["sub"].stats().backlog_entries
+    assert 0 < left < 10
+    assert consumer.permits.unacked_messages == left
 
 
 async def test_eviction_by_age_drops_whole_ledgers(rig: Rig) -> None:

@@ -1,0 +1,82 @@
+"""OwnerRecord: what the ownership record of a bundle says, and its stored form.
+
+JSON as Apache Pulsar's brokers write it; absent addresses are left out.
+
+Source: NamespaceEphemeralData in Pulsar.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRecord:
+    """Who owns a bundle."""
+
+    addresses: LocalAddresses
+    is_disabled: bool = False
+
+    def encode(self) -> bytes:
+        """As stored. Absent addresses are left out."""
+        record: dict[str, object] = {
+            **_encode_addresses(self.addresses.default, _OWNER_KEYS),
+            "disabled": self.is_disabled,
+            "advertisedListeners": {
+                name: _encode_addresses(each, _LISTENER_KEYS)
+                for name, each in self.addresses.by_listener.items()
+            },
+        }
+        return json.dumps(record, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, value: bytes) -> OwnerRecord:
+        """Read what a broker stored.
+
+        Raises:
+            ValueError: It is no such record.
+        """
+        record = parse_json(value)
+        listeners = record.get("advertisedListeners") or {}
+        addresses = LocalAddresses(
+            default=_decode_addresses(record, _OWNER_KEYS),
+            by_listener={
+                name: _decode_addresses(each, _LISTENER_KEYS) for name, each in listeners.items()
+            },
+        )
+        return cls(addresses, bool(record.get("disabled")))
+
+
+_OWNER_KEYS = ("nativeUrl", "nativeUrlTls", "httpUrl", "httpUrlTls")
+_LISTENER_KEYS = (
+    "brokerServiceUrl",
+    "brokerServiceUrlTls",
+    "brokerHttpUrl",
+    "brokerHttpsUrl",
+)
+
+
+def _encode_addresses(
+    addresses: BrokerAddresses, keys: tuple[str, str, str, str]
+) -> dict[str, str]:
+    values = (
+        addresses.broker_url,
+        addresses.broker_url_tls,
+        addresses.http_url,
+        addresses.http_url_tls,
+    )
+    return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
+
+
+def _decode_addresses(record: dict[str, str], keys: tuple[str, str, str, str]) -> BrokerAddresses:
+    broker_url, broker_url_tls, http_url, http_url_tls = (record.get(key) for key in keys)
+    return BrokerAddresses(
+        broker_url=broker_url,
+        broker_url_tls=broker_url_tls,
+        http_url=http_url,
+        http_url_tls=http_url_tls,
+    )

@@ -1,0 +1,145 @@
+"""JournalReplay: brings back at a start what the checkpoint does not have (edge).
+
+`recovery` decides which journal files count and from where; here their blocks are read and applied,
+by the code that applies a group at run time. What is replayed is flushed in between, so that a long
+journal does not fill the memory, unless the disk is full.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pulsar_py.common.disk import Disk
+from pulsar_py.common.errors import CorruptDataError, DiskFullError
+from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
+from pulsar_py.storage.housekeeper import Housekeeper
+from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
+from pulsar_py.storage.journal import DIRECTORY as JOURNAL_DIRECTORY
+from pulsar_py.storage.journal import Mark, journal_path
+from pulsar_py.storage.journal_format import Block, Section
+from pulsar_py.storage.journal_reader import find_files, has_block_after, read_blocks
+from pulsar_py.storage.ledger_record import LedgerRecord
+from pulsar_py.storage.ledger_storage import LedgerStorage
+from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger
+from pulsar_py.storage.manifest import Manifest
+from pulsar_py.storage.recovery import ReplayFile, check_end, plan_replay
+from pulsar_py.storage.write_cache import AppendGate, WriteCache
+
+
+class ReplayTarget(Protocol):
+    """What takes in what is replayed; the bookie."""
+
+    async def find_or_none(self, ledger_id: int) -> Ledger | None:
+        """The ledger, brought to life if it is only stored; it may be deleted."""
+
+    def adopt(self, ledger_id: int, record: LedgerRecord) -> Ledger:
+        """Take in a ledger that is not there."""
+
+    def apply_section(self, ledger: Ledger, section: Section) -> None:
+        """Take in what a block has of a ledger."""
+
+    def apply_record(self, ledger: Ledger, record: LedgerRecord) -> None:
+        """Take in a ledger's changed record."""
+
+
+class JournalReplay:
+    """One start's replay. Used by `Bookie.start`."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        storage: LedgerStorage,
+        cache: WriteCache,
+        gate: AppendGate,
+        housekeeper: Housekeeper,
+        *,
+        write_cache_bytes: int,
+        target: ReplayTarget,
+    ) -> None:
+        """Beyond `write_cache_bytes` what was replayed is flushed."""
+        self._disk = disk
+        self._storage = storage
+        self._cache = cache
+        self._gate = gate
+        self._housekeeper = housekeeper
+        self._write_cache_bytes = write_cache_bytes
+        self._target = target
+
+    async def run(self) -> Mark | None:
+        """Replay what the checkpoint does not have; the end of it, None where all is new.
+
+        Raises:
+            CorruptDataError: Something confirmed is damaged.
+        """
+        mark = self._storage.manifest.mark
+        found = await find_files(self._disk, mark)
+        if not found and self._storage.manifest == Manifest():
+            await self._make_directories()
+            return None
+        plan = plan_replay(found, mark)
+        await self._storage.remove_leftovers()
+        for path in plan.leftovers:
+            await self._disk.remove(path)
+        end = mark
+        for file in plan.files:
+            end = await self._replay_file(file)
+        return end
+
+    async def _make_directories(self) -> None:
+        if await self._storage.has_files():
+            raise CorruptDataError("MANIFEST and journal are missing, and there is data")
+        for directory in (JOURNAL_DIRECTORY, LOG_DIRECTORY, TABLE_DIRECTORY):
+            await self._disk.make_directory(directory)
+        await self._disk.sync_directory("")
+
+    async def _flush_if_there_is_room(self) -> None:
+        """A full disk is no reason not to start: what was replayed stays in memory until then."""
+        if self._gate.is_shut:
+            return
+        try:
+            await self._housekeeper.flush()
+        except DiskFullError as error:
+            self._housekeeper.on_disk_full(error)
+
+    async def _replay_file(self, replay: ReplayFile) -> Mark:
+        file = await self._disk.open_read(journal_path(replay.file_id))
+        offset = replay.start
+        try:
+            async for block, block_end in read_blocks(file, replay):
+                await self._replay_block(block, f"{replay.path}: offset {offset}")
+                offset = block_end
+                self._cache.current.mark = (replay.file_id, offset)
+                if self._cache.current.cost_bytes >= self._write_cache_bytes:
+                    await self._flush_if_there_is_room()
+            has_later_block = replay.end is None and await has_block_after(
+                file, replay.file_id, offset
+            )
+        finally:
+            await file.close()
+        check_end(replay, offset, has_later_block=has_later_block)
+        return replay.file_id, offset
+
+    async def _replay_block(self, block: Block, place: str) -> None:
+        target = self._target
+        for section in block.sections:
+            ledger = await target.find_or_none(section.ledger_id)
+            if ledger is None:
+                raise CorruptDataError(f"{place}: entries of ledger {section.ledger_id}, unknown")
+            if section.last_entry_id <= ledger.last_add_confirmed or ledger.record.is_deleted:
+                continue
+            if section.first_entry_id != ledger.last_add_confirmed + 1:
+                raise CorruptDataError(
+                    f"{place}: ledger {section.ledger_id}: entry {section.first_entry_id} "
+                    f"follows entry {ledger.last_add_confirmed}"
+                )
+            ledger.last_add_pushed = ledger.last_add_taken = section.last_entry_id
+            target.apply_section(ledger, section)
+            self._gate.room_bytes -= section.size_bytes + ENTRY_OVERHEAD_BYTES * len(
+                section.entries
+            )
+        for ledger_id, record in block.records:
+            ledger = await target.find_or_none(ledger_id)
+            if ledger is None:
+                ledger = target.adopt(ledger_id, record.at(-1, 0))
+                self._cache.current.set_record(ledger)
+            target.apply_record(ledger, record)

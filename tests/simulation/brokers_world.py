@@ -1,0 +1,349 @@
+"""The world of two brokers: one hostile metadata service, one hostile ledger service, a network.
+
+Each broker is a `Node`: a whole `Broker`, and its clients of both services, by which it is paused.
+A paused broker hears and says nothing to the services, and where its connections stall neither to
+its clients; nobody is told. What the brokers tell their clients is looked at as it leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from pulsar_py.client.client import Client
+from pulsar_py.common.clock import Clock
+from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.position_ranges import PositionRange
+from pulsar_py.ledgers.ids import LedgerIds
+from pulsar_py.ledgers.store import LedgerStore, StoreLimits
+from pulsar_py.managed_ledger.cursors.state import CursorChanges, CursorState
+from pulsar_py.managed_ledger.log.ledger_state import State
+from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
+from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata import paths
+from pulsar_py.metadata.embedded import MetadataStores
+from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
+from pulsar_py.server.connection import handle_consume
+from pulsar_py.server.connection.server_cnx import ServerCnx
+from pulsar_py.standalone import Broker
+from pulsar_py.testing.clock import VirtualClock
+from pulsar_py.testing.hostile_ledger_client import HostileLedgerStore
+from pulsar_py.testing.hostile_ledgers import HostileLedgers, LedgerFaults
+from pulsar_py.testing.hostile_metadata import HostileClient, HostileMetadata
+from pulsar_py.testing.hostile_service import HostileSettings
+from pulsar_py.testing.network import SimulatedLoop
+from tests.simulation.brokers_model import Place
+
+NAMES = ("one", "two")
+NAMESPACE = NamespaceName("public", "default")
+SESSION_SECONDS = 6.0
+LATENCY_SECONDS = 0.0005
+
+BROKER = {
+    "keepAliveIntervalSeconds": 10,
+    "managedLedgerMaxEntriesPerLedger": 40,
+    "managedLedgerCursorMaxEntriesPerLedger": 30,
+    "managedLedgerMinLedgerRolloverTimeMinutes": 0,
+    "defaultRetentionTimeInMinutes": -1,
+    "defaultRetentionSizeInMB": -1,
+    "brokerDeleteInactiveTopicsEnabled": False,
+}
+
+CLIENT: dict[str, Any] = {  # Any: options have their own types
+    "operation_timeout_seconds": 10.0,
+    "keep_alive_interval_seconds": 3.0,
+    "max_backoff_interval_ms": 1_000,
+    "connection_timeout_ms": 3_000,
+    "stats_interval_in_seconds": 0,
+}
+
+CALM = HostileSettings(
+    session_timeout_seconds=SESSION_SECONDS, delay_seconds=(0.001, 0.01), lag_seconds=0.2
+)
+STORM = replace(
+    CALM,
+    delay_seconds=(0.001, 0.03),
+    unavailable_share=0.03,
+    unknown_share=0.03,
+    late_seconds=(0.1, 4.0),
+    lost_watch_share=0.05,
+    partial_delete_share=0.2,
+)
+LIMITS = StoreLimits(
+    max_entry_bytes=8 * 1024 * 1024, max_pinned_bytes=64 * 1024 * 1024, answer_timeout_seconds=4.0
+)
+
+
+class Node:
+    """One broker; implements the factories of its stores."""
+
+    def __init__(self, world: World, name: str, config: dict[str, Any]) -> None:
+        self.name = name
+        self.broker = Broker(
+            config=config,
+            host=name,
+            port=6650,
+            web_port=8080,
+            clock=world.clock,
+            chance=world.chance(f"broker {name}"),
+            metadata_store_factory=self._open_metadata,
+            ledger_store_factory=self,
+        )
+        self.metadata: HostileClient
+        self.ledgers: HostileLedgerStore
+        self._world = world
+
+    async def _open_metadata(self, clock: Clock) -> MetadataStores:
+        self.metadata = self._world.metadata.connect(self.name, clock)
+        return MetadataStores(local=self.metadata, configuration=self.metadata)
+
+    async def prepare(self) -> None:
+        """There is no disk."""
+
+    async def __call__(
+        self, metadata: MetadataStore, ledger_ids: LedgerIds, clock: Clock
+    ) -> LedgerStore:
+        """The client of the ledgers."""
+        self.ledgers = self._world.ledgers.connect(self.name, ledger_ids)
+        return self.ledgers
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"pulsar://{self.name}:6650"
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether somebody else may have what it owns."""
+        return not self.metadata._session.is_good
+
+    def pause(self, *, stalls: bool) -> None:
+        """Stand still, as far as the stores see, and with `stalls` as the clients do."""
+        self.metadata.freeze()
+        self.ledgers.freeze()
+        if stalls:
+            _network().stall(self.name)
+
+    def wake(self) -> None:
+        """Go on, with everything that came meanwhile."""
+        _network().unstall(self.name)
+        self.metadata.thaw()
+        self.ledgers.thaw()
+
+
+def _network() -> Any:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    return loop.network
+
+
+class World:
+    """Two brokers over one pair of services; any number of clients."""
+
+    def __init__(self, seed: object) -> None:
+        self._seed = seed
+        self.clock = VirtualClock()
+        draw = self.chance("world")
+        self.is_deduplicating = draw.random() < 0.5
+        parents = draw.random() < 0.5
+        self._calm = replace(CALM, are_parents_keys=parents)
+        self._storm = replace(STORM, are_parents_keys=parents)
+        self.metadata = HostileMetadata(self.chance("metadata"), self.clock, self._calm)
+        self.ledgers = HostileLedgers(
+            self.chance("ledgers"), LedgerFaults(delay_seconds=0.01), limits=LIMITS
+        )
+        config = {
+            **BROKER,
+            "brokerDeduplicationEnabled": self.is_deduplicating,
+            "brokerDeduplicationEntriesInterval": draw.choice((10, 50, 1000)),
+            "defaultNumberOfNamespaceBundles": draw.choice((1, 4)),
+        }
+        self.nodes = [Node(self, name, config) for name in NAMES]
+
+    def chance(self, name: str) -> random.Random:
+        """A generator for one part: what others draw doesn't change it."""
+        return random.Random(f"{self._seed} {name}")
+
+    def client(self, name: str, *hosts: str) -> Client:
+        """A client that begins at these brokers."""
+        url = "pulsar://" + ",".join(f"{host}:6650" for host in hosts)
+        return Client(url, clock=self.clock, chance=self.chance(f"client {name}"), **CLIENT)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[World]:
+        """Both brokers, in fair weather."""
+        async with self.nodes[0].broker, self.nodes[1].broker:
+            yield self
+
+    def storm(self) -> None:
+        """Let everything go wrong now and then."""
+        self.metadata.service.settings = self._storm
+        self.ledgers.faults = LedgerFaults.storm()
+
+    def calm(self) -> None:
+        """No faults any more; everybody is awake."""
+        for node in self.nodes:
+            node.wake()
+        self.metadata.calm()
+        self.ledgers.faults = LedgerFaults(delay_seconds=0.01, lag_share=0.3, short_read_share=0.3)
+
+    def owners(self, bundle: str) -> list[Node]:
+        """Who says that a bundle is its own."""
+        return [
+            node
+            for node in self.nodes
+            if node.broker.service.namespaces._ownership.owns(NAMESPACE, bundle)
+        ]
+
+    @contextmanager
+    def answers_watched(self, on_success: Callable[[Node, str], None]) -> Iterator[None]:
+        """Tell `on_success` of each LOOKUP, PRODUCER and SUBSCRIBE that succeeds, as it does."""
+        nodes = {id(node.broker.service.connections): node for node in self.nodes}
+        send, subscribe = ServerCnx.send, handle_consume._subscribe
+
+        def watched_send(cnx: ServerCnx, frame: bytes) -> None:
+            if frame[_TYPE_AT] in _WATCHED:
+                command = BaseCommand.FromString(frame[_COMMAND_AT:])
+                answer = command.lookupTopicResponse
+                if not command.HasField("lookupTopicResponse") or not answer.HasField("error"):
+                    on_success(nodes[id(cnx.connections)], _WATCHED[command.type])
+            send(cnx, frame)
+
+        async def watched_subscribe(cnx: Any, name: Any, request: Any, *others: Any) -> None:
+            await subscribe(cnx, name, request, *others)
+            if request.consumer_id in cnx.consumers:
+                on_success(nodes[id(cnx.connections)], "SUBSCRIBE")
+
+        with (
+            patch.object(ServerCnx, "send", watched_send),
+            patch.object(handle_consume, "_subscribe", watched_subscribe),
+        ):
+            yield
+
+
+@contextmanager
+def cursors_watched(on_kept: Callable[[Place, Sequence[PositionRange]], None]) -> Iterator[None]:
+    """Tell `on_kept` of each state of a subscription that its cursor knows to be durable."""
+    changes_due, persisted = CursorState.changes_due, CursorState.persisted
+    written: dict[CursorState, tuple[Place, Sequence[PositionRange]]] = {}
+
+    def watched_changes_due(state: CursorState, now: float, **how: bool) -> CursorChanges | None:
+        changes = changes_due(state, now, **how)
+        if changes is not None and not state.properties:  # deduplication's cursor has some
+            ranges = tuple(state.individual_deleted_messages.ranges())
+            written[state] = (state.mark_delete_position, ranges)
+        return changes
+
+    def watched_persisted(state: CursorState, changes: CursorChanges) -> None:
+        persisted(state, changes)
+        if state in written:
+            on_kept(*written.pop(state))
+
+    with (
+        patch.object(CursorState, "changes_due", watched_changes_due),
+        patch.object(CursorState, "persisted", watched_persisted),
+    ):
+        yield
+
+
+class Owners:
+    """Who the records said owned each bundle, one after the other, whatever brokers believe."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._history: dict[str, list[str | None]] = {}  # by path: URLs, None for nobody
+        self._begun: dict[tuple[int, str], int] = {}  # loads: how long the history was
+        self._opened: dict[Any, tuple[Node, int]] = {}  # ... of managed ledgers: whose, the same
+
+    def _path(self, node: Node, name: str) -> str:
+        topic = TopicName.from_managed_ledger_name(name)
+        bundles = node.broker.service.namespaces._bundles[NAMESPACE]
+        return paths.bundle_owner(NAMESPACE, bundles.bundle_of(str(topic)))
+
+    def _is_lost(self, ledger: Any) -> bool:
+        """Whether its bundle was anybody else's, or nobody's, since it was opened."""
+        node, begun = self._opened[ledger]
+        since = self._history.get(self._path(node, ledger.name), [])[max(begun - 1, 0) :]
+        return any(each != node.url for each in since)
+
+    @contextmanager
+    def watched(self, on_given_up: Callable[[str, bool, Exception], None]) -> Iterator[None]:
+        """Tell of each managed ledger that is given up, and whether it was lost."""
+        service = self._world.metadata.service
+        nodes = {id(node.broker.service.managed_ledgers): node for node in self._world.nodes}
+        commit, load = service._commit, ManagedLedgerOpener._load
+        made, fence = ManagedLedger.__init__, ManagedLedger.fence
+
+        def watched_commit(changes: Any) -> None:
+            for change in changes:
+                if change.path.startswith(paths.bundle_owners(NAMESPACE)):
+                    value = change.versioned and change.versioned.value
+                    url = json.loads(value)["nativeUrl"] if value else None
+                    self._history.setdefault(change.path, []).append(url)
+            commit(changes)
+
+        async def watched_load(opener: Any, name: str, *how: Any, **more: Any) -> Any:
+            history = self._history.get(self._path(nodes[id(opener)], name), ())
+            self._begun[id(opener), name] = len(history)
+            return await load(opener, name, *how, **more)
+
+        def watched_made(ledger: Any, name: str, config: Any, opener: Any, *how: Any, **more: Any):
+            made(ledger, name, config, opener, *how, **more)
+            self._opened[ledger] = (nodes[id(opener)], self._begun[id(opener), name])
+
+        def watched_fence(ledger: Any, error: Exception) -> None:
+            if ledger.ledgers.state not in (State.FENCED, State.CLOSED):
+                on_given_up(ledger.name, self._is_lost(ledger), error)
+            fence(ledger, error)
+
+        with (
+            patch.object(service, "_commit", watched_commit),
+            patch.object(ManagedLedgerOpener, "_load", watched_load),
+            patch.object(ManagedLedger, "__init__", watched_made),
+            patch.object(ManagedLedger, "fence", watched_fence),
+        ):
+            yield
+
+
+_COMMAND_AT = 8  # behind both sizes
+_TYPE_AT = 9  # and the tag of the command's type
+_WATCHED = {BaseCommand.LOOKUP_RESPONSE: "LOOKUP", BaseCommand.PRODUCER_SUCCESS: "PRODUCER"}
+
+
+class Failures(logging.Handler):
+    """What the code under test says of errors that are nobody's: tasks and callbacks that died."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.errors: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if record.getMessage() in ("task failed", "request failed") or record.name == "asyncio":
+            task = getattr(record, "task", "")
+            self.errors.append(f"{record.getMessage()} {task}: {error!r}")
+
+    @contextmanager
+    def listening(self) -> Iterator[Failures]:
+        """Take errors in; anything less is not even made."""
+        loggers = [logging.getLogger("pulsar_py"), logging.getLogger("asyncio")]
+        before = [(each.level, each.propagate) for each in loggers]
+        for each in loggers:
+            each.addHandler(self)
+            each.setLevel(logging.ERROR)
+            each.propagate = False
+        try:
+            yield self
+        finally:
+            for each, (level, propagate) in zip(loggers, before, strict=True):
+                each.removeHandler(self)
+                each.setLevel(level)
+                each.propagate = propagate
