@@ -32,6 +32,8 @@ class ScriptedBookie:
         self.asked: list[tuple[int, int, int, int]] = []  # operation, flags, ledger, entry
         self.says: Says = lambda _operation, _ledger, _entry: None
         self.is_mute = False
+        self.loses: Callable[[], bool] = lambda: False
+        """Whether the next request is neither done nor answered."""
         self.held: list[Callable[[], None]] = []  # answers, while `is_holding`
         self.is_holding = False
         self.connections: list[_Connection] = []
@@ -73,7 +75,7 @@ class ScriptedBookie:
             stored = b""
             ledger_id, entry_id = IDS.unpack_from(frame, HEAD.size)
         self.asked.append((operation, flags, ledger_id, entry_id))
-        if self.is_mute:
+        if self.is_mute or self.loses():
             return None
         code = self.says(operation, ledger_id, entry_id)
         data = b""

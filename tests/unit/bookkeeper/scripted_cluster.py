@@ -72,10 +72,13 @@ class ScriptedCluster:
     async def unregister(self, bookie: ScriptedBookie) -> None:
         await self.metadata.delete(f"/ledgers/available/{bookie.bookie_id}")
 
-    async def connect(self, settings: BookKeeperSettings = SETTINGS) -> BookKeeperLedgerStore:
-        """One more client, with a view of its own of the metadata."""
+    async def connect(self, *, is_deaf: bool = False) -> BookKeeperLedgerStore:
+        """One more client; a deaf one hears nothing of what others do to the metadata."""
+        metadata = self.metadata.connect()
+        if is_deaf:
+            metadata._shared.watches.remove(metadata._watches)
         store = await BookKeeperLedgerStore.connect(
-            self.metadata.connect(), self.clock, self.ids, chance=Random(1), settings=settings
+            metadata, self.clock, self.ids, chance=Random(1), settings=SETTINGS
         )
         self.stores.append(store)
         return store

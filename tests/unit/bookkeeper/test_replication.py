@@ -143,8 +143,8 @@ def test_without_another_bookie_the_ledger_fails_and_can_be_closed_where_it_was(
 
 
 def test_an_ensemble_can_not_be_changed_once_the_ledger_is_somebody_elses() -> None:
-    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
-        writer, listener = await filled(store, 3)
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        writer, listener = await filled(await cluster.connect(is_deaf=True), 3)
         before = await cluster.record(1)
         refuses(cluster.bookie(before.last_segment.bookie_ids[0]))
         writer.append(b"x")
@@ -199,14 +199,19 @@ def test_late_answers_of_a_bookie_that_was_replaced_count_for_nothing() -> None:
         before = await cluster.ensemble(1)
         (spare,) = cluster.others(before)
         spare.is_mute = before[2].is_mute = True
-        code: list[int | None] = [BookieCode.EIO]
-        before[0].says = lambda _operation, _ledger, _entry: code[0]
-        writer.append(payload(1))
+        before[0].is_holding = True
+        before[0].says = lambda _operation, _ledger, entry: BookieCode.EIO if entry == 2 else None
+        for entry_id in (1, 2):
+            writer.append(payload(entry_id))
+            await asyncio.sleep(0.1)
+        stored, failed = before[0].held
+        failed()
         await asyncio.sleep(0.1)
-        code[0] = None
         assert (await cluster.ensemble(1))[0] is spare
-        before[0].connections[0].transport.write(b"")
-        await asyncio.sleep(1)
+
+        stored()
+        await asyncio.sleep(0.1)
+
         assert listener.last == 0, "one of three has it, and one that is not asked any more"
 
     with_cluster(test, bookies_count=4)
