@@ -7,7 +7,7 @@ STAMP := $(VENV)/.setup-stamp
 # Processes that share the tests; two cores are what CI has.
 WORKERS ?= 2
 
-.PHONY: help setup run test test-all check format bench bench-storage bench-client bench-spark proto docs clean
+.PHONY: help setup run test test-all test-cluster check format bench bench-storage bench-client bench-spark proto docs clean
 
 help:
 	@echo "make setup        build $(VENV)"
@@ -15,6 +15,7 @@ help:
 	@echo "make check        format, lint, types, unit tests"
 	@echo "make test         check, and every test that CI runs"
 	@echo "make test-all     the long tests, too"
+	@echo "make test-cluster against real ZooKeepers and bookies that die; needs Java 17 and Maven"
 	@echo "make bench        benchmarks of the broker; also bench-storage, bench-client, bench-spark"
 	@echo "make proto docs   write again what is generated"
 
@@ -45,6 +46,9 @@ test: setup
 test-all: setup
 	$(static-checks)
 	$(BIN)/pytest -q -n $(WORKERS)
+
+test-cluster: setup
+	$(BIN)/pytest -q tests/cluster tests/contracts
 
 format: setup
 	$(BIN)/ruff format .
