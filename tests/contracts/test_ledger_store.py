@@ -10,12 +10,11 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
+from pulsar_py.bookkeeper.store import BookKeeperSettings
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import (
@@ -31,7 +30,6 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.local_disk import LocalDisk
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.ledgers.store import (
-    LedgerListener,
     LedgerOptions,
     LedgerReader,
     LedgerStore,
@@ -48,6 +46,7 @@ from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
 from tests.cluster.bookie_process import BookKeeperCluster
+from tests.cluster.replicated_ledgers import ReplicatedLedgers
 from tests.ledger_parts import all_ledgers
 
 SMALL = BookieSettings(
@@ -117,14 +116,6 @@ OTHERS: dict[str, Callable[[], LedgerStore]] = {
 
 def hostile(faults: LedgerFaults) -> LedgerStore:
     return HostileLedgers(random.Random(1), faults, limits=LIMITS).connect("broker")
-
-
-class ReplicatedLedgers(BookKeeperLedgerStore):
-    """Keeps each ledger on three bookies."""
-
-    async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
-        options = replace(options, ensemble_size=3, write_quorum_size=3, ack_quorum_size=2)
-        return await super().create(listener, options)
 
 
 @asynccontextmanager
