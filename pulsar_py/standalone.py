@@ -7,8 +7,8 @@
 
 Builds, from the bottom to the top, metadata store, ledger store, broker, listener and
 administration, and takes them down in the opposite order, with everything flushed. Nothing here is
-global: any number of brokers can run in one process. Beside `server.broker` this is the only reader
-of `BrokerConfig`.
+global: any number of brokers can run in one process. Storage, listeners and HTTP get their part of
+`BrokerConfig` from here, what lies above the storage from `server.broker`.
 
 On disk a data directory holds `metadata.sqlite` and `ledgers/`; one process owns it.
 """

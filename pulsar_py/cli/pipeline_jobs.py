@@ -1,7 +1,8 @@
 """The work of `pulsar-py pipeline`: makes settings of options, and runs pipelines (edge).
 
 There is a function for each command that makes its `Job`. `run` checks the job, opens the session,
-restarts the pipeline after failures, and returns the exit code.
+restarts the pipeline after failures, and returns the exit code. `lag` alone has no job and no
+session: it measures once, without Spark.
 
 Third-party packages it may import: rich, pyspark.
 """

@@ -2,8 +2,11 @@
 
 In: service URLs, options and values of the application. Out: messages, message ids and errors of
 `common.errors`. The public names are those of `pulsar_py` itself and are loaded on first use, so
-that a program pays for what it uses; nothing of the server is loaded. `tests/test_architecture.py`
-has the order of the rooms.
+that a program pays for what it uses; nothing of the server is loaded.
+
+Each room may import those before it: shared, security, messages, brokers, acknowledging, producing,
+receiving, consuming, many_topics, reading. But producing does without acknowledging, and receiving,
+consuming and reading do without producing.
 
 Third-party packages it may import: none. Its rooms name theirs.
 """

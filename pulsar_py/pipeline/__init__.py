@@ -5,8 +5,9 @@
 
 The modules here are the pipelines (`export`, `backfill`, `aggregate`, `copy`, `compact`, `lag`,
 `replay`, `report`), what they share (`topics` and `lake` read and write data frames), and `jobs`,
-which checks a pipeline before Spark starts. The rooms below hold the parts; each imports those
-before it in this order, and none imports a module that lies here:
+which checks a pipeline before Spark starts. The rooms below hold the parts; each may import those
+before it in this order, save those that ARCHITECTURE.md leaves out, and none imports a module that
+lies here:
 
     settings     settings that users give: cluster, topics, columns, times, sizes, secrets
     running      Spark sessions, jobs, queries, restarts, progress

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 import pyarrow.parquet as pq
 
@@ -72,13 +72,17 @@ def open_table(target: Target) -> LakeTable:
     Raises:
         ConfigurationError: The `deltalake` package is missing, or can't open the path.
     """
-    if target.format is TableFormat.PARQUET:
-        return ManifestTable(target.path)
-    from pulsar_py.pipeline.tables.delta import (  # noqa: PLC0415 - an extra of its own
-        DeltaLakeTable,
-    )
+    match target.format:
+        case TableFormat.PARQUET:
+            return ManifestTable(target.path)
+        case TableFormat.DELTA:
+            from pulsar_py.pipeline.tables.delta import (  # noqa: PLC0415 - an extra of its own
+                DeltaLakeTable,
+            )
 
-    return DeltaLakeTable(target.path)
+            return DeltaLakeTable(target.path)
+        case unknown:
+            assert_never(unknown)
 
 
 def rows_of_a_file(files: Sequence[TableFile], file_bytes: int) -> int:

@@ -1,9 +1,10 @@
 """BrokerService: the broker without its sockets and HTTP (edge).
 
 Builds topics, namespaces, schemas, connections and their timers from the two stores and a
-`BrokerConfig`, which only this module and `standalone.py` read: everything below gets values with
-units in their names. It starts and stops everything above the storage; the owner of the stores
-closes them afterwards.
+`BrokerConfig`: everything below gets values with units in their names. Beside this module only the
+composition (`standalone.py`, `cli/standalone.py`) may import that class, which a test holds; the
+resources of `admin` read single settings as `broker.config`, where a request needs them. It starts
+and stops everything above the storage; the owner of the stores closes them afterwards.
 
 Order of stopping: lookups are refused, every topic is unloaded with all its cursors written, its
 bundles are given up, connections closed.

@@ -9,7 +9,8 @@ variables in the manner of Pulsar's Docker image, and overrides `NAME=VALUE`. Na
 - one that Pulsar has renamed is taken as the new one, which wins if both are there;
 - any other is an error that names the nearest.
 
-Only `standalone` and `broker` read a `BrokerConfig`; they pass plain arguments on, with units.
+Only `broker` and the two `standalone` modules import `BrokerConfig`; they pass plain arguments on,
+with units. Resources of `admin` read single settings as `broker.config`.
 
 Source: ServiceConfiguration and PulsarConfigurationLoader in Pulsar; apply-config-from-env.py.
 """

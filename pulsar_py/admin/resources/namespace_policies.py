@@ -1,7 +1,9 @@
 """Policies of namespaces: a table with the path, the reader and the stored field of each.
 
-A new policy gets a line in `POLICIES` and, where its value is of a new kind, a reader in
-`policy_values`. The broker learns of a change by watching the metadata store.
+A line in `POLICIES` and, where the value is of a new kind, a reader in `policy_values` let REST
+read and write a policy, and no more: it is stored as JSON. To have an effect it needs a key in
+`metadata.documents`, a field of `TopicSettings`, a line in `effective_settings`, and somebody who
+obeys. The broker learns of a change by watching the metadata store.
 
 Source: Namespaces and NamespacesBase in Pulsar's broker.
 """

@@ -1,4 +1,4 @@
-"""Policies of topics, in a table like that of namespaces, and the trigger of compaction.
+"""Policies of topics: a table with the path, the reader and the stored field of each.
 
 Source: PersistentTopics in Pulsar's broker.
 """

@@ -3,7 +3,9 @@
 A batch goes out when it is full, when its first message has waited for the publish delay, when it
 is flushed, and before a message that goes out alone: a delayed one, one larger than a batch may be,
 or a possible duplicate. So entries go out in the order of their messages, and sequence ids in the
-order of entries. Without batching every message goes out alone.
+order of entries. Without batching every message goes out alone. `batch_container` decides when a
+batch is full. Two modules rest on when one is due: the turns of `message_router` last some publish
+delays, and `spark/writing/partition_sender.py`, for exactly once, sends batches by flushing alone.
 
 Source: ProducerImpl in Pulsar's Java client: serializeAndSendMessage, batchMessageAndSend.
 """

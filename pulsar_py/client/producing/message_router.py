@@ -3,7 +3,9 @@
 The hash of a key decides, so that one key stays in one partition; messages without a key follow the
 routing mode. Round robin moves on one message at a time, or, with batching, one batch at a time:
 the next partition is due when enough for a batch went to the current one, or when its turn has
-lasted the publish delay. So few batches are open at once, and they are full.
+lasted the publish delay times `batching_partition_switch_frequency_by_publish_delay`, 10 by
+default. So few batches are open at once, and they are full. The router counts by itself, with the
+options that `batch_container` goes by: another rule there needs one here.
 
 Source: RoundRobinPartitionMessageRouterImpl and SinglePartitionMessageRouterImpl in Pulsar's Java
 client; RoundRobinMessageRouter in the C++ client, which counts messages and bytes as here.

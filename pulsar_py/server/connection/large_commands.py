@@ -12,6 +12,9 @@ ranges, names), and is served in one go. A larger one is examined before it is p
 the same connection wait until the end. What always holds, and is asserted where it is done: between
 two yields at most `MAX_UNITS` units are handled.
 
+How encoded commands are measured and split is in `wire/large_commands.py`; here is what the broker
+does with them.
+
 This bound is ours. Apache Pulsar serves whatever fits a frame, each connection by a thread.
 """
 

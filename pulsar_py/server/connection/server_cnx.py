@@ -6,7 +6,8 @@
 
 It works on asyncio's and uvloop's transports. A handler is a plain function; work that has to wait
 runs as a task of `Connections`. Long work is returned as a generator: it gets one step a turn of
-the loop, and later commands wait. This module does not know the meaning of commands.
+the loop, and later commands wait. What commands mean is known to handlers, but for SEND:
+`data_received` reads its fields itself, because no call but the producer's is made for each.
 
 Back-pressure. Reading stops for any of four reasons, and starts again when none is left: too many
 publishes without an answer, too much output that the client does not take, too many requests under

@@ -1,7 +1,9 @@
 """Reads what topics need of messages: violations of settings, chunks, publish times.
 
-Pure. Metadata is parsed only here, and only when a setting needs it: most topics store messages
-without parsing them.
+Pure. Of what is published, metadata is parsed only here, and only when a setting needs it: most
+topics store messages without parsing them. Stored metadata is parsed elsewhere, too: for dispatch
+(`wire/entry_summary.py`), when deduplication replays (`publishing/message_deduplication.py`), and
+for the last message id (`connection/handle_consume.py`).
 
 Source: ServerCnx.handleSend, Producer, PersistentTopic in Pulsar's broker.
 """

@@ -1,8 +1,12 @@
 """Resolves a topic's settings: its own policy, else the namespace's, else the broker's setting.
 
 Pure. The broker's settings come as the `TopicSettings` of a topic without any policy; policies of
-namespace and topic replace its fields. Nothing is inherited within one policy: a retention of the
-topic replaces the namespace's whole.
+namespace and topic replace its fields. Mostly a policy replaces another whole, as a retention of
+the topic does the namespace's. The exceptions:
+
+    encryption, schema validation    required as soon as one level requires it
+    backlog quotas                   replaced type by type
+    delayed delivery                 the topic's replaces the namespace's field by field
 
 Source: HierarchyTopicPolicies in Pulsar's broker.
 """
