@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-stamp
 # Processes that share the tests; two cores are what CI has.
 WORKERS ?= 2
+# Seconds a test may take: one that hangs is named instead of stopping the run.
+TIMEOUT ?= 600
 
 .PHONY: help setup run test test-all test-cluster check format bench bench-storage bench-client bench-spark proto docs clean
 
@@ -37,18 +39,18 @@ endef
 
 check: setup
 	$(static-checks)
-	$(BIN)/pytest -q -n $(WORKERS) -m "not slow" tests/unit tests/test_architecture.py tests/test_exports.py tests/test_mirror.py
+	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT) -m "not slow" tests/unit tests/test_architecture.py tests/test_exports.py tests/test_mirror.py
 
 test: setup
 	$(static-checks)
-	$(BIN)/pytest -q -n $(WORKERS) -m "not slow"
+	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT) -m "not slow"
 
 test-all: setup
 	$(static-checks)
-	$(BIN)/pytest -q -n $(WORKERS)
+	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT)
 
 test-cluster: setup
-	$(BIN)/pytest -q tests/cluster tests/contracts
+	$(BIN)/pytest -q --timeout $(TIMEOUT) tests/cluster tests/contracts
 
 format: setup
 	$(BIN)/ruff format .

@@ -188,6 +188,10 @@ RAW = click.option(
 )
 
 
+PACKAGES: Final = {"pyarrow": "spark", "pyspark": "spark", "deltalake": "lake"}
+"""Packages that a plain installation lacks, and the extra that brings each."""
+
+
 @click.group(cls=PipelineGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def pipeline() -> None:
     """Move data between topics and tables with Spark, and measure it.
@@ -198,8 +202,15 @@ def pipeline() -> None:
 
 
 def _run(name: str, options: Mapping[str, Any]) -> None:  # Any: click's values
-    from pulsar_py.cli.pipeline_jobs import run  # noqa: PLC0415 - for --help
-
+    try:
+        from pulsar_py.cli.pipeline_jobs import run  # noqa: PLC0415 - for --help
+    except ModuleNotFoundError as error:
+        if error.name not in PACKAGES:
+            raise
+        raise click.ClickException(
+            f"pipelines need the package {error.name}, which is not installed: "
+            f"pip install 'pulsar_py[{PACKAGES[error.name]}]'"
+        ) from None
     arguments = click.get_current_context().meta[ARGUMENTS]
     raise SystemExit(run(name, options, arguments))
 

@@ -639,7 +639,7 @@ webSocketPulsarClientMemoryLimitInMB=0
 webSocketServiceEnabled=false
 webSocketSessionIdleTimeoutMillis=300000
 
-# There are no metrics in this version.
+# `/metrics` has a fixed selection in this version, which these do not change.
 aggregatePublisherStatsByProducerName=false
 allowedTopicPropertyKeysForMetrics=
 *exposeBundlesMetricsInPrometheus=false

@@ -136,3 +136,19 @@ async def test_lags_as_json_and_as_a_table(pulsar_broker: BrokerThread, tmp_path
 def test_nobody_answers() -> None:
     code, _ = run("lag", "--admin-url", "http://127.0.0.1:1")
     assert code == 1
+
+
+def test_a_package_that_is_not_installed_is_named_with_its_extra() -> None:
+    program = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from pulsar_py.cli.main import main\n"
+        "main(['pipeline', 'export', '--topic', 'topic', '--to', 'parquet:/nowhere'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "Error: pipelines need the package pyarrow, which is not installed: "
+        "pip install 'pulsar_py[spark]'\n"
+    )
