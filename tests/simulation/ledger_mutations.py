@@ -347,10 +347,10 @@ MUTATIONS: dict[str, Mutation] = {
 
 FOUND_BY: dict[str, int] = {
     "ids_leased_in_blocks": 0,
-    "ids_counted_in_a_key": 1,
+    "ids_counted_in_a_key": 0,
     "collector_takes_what_it_does_not_know": 0,
     "ledgers_without_labels": 0,
-    "collector_knows_no_cursor_ledgers": 1,
+    "collector_knows_no_cursor_ledgers": 0,
     "a_fence_is_another_owner": 0,
     "a_fence_of_a_cursor_ledger_is_another_owner": 41,
     "a_close_without_answer_counts_as_made": 0,
@@ -359,13 +359,13 @@ FOUND_BY: dict[str, int] = {
     "another_owners_version_is_taken_over": 22,
     "readback_without_sync": 45,
     "writes_that_are_overtaken_have_no_answer": 41,
-    "topics_opened_from_late_reads": 45,
+    "topics_opened_from_late_reads": 158,
     "deletions_are_not_marked": 0,
     "marks_of_deletions_are_not_seen": 5,
     "a_clean_open_writes_nothing": 176,
     "cursor_records_written_by_overtaken_owners": 53,
-    "a_state_is_encoded_when_its_ledger_is_there": 864,
-    "ledgers_deleted_before_the_list_is_written": 1,
+    "a_state_is_encoded_when_its_ledger_is_there": 254,
+    "ledgers_deleted_before_the_list_is_written": 2,
     "trimming_ignores_cursors": 0,
 }
 """The first seed that finds each, when it was last looked for."""
