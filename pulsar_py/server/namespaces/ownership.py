@@ -217,7 +217,7 @@ class BundleOwnership:
         try:
             if stored is not None and stored.owner == session_id:
                 version = stored.version
-                if OwnerRecord.decode(stored.value) != record:
+                if stored.value != record.encode():
                     version = await self._metadata.put(
                         path, record.encode(), expected_version=version
                     )
