@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -591,3 +592,14 @@ async def test_a_record_that_could_not_be_deleted_goes_before_the_bundle_is_take
     stored = await owner.stored()
     assert stored is not None
     assert OwnerRecord.decode(stored.value) == OwnerRecord(addresses("a"))
+
+
+async def test_a_record_that_is_as_it_should_be_is_not_written_again(owner: Owner) -> None:
+    """What is not stored of it, such as that it is this machine alone, makes no difference."""
+    local = replace(addresses("a"), is_loopback=True)
+    await owner.ownership.acquire(NAMESPACE, BUNDLE, local)
+    await owner.ownership.disable(NAMESPACE, BUNDLE)
+    await asyncio.sleep(1)
+    stored = await owner.stored()
+    assert stored is not None
+    assert stored.version == 1
