@@ -65,6 +65,6 @@ write(5)
 try:
     read(fails=True)
 except StreamingQueryException as error:
-    lines = [line for line in str(error).splitlines() if "are gone" in line]
+    lines = [line for line in str(error).splitlines() if "were deleted" in line]
     print(lines[0].strip())
 read(fails=False)

@@ -156,11 +156,11 @@ def test_keys_decide_the_partition(spark: SparkSession, broker: BrokerThread) ->
     ("sql", "options", "text"),
     [
         ("SELECT 1L AS id", {}, "KEY_VALUE needs the column key, or columns key.<field>"),
-        ("SELECT 'k' AS key, struct(1) AS value", {}, "column key: string, where the topic has a"),
+        ("SELECT 'k' AS key, struct(1) AS value", {}, "column key is string, and the topic has a"),
         (
             "SELECT struct(1L AS id) AS key, struct(1 AS a) AS value, 2 AS more",
             {},
-            "column more: pairs have the columns key and value",
+            "column more is neither of the key nor of the value",
         ),
         (
             "SELECT struct(1L AS id) AS key, struct(1 AS a) AS value",
