@@ -1,4 +1,4 @@
-"""The command `pulsar-py`; every command imports what it needs inside itself.
+"""The command line of `pulsar-py`. A subcommand's work is imported when it runs.
 
 Third-party packages it may import: click, protobuf, rich, uvloop.
 """

@@ -178,7 +178,7 @@ def lateness_sql() -> str:
 
 
 def _backlogs(rows: DataFrame, parts: list[Row], settings: AdminSettings) -> list[Backlog]:
-    """The backlogs of durable subscriptions, over all partitions: what is behind mark-delete."""
+    """The backlogs of durable subscriptions: messages behind mark-delete, over all partitions."""
     positions: dict[str, dict[str, Position]] = {}
     entries: dict[str, int] = {}
     with AdminClient(settings) as admin:

@@ -18,7 +18,7 @@ moved can't be told from another one, so there another place is refused.
 
 `difference` and `other_table` decide. `remember_or_refuse` keeps the file, which is written before
 the first row is sent, and never changed. If the topic has rows of a backfill that has no note, the
-note lies elsewhere or was deleted, and what the rows were can't be known. If the note is old and
+note lies elsewhere or was deleted, and which rows they were can't be known. If the note is old and
 the topic has no rows, the broker may have forgotten them: it keeps producers' names for hours.
 """
 
