@@ -147,8 +147,8 @@ def test_a_seek_that_is_refused_takes_nothing_away() -> None:
         async with collecting(world) as (consumer, batch):
             topic = world.topics.loaded(TopicName.parse(A))
             assert isinstance(topic, PersistentTopic)
-            topic.subscriptions["sub"].state = SubscriptionState.RESETTING
-            with pytest.raises(UnknownServiceError, match="is being reset"):
+            topic.subscriptions["sub"].state = SubscriptionState.DELETING
+            with pytest.raises(UnknownServiceError, match="is being deleted"):
                 await consumer.seek(LATEST_MESSAGE_ID)
             assert data(await batch) == [b"a0", b"a1"]
 
