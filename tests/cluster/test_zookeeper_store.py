@@ -26,6 +26,8 @@ from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
 from tests.cluster.java_programs import NotInstalledError
 from tests.cluster.zookeeper_process import ZooKeeperProcess
 
+pytestmark = pytest.mark.slow  # seconds of real time; `make test-cluster` runs them
+
 SETTINGS = ZooKeeperSettings(
     session_timeout_millis=2_000, operation_timeout_seconds=5.0, connect_timeout_seconds=1.0
 )
