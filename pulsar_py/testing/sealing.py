@@ -96,6 +96,8 @@ def sealed() -> Iterator[Seal]:
             stack.enter_context(_replaced(owner, name, replacement))
         _seals.append(seal)
         stack.callback(_seals.remove, seal)
+        # A module that is first imported in the block may keep a replacement for ever.
+        stack.callback(setattr, seal, "is_lifted", True)
         yield seal
     if seal.offence is not None:
         raise seal.offence

@@ -161,3 +161,10 @@ def test_cyclic_garbage_goes_at_set_virtual_times() -> None:
         return ended
 
     assert run_simulated(work()) == [COLLECT_EVERY_SECONDS]
+
+
+def test_what_was_kept_of_a_sealed_world_works_after_it() -> None:
+    """A module that is first imported in one keeps what its names were then."""
+    with sealed():
+        kept = os.urandom
+    assert len(kept(4)) == 4
