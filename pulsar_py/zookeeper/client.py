@@ -25,6 +25,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.metadata.store import SessionEvent
 from pulsar_py.zookeeper import jute, messages
 from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.connection import Answer, ConnectionLostError, ZooKeeperConnection
@@ -266,7 +267,7 @@ class ZooKeeperClient:
             self._connection = None
             logger.info("connection to zookeeper lost", extra={"reason": reason})
             if self.session.is_open and not self._is_closed:
-                self.session.on_connection_lost()
+                self.session.tell(SessionEvent.CONNECTION_LOST)
         self._lost.set()
 
     # Ends

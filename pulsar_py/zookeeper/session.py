@@ -89,10 +89,6 @@ class ZooKeeperSession(Session):
         """The server has ended it: the next one has another number."""
         self.number, self.password = 0, bytes(16)
 
-    def on_connection_lost(self) -> None:
-        """The server can't be reached; the session may live on."""
-        self.tell(SessionEvent.CONNECTION_LOST)
-
     def on_news(self, sent_seconds: float) -> None:
         """The server answered what was sent then."""
         if sent_seconds > self._last_news_seconds:

@@ -123,10 +123,7 @@ class ZooKeeperMetadataStore(MetadataStore):
         store._client.start()
         async with OnFailureAwait(store.close):
             if address.chroot:
-                chroot = store._chroot
-                store._chroot = ""
-                await store._make_with_parents(chroot)
-                store._chroot = chroot
+                await store._have(address.chroot, CreateMode.PERSISTENT)
             else:
                 await store.exists("/")
         return store
@@ -307,15 +304,16 @@ class ZooKeeperMetadataStore(MetadataStore):
         """
         is_sequential = mode in (CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL)
         kind = CreateMode.PERSISTENT if is_sequential else CreateMode.CONTAINER
-        try:
-            await self._create(paths.parent(real), b"", kind)
-        except MetadataOutcomeUnknownError as error:
-            raise MetadataUnavailableError(f"{real}: {error}") from error
+        await self._have(paths.parent(real), kind)
 
-    async def _make_with_parents(self, real: str) -> None:
-        """Have a node that stays, with whatever value; used for the chroot."""
+    async def _have(self, real: str, kind: CreateMode) -> None:
+        """Make a node, or leave the one that is there as it is.
+
+        Raises:
+            MetadataUnavailableError: It is not known to be there.
+        """
         try:
-            await self._create(real, b"", CreateMode.PERSISTENT)
+            await self._create(real, b"", kind)
         except MetadataOutcomeUnknownError as error:
             raise MetadataUnavailableError(f"{real}: {error}") from error
 
