@@ -4,6 +4,7 @@ Imported by Spark's planners and workers, too; how far they are comes and goes t
 directory. Options begin with `test.`:
 
     test.failure      raise, kill or pause: in a task's first attempt, after `test.batches`;
+                      give-up: in every attempt; the first waits for the test before it raises;
                       commit-before or commit-after: the first commit, around its effect;
                       shuffle: raise, and give later attempts their rows in another order
     test.batches      record batches that a task gets before that
@@ -64,12 +65,14 @@ class Failure:
         if self.kind == "shuffle" and attempt:
             batches = _turned(batches)
         for count, batch in enumerate(batches):
-            if count == self.batches and not attempt:
+            if count == self.batches and (self.kind == "give-up" or not attempt):
                 self._fail(partition)
             yield batch
 
     def _fail(self, partition: int) -> None:
         if not self.happens_now(f"{self.kind}-{partition}"):
+            if self.kind == "give-up":
+                raise InjectedError("again in the middle of a task")
             return
         if self.kind in {"raise", "shuffle"}:
             raise InjectedError("in the middle of a task")
@@ -78,6 +81,10 @@ class Failure:
         if self.kind == "pause" and partition == 0:
             (self.directory / "reached").write_bytes(b"!")  # FIFOs: each waits for the test
             (self.directory / "resume").read_bytes()
+        if self.kind == "give-up":
+            if partition == 0:
+                (self.directory / "resume").read_bytes()  # a FIFO, as above
+            raise InjectedError("in the middle of a task")
 
     def on_commit(self, when: str) -> None:
         """Fail the first commit, before or after its effect."""

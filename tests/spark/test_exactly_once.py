@@ -182,13 +182,22 @@ def test_a_job_is_run_again_with_its_key(
 def test_a_job_that_was_given_up_is_run_again_with_its_key(
     session: SparkSession, broker: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
-    rows = ids(session)
-    broken = rows.selectExpr("if(value = '8000', raise_error('bad row'), value) value")
-    options = sink_options(broker, topic, tmp_path, "none", idempotencyKey="given-up")
-    with pytest.raises(errors.PySparkException, match="bad row"):
-        write(broken, options)
+    rows, resume = ids(session), tmp_path / "resume"
+    os.mkfifo(resume)
+
+    def resume_when_some_are_stored() -> None:
+        while not stored(broker, topic):
+            pass  # asking takes long enough
+        resume.write_bytes(b"!")
+
+    thread = threading.Thread(target=resume_when_some_are_stored, daemon=True)
+    thread.start()
+    options = sink_options(broker, topic, tmp_path, "give-up", idempotencyKey="given-up")
+    with pytest.raises(errors.PySparkException, match="in the middle of a task"):
+        write(rows, options)
+    thread.join()
     assert 0 < len(stored(broker, topic)) < ROWS
-    write(rows, options)
+    write(rows, options | {"test.failure": "none"})
     assert_each_once(stored(broker, topic))
 
 

@@ -92,7 +92,7 @@ def test_what_no_column_can_be_is_refused(definition: Any, text: str) -> None:
 
 
 def test_a_text_that_is_no_definition_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"the topic's schema: .* no JSON"):
+    with pytest.raises(ConfigurationError, match=r"the topic's schema: .* is not JSON"):
         definition_node(b"{")
     with pytest.raises(ConfigurationError, match=r"the topic's schema: .*nonsense"):
         definition_node(b'{"type": "nonsense"}')
