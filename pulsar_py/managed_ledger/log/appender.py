@@ -269,7 +269,8 @@ class Appender(Generic[C]):
             extra={"topic": self._owner.name, "ledger_id": self._ledger_id, "error": str(error)},
         )
         self._drained.set()
-        if self._writer is not None:
+        # Where it is being closed, terminated or fenced, that call ends the ledger.
+        if self._ledgers.state is State.OPENED:
             self.begin_rollover()
 
     # From one ledger to the next

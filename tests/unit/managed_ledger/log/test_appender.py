@@ -400,6 +400,21 @@ async def test_a_ledger_created_while_closing_is_closed_too():
     assert again.listener.order == [2]
 
 
+@pytest.mark.parametrize("end", ["close", "terminate"])
+async def test_a_ledger_that_fails_while_its_end_waits_its_turn_is_ended_there(end):
+    world = World()
+    ledger = await world.open()
+    world.store.is_holding = True
+    ledger.append(b"a", 0)
+    await ledger.change_lock.acquire()  # as another change has it
+    ending = asyncio.ensure_future(getattr(ledger, end)())  # noqa: TID251  (a test's own task)
+    await settle()
+    ledger._appender.on_failed(3, LedgerFencedError("fenced"))
+    ledger.change_lock.release()
+    await ending
+    assert world.store.ledgers[3].is_closed
+
+
 async def test_its_own_recovery_of_a_ledger_is_not_taken_for_another_owner():
     world = World()
     ledger = await world.open()
