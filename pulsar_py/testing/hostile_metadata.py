@@ -11,6 +11,7 @@ delays. Everything is drawn from one generator, so in virtual time a seed replay
 
     client.cut(3.0)    the connection is away: requests under way fail, the session may live on
     client.expire()    it is away for longer than the session lives
+    client.miss(3.0)   no changes are told for so long; then ANYTHING is, and nothing can be asked
     client.freeze()    answers, events and heartbeats are held until `thaw`, and nobody is told
     client.cut_off()   its process has died
     service.calm()     no faults by themselves any more
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -102,6 +104,8 @@ class HostileClient(MetadataStore):
         self._is_connected = True
         self._is_in_doubt = False  # and it was told
         self._is_away = False  # since a cut, until the server answered again
+        self._is_missing_changes = False
+        self._is_busy = False  # it sends nothing for now
         self._is_closed = False
         self._is_cut_off = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -250,7 +254,8 @@ class HostileClient(MetadataStore):
         self._check_open()
         if is_change:
             self._check_writable(path)
-        if not self._is_connected or self._happens(self.service.settings.unavailable_share):
+        is_out = not self._is_connected or self._is_busy
+        if is_out or self._happens(self.service.settings.unavailable_share):
             raise MetadataUnavailableError(f"{path}: {self.name} has no connection")
         future: asyncio.Future[T] = self._loop.create_future()
         request = self._request(work, future, is_change=is_change)
@@ -433,6 +438,8 @@ class HostileClient(MetadataStore):
     # Watches
 
     def _on_change(self, change: Notification) -> None:
+        if self._is_missing_changes:
+            return
         if self._happens(self.service.settings.lost_watch_share):
             self._tell_anything_later()
             return
@@ -470,6 +477,22 @@ class HostileClient(MetadataStore):
     def expire(self) -> None:
         """Cut the connection for longer than the session lives."""
         self.cut(self.service.settings.session_timeout_seconds * 1.1)
+
+    def miss(self, seconds: float, busy_seconds: float = 0.1) -> None:
+        """Let changes not be told for so long, then `ANYTHING`.
+
+        Nothing can be asked for the `busy_seconds` that follow.
+        """
+        self._is_missing_changes = True
+        self._loop.call_later(seconds, self._tell, partial(self._end_missing, busy_seconds))
+
+    def _end_missing(self, busy_seconds: float) -> None:
+        self._is_missing_changes, self._is_busy = False, True
+        self._loop.call_later(busy_seconds, self._end_busy)
+        self._watches.tell_anything()
+
+    def _end_busy(self) -> None:
+        self._is_busy = False
 
     def freeze(self) -> None:
         """Hold everything that comes, and what would be sent; nobody is told."""

@@ -251,6 +251,7 @@ class Run:
             await asyncio.sleep(at - self.now())
             act(chance)
         await asyncio.sleep(STORM_SECONDS - self.now())
+        self._miss(chance)
         while (missing := self._missing()) and self.now() < PATIENCE_SECONDS:
             if "moves" in missing:
                 self._move(chance)
@@ -368,6 +369,15 @@ class Run:
                 return
 
         self._changes.append(self._spawn(self._opened(str(name), add), f"add {name}"))
+
+    def _miss(self, chance: random.Random) -> None:
+        """Last news that one broker is not told of, and can't ask for when it hears that."""
+        deaf = chance.choice(self.world.nodes)
+        self._note("miss", deaf.name)
+        self.met["news missed"] += 1
+        deaf.metadata.miss(chance.uniform(1, 3), chance.uniform(0.02, 0.5))
+        self._change_policies(chance)
+        self._add_topic(chance)
 
     async def _watch_owners(self) -> None:
         """Never two, by what each of them believes at the same moment."""
