@@ -289,11 +289,14 @@ class ManagedLedger(Generic[C]):
     # The list of ledgers
 
     def fence(self, error: Exception) -> None:
-        """Another owner was seen: fail pending appends and call the listener, soon. Once."""
+        """Another owner was seen: fail pending appends and call the listener, soon. Once.
+
+        Where it is being closed, the close writes no metadata from here on.
+        """
+        self._is_lost = True
         if self._ledgers.state in (State.FENCED, State.CLOSED):
             return
         logger.warning("managed ledger fenced", extra={"topic": self.name, "error": str(error)})
-        self._is_lost = True
         self._ledgers.move_to(State.FENCED)
         self._appender.release()
         asyncio.get_running_loop().call_soon(self._tell_fenced, error)
