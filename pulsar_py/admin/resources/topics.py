@@ -93,6 +93,12 @@ class Topics:
             ),
             post(TOPIC + "/partitions", self.update_partitions, Action.UPDATE_METADATA),
             delete(TOPIC + "/partitions", self.delete_partitioned, Action.DELETE_TOPIC),
+            post(
+                TOPIC + "/createMissedPartitions",
+                self.create_missed_partitions,
+                Action.CREATE_TOPIC,
+                consumes=(),
+            ),
             put(TOPIC + "/unload", self.unload, Action.UNLOAD, consumes=()),
             get(TOPIC + "/properties", self.properties, Action.GET_METADATA),
             put(COMPACTION, self.compact, Action.COMPACT, consumes=()),
@@ -261,8 +267,18 @@ class Topics:
                 f"Desired partitions {wanted} can't be less than the current partitions {current}.",
             )
         self._check_partitions_limit(wanted, HTTPStatus.UNPROCESSABLE_ENTITY)
-        if wanted > current:
-            await self._topics.partitioned.grow(name, wanted)
+        # The same number completes a topic that a broker was stopped from growing.
+        await self._topics.partitioned.grow(name, wanted)
+        return NO_CONTENT
+
+    async def create_missed_partitions(self, request: Request) -> Response:
+        """Make the partitions, and subscriptions of them, that are missing."""
+        name = topic_of(request)
+        await require_namespace(self._broker, name.namespace_name)
+        try:
+            await self._topics.partitioned.create_missed(name)
+        except TopicNotFoundError:
+            raise HttpError(HTTPStatus.NOT_FOUND, f"Topic {name} does not exist") from None
         return NO_CONTENT
 
     async def delete_partitioned(self, request: Request) -> Response:
