@@ -21,6 +21,7 @@ from pulsar_py.admin.http_messages import (
     Request,
     Response,
     UnreadableBodyError,
+    encoded_in_turns,
     page_response,
     reason_response,
 )
@@ -70,7 +71,7 @@ class AdminApp:
             body=body,
             peer=peer,
         )
-        return await _call(found.route, request)
+        return await encoded_in_turns(await _call(found.route, request))
 
 
 async def _call(route: Route, request: Request) -> Response:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 
 from pulsar_py.admin.http_messages import HttpError
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.work import in_turns
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.topic import Topic
 
 
@@ -74,5 +76,12 @@ async def for_each_partition(
     if not partitions_count:
         await act(name)
         return
-    for index in range(partitions_count):
-        await act(name.partition(index))
+    async for part in partitions_in_turns(name, partitions_count):
+        await act(part)
+
+
+async def partitions_in_turns(name: TopicName, partitions_count: int) -> AsyncIterator[TopicName]:
+    """The partitions of a topic, in order; after some of them others have a turn."""
+    async for indexes in in_turns(range(partitions_count), TOPICS_AT_ONCE):
+        for index in indexes:
+            yield name.partition(index)

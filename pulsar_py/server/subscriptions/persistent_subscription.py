@@ -45,7 +45,7 @@ from pulsar_py.server.subscriptions.subscription import (
     SubscriptionOwner,
     SubscriptionState,
 )
-from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 
 if TYPE_CHECKING:
     from pulsar_py.server.subscriptions.consumer import Consumer
@@ -485,10 +485,8 @@ class PersistentSubscription(Subscription):
         """The users' properties of the subscription."""
         return self.cursor.cursor_properties if self.is_durable else self._initial_properties
 
-    def stats(self) -> SubscriptionStats:
-        """A snapshot for REST and metrics."""
+    def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
         dispatcher = self._dispatcher
-        consumers = tuple(consumer.stats() for consumer in self.consumers)
         shared = dispatcher if isinstance(dispatcher, MultipleConsumersDispatcher) else None
         sticky = dispatcher if isinstance(dispatcher, StickyKeyDispatcher) else None
         delayed_count = 0 if shared is None else len(shared.delayed)

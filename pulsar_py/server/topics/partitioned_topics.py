@@ -1,9 +1,10 @@
 """PartitionedTopics: creates, counts, grows, deletes and lists partitioned topics (edge).
 
 A partitioned topic is a number in metadata, which `Partitions` keeps; its partitions are topics
-like others, loaded and deleted by the registry. This keeps both in step. Clients know a partition by
-the number alone, so where a topic grows, new partitions and their subscriptions are stored before
-the number is, and the number is deleted last. Whatever ends in between is completed by asking again.
+like others, loaded and deleted by the registry. This keeps both in step. Clients know a partition
+by the number alone, so where a topic grows, new partitions and their subscriptions are stored
+before the number is, and the number is deleted last. What was cut short is completed by asking
+again.
 
 Invariant: when growing has ended, each partition has the subscriptions that any of the partitions
 that there were before had while it grew.
