@@ -24,6 +24,7 @@ from pulsar_py.common.errors import (
     StorageError,
     SubscriptionBusyError,
     SubscriptionFencedError,
+    SubscriptionUnavailableError,
     UnknownServiceError,
 )
 from pulsar_py.common.position import EARLIEST, Position
@@ -266,12 +267,14 @@ class PersistentSubscription(Subscription):
         try:
             await self._until_reset_ends()
         except SubscriptionFencedError as error:
-            raise UnknownServiceError(str(error)) from None
+            raise SubscriptionUnavailableError(str(error)) from None
         self._check_may_reset()
 
     def _check_may_reset(self) -> None:
         if self.state is not SubscriptionState.OPEN:
-            raise UnknownServiceError(f"Subscription {self.name} is being deleted or is closed")
+            raise SubscriptionUnavailableError(
+                f"Subscription {self.name} is being deleted or is closed"
+            )
 
     async def _reset_cursor(self, position: Position, ack_set: Sequence[int] | None) -> None:
         self._check_may_reset()  # a search by time may have come before
