@@ -101,6 +101,14 @@ class UnreadableBodyError(Exception):
     """A body that is no JSON, or not of the shape that is needed: 400 in plain text."""
 
 
+class RedirectError(Exception):
+    """Another broker serves what the request is about; `url` is that of its HTTP service."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"served by {url}")
+        self.url = url
+
+
 class PathValueError(Exception):
     """A path or query parameter has an impossible value: there is no such path (404, a page)."""
 

@@ -33,6 +33,7 @@ from pulsar_py.admin.resources.topic_access import (
     for_each_partition,
     refuse_partitioned,
     require_namespace,
+    require_owned,
     require_topic,
 )
 from pulsar_py.admin.resources.topics import TOPIC
@@ -160,7 +161,7 @@ class Subscriptions:
         return NO_CONTENT
 
     async def _load_or_create(self, name: TopicName) -> Topic:
-        await self._broker.namespaces.ensure_owned(name)
+        await require_owned(self._broker, name)
         try:
             return await self._topics.get_or_load(name, create_if_missing=True)
         except (TopicNotFoundError, NotAllowedError):

@@ -28,10 +28,12 @@ from pulsar_py.admin.resources.requests import (
     topic_of,
 )
 from pulsar_py.admin.resources.topic_access import (
+    as_partition,
     broker_id_of,
     partitions_in_turns,
     refuse_partitioned,
     require_namespace,
+    require_owned,
     require_topic,
     topic_not_found,
 )
@@ -157,6 +159,7 @@ class Topics:
             raise HttpError(HTTPStatus.CONFLICT, EXISTS)
         if name.is_partition:
             await self._check_partition_name(name)
+        await require_owned(self._broker, name)
         try:
             await self._topics.create_topic(name, properties=properties or {})
         except TopicExistsError:
@@ -190,6 +193,7 @@ class Topics:
                 f"{name} is a partitioned topic, instead of calling delete topic, please call "
                 "delete-partitioned-topic.",
             )
+        await require_owned(self._broker, name)
         try:
             await self._topics.delete(name, force=request.flag("force"))
         except TopicNotFoundError:
@@ -362,7 +366,8 @@ class Topics:
             )
         answer = {}
         async for part in partitions_in_turns(name, partitions_count):
-            topic = await require_topic(self._broker, part)
+            with as_partition(part):
+                topic = await require_topic(self._broker, part)
             answer[str(part.partition_index)] = message_id_json(await topic.terminate(), -1)
         return json_response(answer)
 
@@ -439,7 +444,8 @@ class Topics:
 
     async def _partition(self, name: TopicName) -> Topic | None:
         """A partition, None where it was deleted by itself."""
-        await self._broker.namespaces.ensure_owned(name)
+        with as_partition(name):
+            await require_owned(self._broker, name)
         try:
             return await self._topics.get_or_load(name, create_if_missing=not name.is_persistent)
         except TopicNotFoundError:
