@@ -1,4 +1,4 @@
-"""Requests, responses and errors of the REST API (values).
+"""Requests, responses and errors of the REST API (values, and encoding large ones in turns).
 
 A resource gets a `Request` whose path parameters are decoded already, and returns a `Response` or
 raises an `HttpError`, which becomes `{"reason": ...}`. For an unknown path or method the body is
@@ -11,13 +11,14 @@ Source: RestException and ObjectMapperFactory in Pulsar.
 
 from __future__ import annotations
 
-import json
+import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from http import HTTPStatus
 from typing import Any, Final
 
+from pulsar_py.admin.json_text import MAX_PIECE_UNITS, json_pieces, units_of
 from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.server.security.peer import Peer
 
@@ -41,12 +42,17 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer, complete in memory."""
+    """An answer, complete in memory.
+
+    `large_value` is what the body is still to be made of, where that is too much for one turn of
+    the loop: lists and objects that nobody changes any more.
+    """
 
     status: int = HTTPStatus.OK
     body: bytes = b""
     content_type: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
+    large_value: object | None = None
 
 
 NO_CONTENT = Response(HTTPStatus.NO_CONTENT)
@@ -95,23 +101,34 @@ class UnreadableBodyError(Exception):
     """A body that is no JSON, or not of the shape that is needed: 400 in plain text."""
 
 
+class RedirectError(Exception):
+    """Another broker serves what the request is about; `url` is that of its HTTP service."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"served by {url}")
+        self.url = url
+
+
 class PathValueError(Exception):
     """A path or query parameter has an impossible value: there is no such path (404, a page)."""
 
 
-def without_nulls(value: object) -> object:
-    """`value` with every None in a mapping left out, at any depth."""
-    if isinstance(value, Mapping):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list | tuple):
-        return [without_nulls(item) for item in value]
-    return value
-
-
 def json_response(value: object, status: int = HTTPStatus.OK) -> Response:
-    """`value` as compact JSON without nulls."""
-    text = json.dumps(without_nulls(value), separators=(",", ":"), ensure_ascii=False)
-    return Response(status, text.encode(), JSON)
+    """`value` as compact JSON without nulls; a large one is encoded by `encoded_in_turns`."""
+    if units_of(value, MAX_PIECE_UNITS) > MAX_PIECE_UNITS:
+        return Response(status, content_type=JSON, large_value=value)
+    return Response(status, "".join(json_pieces(value)).encode(), JSON)
+
+
+async def encoded_in_turns(response: Response) -> Response:
+    """The same answer with its body; while a large one is encoded, others have turns."""
+    if response.large_value is None:
+        return response
+    parts: list[bytes] = []
+    for piece in json_pieces(response.large_value):
+        parts.append(piece.encode())
+        await asyncio.sleep(0)
+    return replace(response, body=b"".join(parts), large_value=None)
 
 
 def optional_json_response(value: object | None) -> Response:

@@ -5,6 +5,8 @@ is at work, nothing more is read from its socket. Everything is bounded: headers
 of connections, and how long a peer may take for a request, for taking its answer, or be idle. One
 sweep closes those that took too long.
 
+A large answer is written in parts, one a turn, and no faster than its peer takes it.
+
 Invariant: at most one request of a connection is at work, and its answer is written whole.
 """
 
@@ -30,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 Application = Callable[[str, str, Mapping[str, str], bytes, Peer], Awaitable[Response]]
 """Takes method, target, headers in lower case, body, and who sent them; never raises."""
+
+PART_BYTES: Final = 256 * 1024
+"""Bytes of an answer that are written in one turn of the loop."""
 
 _SWEEP_SECONDS: Final = 5.0
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
@@ -132,6 +137,7 @@ class HttpConnection(asyncio.Protocol):
         self._body = bytearray()
         self._is_serving = False
         self._is_write_paused = False
+        self._writable: asyncio.Future[None] | None = None  # a large answer waits for its peer
         self._is_ending = False  # the last answer is written, nothing more is read
         self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
 
@@ -149,6 +155,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport = None
         self._is_ending = True
         self._server._connections.pop(self, None)  # noqa: SLF001
+        self._wake_writer()
 
     def drop(self) -> None:
         """End the connection now."""
@@ -162,6 +169,7 @@ class HttpConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The peer took enough."""
         self._is_write_paused = False
+        self._wake_writer()
         self._advance()
 
     def eof_received(self) -> bool:
@@ -229,11 +237,37 @@ class HttpConnection(asyncio.Protocol):
             body,
             self._peer,
         )
+        if self._transport is not None:
+            self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+            await self._send_in_parts(response, is_head=request.method == b"HEAD")
         self._is_serving = False
-        if self._transport is None:
-            return
-        self._send(response, is_head=request.method == b"HEAD")
-        self._next_request()
+        if self._transport is not None:
+            self._next_request()
+
+    async def _send_in_parts(self, response: Response, *, is_head: bool) -> None:
+        """Write an answer, a large body part by part as its peer takes it."""
+        self._send_head(response)
+        body = b"" if is_head else response.body
+        for start in range(0, len(body), PART_BYTES):
+            if start:
+                await self._until_writable()
+            if self._transport is None:
+                return
+            self._write(h11.Data(data=body[start : start + PART_BYTES]))
+        self._write(h11.EndOfMessage())
+
+    async def _until_writable(self) -> None:
+        """Return when the peer has taken what was written, or is gone; others have a turn."""
+        await asyncio.sleep(0)
+        if self._is_write_paused and self._transport is not None:
+            self._writable = asyncio.get_running_loop().create_future()
+            await self._writable
+            self._writable = None
+            self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+
+    def _wake_writer(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
 
     def _next_request(self) -> None:
         assert self._transport is not None
@@ -248,7 +282,7 @@ class HttpConnection(asyncio.Protocol):
     def _refuse(self, status: int) -> None:
         """Answer what can't be read on, and close."""
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            self._send(page_response(status, (("Connection", "close"),)), is_head=False)
+            self._send(page_response(status, (("Connection", "close"),)))
         self._end()
 
     def _end(self) -> None:
@@ -258,7 +292,14 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def _send(self, response: Response, *, is_head: bool) -> None:
+    def _send(self, response: Response) -> None:
+        """Write a small answer whole."""
+        self._send_head(response)
+        if response.body:
+            self._write(h11.Data(data=response.body))
+        self._write(h11.EndOfMessage())
+
+    def _send_head(self, response: Response) -> None:
         headers = [("Date", formatdate(self._clock.wall_time_millis() / 1000, usegmt=True))]
         headers.extend(response.headers)
         if response.content_type is not None:
@@ -266,9 +307,6 @@ class HttpConnection(asyncio.Protocol):
         if response.status not in _BODYLESS:
             headers.append(("Content-Length", str(len(response.body))))
         self._write(h11.Response(status_code=response.status, headers=headers))
-        if response.body and not is_head:
-            self._write(h11.Data(data=response.body))
-        self._write(h11.EndOfMessage())
 
     def _write(self, event: h11.Event) -> None:
         assert self._transport is not None

@@ -231,6 +231,10 @@ class UnknownServiceError(ServiceError):
     code = ServerError.UnknownError
 
 
+class SubscriptionUnavailableError(UnknownServiceError):
+    """The subscription is being reset or deleted, or is closed; what was asked for may be later."""
+
+
 class ServiceMetadataError(ServiceError):
     """Metadata trouble, or a request whose content is invalid."""
 

@@ -17,7 +17,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
@@ -30,6 +30,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.work import Turns
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
@@ -61,6 +62,9 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 C = TypeVar("C")
+
+CURSOR_UNITS: Final = 20
+"""Units of work that the statistics of a cursor are."""
 
 _MARK_BITS = 64  # no two owners of a topic draw the same
 
@@ -528,8 +532,19 @@ class ManagedLedger(Generic[C]):
             for record in self._ledgers.ledgers.values()
         ]
 
+    async def internal_stats_in_turns(self, turns: Turns) -> ManagedLedgerStats:
+        """As `internal_stats`; others have turns, so that cursors may be of different moments."""
+        cursors: dict[str, CursorStats] = {}
+        for name, cursor in list(self.cursors.items()):
+            await turns.take(CURSOR_UNITS)
+            cursors[name] = cursor.stats()
+        return self._internal_stats(cursors)
+
     def internal_stats(self) -> ManagedLedgerStats:
-        """A snapshot of all ledgers and cursors."""
+        """A snapshot of all ledgers and cursors, in one go."""
+        return self._internal_stats({name: cursor.stats() for name, cursor in self.cursors.items()})
+
+    def _internal_stats(self, cursors: Mapping[str, CursorStats]) -> ManagedLedgerStats:
         ledgers = self._ledgers
         last = ledgers.last_ledger
         is_open = not last.is_closed
@@ -546,7 +561,7 @@ class ManagedLedger(Generic[C]):
             last_confirmed_entry=ledgers.last_confirmed_entry,
             state=ledgers.state.value,
             ledgers=self.ledgers_info(),
-            cursors={name: cursor.stats() for name, cursor in self.cursors.items()},
+            cursors=cursors,
             properties=dict(ledgers.properties),
         )
 

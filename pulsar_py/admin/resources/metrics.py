@@ -14,6 +14,7 @@ from http import HTTPStatus
 from pulsar_py.admin.http_messages import Request, Response
 from pulsar_py.admin.router import Route
 from pulsar_py.common.names import TopicName
+from pulsar_py.common.work import Turns
 from pulsar_py.server.broker import BrokerService
 
 STORAGE_METRICS = {
@@ -39,6 +40,9 @@ persisted: what neither a cursor ledger nor the metadata store took at the last 
 again after a crash.
 """
 
+SUBSCRIPTIONS_A_UNIT = 10
+"""Subscriptions whose consumers are counted, for one unit of work."""
+
 OPEN = "open to every caller: Prometheus asks it"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -56,9 +60,13 @@ class Metrics:
     async def page(self, request: Request) -> Response:  # noqa: ARG002
         """The text."""
         cluster = self._broker.config.clusterName
-        topics = self._broker.topics.topics
-        producers_count = sum(len(topic.producers) for topic in topics.values())
-        consumers_count = sum(topic.consumers_count for topic in topics.values())
+        turns = Turns()
+        topics = list(self._broker.topics.topics.values())
+        producers_count = consumers_count = 0
+        for topic in topics:
+            await turns.take(1 + len(topic.subscriptions) // SUBSCRIPTIONS_A_UNIT)
+            producers_count += len(topic.producers)
+            consumers_count += topic.consumers_count
         values: list[tuple[str, str, float]] = [
             ("pulsar_topics_count", "gauge", len(topics)),
             ("pulsar_producers_count", "gauge", producers_count),
@@ -72,13 +80,14 @@ class Metrics:
         for name, kind, value in values:
             lines.append(f"# TYPE {name} {kind}")
             lines.append(f'{name}{{cluster="{cluster}"}} {value:.15g}')
-        lines += self._cursor_lines(cluster)
+        lines += await self._cursor_lines(cluster, turns)
         return Response(HTTPStatus.OK, ("\n".join(lines) + "\n").encode(), CONTENT_TYPE)
 
-    def _cursor_lines(self, cluster: str) -> list[str]:
+    async def _cursor_lines(self, cluster: str, turns: Turns) -> list[str]:
         lines = {name: [f"# TYPE {name} gauge"] for name in CURSOR_METRICS.values()}
-        for ledger in self._broker.managed_ledgers.ledgers:
-            for cursor in ledger.cursors.values():
+        for ledger in list(self._broker.managed_ledgers.ledgers):
+            for cursor in list(ledger.cursors.values()):
+                await turns.take()
                 for attribute, name in CURSOR_METRICS.items():
                     if value := getattr(cursor, attribute):
                         labels = {"cluster": cluster} | _labels_of(ledger.name, cursor.name)

@@ -24,6 +24,7 @@ from pulsar_py.common.errors import (
     StorageError,
     SubscriptionBusyError,
     SubscriptionFencedError,
+    SubscriptionUnavailableError,
     UnknownServiceError,
 )
 from pulsar_py.common.position import EARLIEST, Position
@@ -45,7 +46,7 @@ from pulsar_py.server.subscriptions.subscription import (
     SubscriptionOwner,
     SubscriptionState,
 )
-from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 
 if TYPE_CHECKING:
     from pulsar_py.server.subscriptions.consumer import Consumer
@@ -266,12 +267,14 @@ class PersistentSubscription(Subscription):
         try:
             await self._until_reset_ends()
         except SubscriptionFencedError as error:
-            raise UnknownServiceError(str(error)) from None
+            raise SubscriptionUnavailableError(str(error)) from None
         self._check_may_reset()
 
     def _check_may_reset(self) -> None:
         if self.state is not SubscriptionState.OPEN:
-            raise UnknownServiceError(f"Subscription {self.name} is being deleted or is closed")
+            raise SubscriptionUnavailableError(
+                f"Subscription {self.name} is being deleted or is closed"
+            )
 
     async def _reset_cursor(self, position: Position, ack_set: Sequence[int] | None) -> None:
         self._check_may_reset()  # a search by time may have come before
@@ -485,10 +488,8 @@ class PersistentSubscription(Subscription):
         """The users' properties of the subscription."""
         return self.cursor.cursor_properties if self.is_durable else self._initial_properties
 
-    def stats(self) -> SubscriptionStats:
-        """A snapshot for REST and metrics."""
+    def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
         dispatcher = self._dispatcher
-        consumers = tuple(consumer.stats() for consumer in self.consumers)
         shared = dispatcher if isinstance(dispatcher, MultipleConsumersDispatcher) else None
         sticky = dispatcher if isinstance(dispatcher, StickyKeyDispatcher) else None
         delayed_count = 0 if shared is None else len(shared.delayed)

@@ -60,9 +60,11 @@ from pulsar_py.server.publishing.producer import (
     Producer,
     PublishContext,
 )
+from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.subscriptions.subscription import Subscription
+from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
 from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 from pulsar_py.wire.payload import parse_broker_entry_metadata
@@ -512,12 +514,15 @@ class PersistentTopic(Topic):
         """
         return await self.ledger.read_entry(position)
 
-    def stats(self) -> TopicStats:
-        """A snapshot for REST and metrics."""
+    def _stats(
+        self,
+        producers: tuple[ProducerStats, ...],
+        subscriptions: Mapping[str, SubscriptionStats],
+    ) -> TopicStats:
         quotas = self._settings.backlog_quotas
         size = quotas.get(BacklogQuotaType.DESTINATION_STORAGE)
         age = quotas.get(BacklogQuotaType.MESSAGE_AGE)
-        fields: dict[str, Any] = self._common_stats()  # Any: the fields of TopicStats
+        fields: dict[str, Any] = self._common_stats(producers, subscriptions)  # Any: of TopicStats
         return TopicStats(
             **fields,
             storage_bytes=self.ledger.size_bytes,

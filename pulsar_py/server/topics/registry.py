@@ -319,8 +319,9 @@ class TopicRegistry:
             TopicExistsError: It is there already, or is a partitioned topic's name.
             TopicNotFoundError: There is no such namespace, or the partition is beyond the last one.
             NotAllowedError: The namespace is full, or it is a partition without partitioned topic.
+            ServiceNotReadyError: Another broker serves the name's bundle.
         """
-        await self._ownership.ensure_owned(name)
+        await self._own(name)
         self._check_served(name)
         facts = await self.facts(name)
         if facts.exists or (facts.partitions_count and not name.is_partition):
@@ -345,12 +346,24 @@ class TopicRegistry:
             TopicNotFoundError: There is none.
             TopicBusyError: It has clients, and it is not forced.
             NotAllowedError: It is a partitioned topic.
+            ServiceNotReadyError: Another broker serves it, or it is closing.
         """
         if await self._partitions.count(name):
             raise NotAllowedError(f"{name} is a partitioned topic")
+        await self._own(name)
         await self._delete(name, force=force)
         if not name.is_partition:
             await self.forget(name)
+
+    async def _own(self, name: TopicName) -> None:
+        """Own the topic: opening the ledger of another broker's would fence it.
+
+        Raises:
+            ServiceNotReadyError: Another broker does.
+        """
+        await self._ownership.ensure_owned(name)
+        if not self._ownership.is_owned(name):
+            raise await self._ownership.not_owned_error(name)
 
     async def _delete(self, name: TopicName, *, force: bool) -> None:
         await self._loads.settled(str(name))
