@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.java_programs import classpath
-from tests.cluster.zookeeper_process import ZooKeeperProcess, free_port
+from tests.cluster.zookeeper_process import ZooKeeperEnsemble, ZooKeeperProcess, free_port
 
 START_SECONDS: Final = 90.0
 SESSION_MILLIS: Final = 4_000
@@ -59,7 +59,7 @@ def _java(main: str, *arguments: object) -> list[str]:
 class BookieProcess:
     """One bookie with its folder and its port, which it keeps when it is started again."""
 
-    def __init__(self, directory: Path, zookeeper: ZooKeeperProcess) -> None:
+    def __init__(self, directory: Path, zookeeper: ZooKeeperProcess | ZooKeeperEnsemble) -> None:
         self.directory = directory
         self.port = free_port()
         self._zookeeper = zookeeper
@@ -74,7 +74,7 @@ class BookieProcess:
         config = self.directory / "bookie.conf"
         config.write_text(
             f"{_SETTINGS}bookiePort={self.port}\nzkTimeout={SESSION_MILLIS}\n"
-            f"metadataServiceUri=zk+hierarchical://127.0.0.1:{self._zookeeper.port}{ROOT}\n"
+            f"metadataServiceUri=zk+hierarchical://{self._zookeeper.hosts}{ROOT}\n"
             f"journalDirectories={self.directory / 'journal'}\n"
             f"ledgerDirectories={self.directory / 'ledgers'}\n"
         )
