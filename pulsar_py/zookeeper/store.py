@@ -86,6 +86,9 @@ _UNAVAILABLE: Final = frozenset(
         ErrorCode.NOT_READ_ONLY,
     )
 )
+_NOT_ALLOWED: Final = frozenset(
+    (ErrorCode.NO_AUTH, ErrorCode.AUTH_FAILED, ErrorCode.SESSION_CLOSED_REQUIRE_SASL_AUTH)
+)
 _UNKNOWN: Final = frozenset((ErrorCode.CONNECTION_LOSS, ErrorCode.OPERATION_TIMEOUT))
 
 
@@ -165,7 +168,7 @@ class ZooKeeperMetadataStore(MetadataStore):
             raise MetadataOutcomeUnknownError(text) if is_change else MetadataUnavailableError(text)
         if code == ErrorCode.NO_CHILDREN_FOR_EPHEMERALS:
             raise MetadataError(f"{path}: what stands above it is ephemeral and has no children")
-        if code in (ErrorCode.NO_AUTH, ErrorCode.AUTH_FAILED):
+        if code in _NOT_ALLOWED:
             raise MetadataError(f"{path}: this client is not allowed to do that ({name})")
         raise MetadataError(text)
 
