@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -59,7 +60,14 @@ def _java(main: str, *arguments: object) -> list[str]:
 class BookieProcess:
     """One bookie with its folder and its port, which it keeps when it is started again."""
 
-    def __init__(self, directory: Path, zookeeper: ZooKeeperProcess | ZooKeeperEnsemble) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        zookeeper: ZooKeeperProcess | ZooKeeperEnsemble,
+        settings: Sequence[str] = (),
+    ) -> None:
+        """`settings` are more lines of its configuration."""
+        self._more_settings = settings
         self.directory = directory
         self.port = free_port()
         self._zookeeper = zookeeper
@@ -77,6 +85,7 @@ class BookieProcess:
             f"metadataServiceUri=zk+hierarchical://{self._zookeeper.hosts}{ROOT}\n"
             f"journalDirectories={self.directory / 'journal'}\n"
             f"ledgerDirectories={self.directory / 'ledgers'}\n"
+            + "".join(f"{line}\n" for line in self._more_settings)
         )
         return config
 
@@ -148,10 +157,17 @@ class BookieProcess:
 class BookKeeperCluster:
     """A ZooKeeper and bookies; killed together."""
 
-    def __init__(self, directory: Path, bookies_count: int) -> None:
-        self.zookeeper = ZooKeeperProcess(directory / "zookeeper")
+    def __init__(
+        self,
+        directory: Path,
+        bookies_count: int,
+        zookeeper: ZooKeeperProcess | ZooKeeperEnsemble | None = None,
+        bookie_settings: Sequence[str] = (),
+    ) -> None:
+        """`zookeeper` None: one of its own."""
+        self.zookeeper = zookeeper or ZooKeeperProcess(directory / "zookeeper")
         self.bookies = [
-            BookieProcess(directory / f"bookie-{number}", self.zookeeper)
+            BookieProcess(directory / f"bookie-{number}", self.zookeeper, bookie_settings)
             for number in range(1, bookies_count + 1)
         ]
 
