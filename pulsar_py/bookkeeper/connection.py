@@ -26,6 +26,7 @@ from pulsar_py.bookkeeper.frames import BookieAnswer
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import RemoteProtocolError
+from pulsar_py.common.tls import TlsOptions
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ class ConnectionLimits:
     """Of requests without an answer."""
     max_frame_bytes: int = 5_253_120
     """The largest answer; as Apache Pulsar configures its bookies and clients."""
+    tls: TlsOptions | None = None
+    """How to speak TLS (`bookkeeperTLS…` in Pulsar's settings); None: plain."""
 
 
 class AnswerSink(Protocol):

@@ -81,6 +81,7 @@ class SharedParts(Protocol):
     cache_manager: EntryCacheManager
     owns: Callable[[str], Awaitable[bool]]
     check_owner: Callable[[str], None]
+    may_change: Callable[[], bool]
 
     def on_ledger_closed(self, ledger: ManagedLedger[Any]) -> None:  # Any: whatever its contexts
         """It is closed or deleted, and may be opened anew."""
@@ -321,6 +322,10 @@ class ManagedLedger(Generic[C]):
             raise error
         await self.ledger_list.confirm()
 
+    def may_roll(self) -> bool:
+        """Whether the metadata can be changed now, as far as is known; else ledgers grow on."""
+        return not self._is_lost and self._shared.may_change()
+
     def check_owner(self) -> None:
         """Return if it is known at this moment that it is ours; asked before metadata is written.
 
@@ -389,7 +394,9 @@ class ManagedLedger(Generic[C]):
 
     async def roll_if_due(self) -> None:
         """Roll a ledger that is too old, or has been idle for long; for periodic calls."""
-        if self._ledgers.is_rollover_due_by_time(self.config, self.clock.wall_time_millis()):
+        if self.may_roll() and self._ledgers.is_rollover_due_by_time(
+            self.config, self.clock.wall_time_millis()
+        ):
             await self.roll_ledger()
 
     async def trim(self) -> None:

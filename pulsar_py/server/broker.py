@@ -111,6 +111,7 @@ class BrokerService:
             cursor_memory_bytes=config.managedLedgerCursorMemorySizeMB * MEBIBYTE,
             owns=self.namespaces.still_owns,
             check_owner=self.namespaces.check_owner,
+            may_change=self.namespaces.may_change,
         )
         self.schemas = SchemaRegistry(metadata, ledger_store, clock, cluster=config.clusterName)
         self.ledger_store = ledger_store

@@ -37,6 +37,8 @@ class ZooKeeperSession(Session):
         self.timeout_seconds = 0.0
         """As the server granted it."""
         self.is_open = True
+        self.doubts_count = 0
+        """Times that IN_DOUBT was told."""
 
     @property
     def session_id(self) -> str:  # type: ignore[override]  # read-only for who uses it
@@ -112,6 +114,17 @@ class ZooKeeperSession(Session):
             self._set_timer()
         elif not self._is_doubt_told:
             self._is_doubt_told = True
+            self.doubts_count += 1
+            logger.warning(
+                "zookeeper session in doubt",
+                extra={
+                    "session": self.session_id,
+                    "timeout_seconds": self.timeout_seconds,
+                    "silent_seconds": round(
+                        self._clock.monotonic_seconds() - self._last_news_seconds, 3
+                    ),
+                },
+            )
             self.tell(SessionEvent.IN_DOUBT)
 
     async def close(self) -> None:

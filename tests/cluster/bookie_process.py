@@ -6,11 +6,12 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.cluster.java_programs import classpath
-from tests.cluster.zookeeper_process import ZooKeeperProcess, free_port
+from tests.cluster.zookeeper_process import ZooKeeperEnsemble, ZooKeeperProcess, free_port
 
 START_SECONDS: Final = 90.0
 SESSION_MILLIS: Final = 4_000
@@ -59,7 +60,14 @@ def _java(main: str, *arguments: object) -> list[str]:
 class BookieProcess:
     """One bookie with its folder and its port, which it keeps when it is started again."""
 
-    def __init__(self, directory: Path, zookeeper: ZooKeeperProcess) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        zookeeper: ZooKeeperProcess | ZooKeeperEnsemble,
+        settings: Sequence[str] = (),
+    ) -> None:
+        """`settings` are more lines of its configuration."""
+        self._more_settings = settings
         self.directory = directory
         self.port = free_port()
         self._zookeeper = zookeeper
@@ -74,9 +82,10 @@ class BookieProcess:
         config = self.directory / "bookie.conf"
         config.write_text(
             f"{_SETTINGS}bookiePort={self.port}\nzkTimeout={SESSION_MILLIS}\n"
-            f"metadataServiceUri=zk+hierarchical://127.0.0.1:{self._zookeeper.port}{ROOT}\n"
+            f"metadataServiceUri=zk+hierarchical://{self._zookeeper.hosts}{ROOT}\n"
             f"journalDirectories={self.directory / 'journal'}\n"
             f"ledgerDirectories={self.directory / 'ledgers'}\n"
+            + "".join(f"{line}\n" for line in self._more_settings)
         )
         return config
 
@@ -148,10 +157,17 @@ class BookieProcess:
 class BookKeeperCluster:
     """A ZooKeeper and bookies; killed together."""
 
-    def __init__(self, directory: Path, bookies_count: int) -> None:
-        self.zookeeper = ZooKeeperProcess(directory / "zookeeper")
+    def __init__(
+        self,
+        directory: Path,
+        bookies_count: int,
+        zookeeper: ZooKeeperProcess | ZooKeeperEnsemble | None = None,
+        bookie_settings: Sequence[str] = (),
+    ) -> None:
+        """`zookeeper` None: one of its own."""
+        self.zookeeper = zookeeper or ZooKeeperProcess(directory / "zookeeper")
         self.bookies = [
-            BookieProcess(directory / f"bookie-{number}", self.zookeeper)
+            BookieProcess(directory / f"bookie-{number}", self.zookeeper, bookie_settings)
             for number in range(1, bookies_count + 1)
         ]
 

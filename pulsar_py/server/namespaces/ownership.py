@@ -101,6 +101,7 @@ class BundleOwnership:
         self._owned: dict[Bundle, _Owned] = {}
         self._doubts_count = 0  # times that the session was not known to be alive
         self._settled_count = 0  # ... after which the records were looked at
+        self._is_connected = True  # the store did not say otherwise
         self._is_validating = False  # a task that looks at them runs
         self._stop_watching: Callable[[], None] | None = None
         self._suspects: dict[Bundle, None] = {}  # records that changed, to be looked at
@@ -147,6 +148,11 @@ class BundleOwnership:
                 "the session with the metadata store is in doubt: nothing is served until it is "
                 "known to be alive"
             )
+
+    @property
+    def may_change(self) -> bool:
+        """Whether changes of what this broker owns can be made now, as far as is known."""
+        return self._is_connected and self._is_validated and self._owner.is_good
 
     def owned_bundles(self, namespace: NamespaceName | None = None) -> list[Bundle]:
         """All bundles that are ours as far as is known, those being unloaded too."""
@@ -398,6 +404,7 @@ class BundleOwnership:
         return found is not None
 
     def _on_session_event(self, event: SessionEvent) -> None:
+        self._is_connected = event in (SessionEvent.RECONNECTED, SessionEvent.NEW_SESSION)
         if event is SessionEvent.CONNECTION_LOST:
             return
         self._doubts_count += 1

@@ -167,6 +167,13 @@ class NamespaceService:
         del managed_ledger_name
         self._ownership.check_session()
 
+    def may_change(self) -> bool:
+        """Whether the metadata of what is owned here can be changed now, as far as is known.
+
+        What can wait does not begin while this is False: it would stop half-way.
+        """
+        return self._ownership.may_change
+
     def is_owned(self, name: TopicName) -> bool:
         """Whether this broker serves the topic's bundle now, beyond doubt."""
         bundles = self._bundles.get(name.namespace_name)

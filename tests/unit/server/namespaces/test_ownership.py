@@ -202,6 +202,9 @@ class FickleSession(Session):
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def lose_connection(self) -> None:
+        self._tell(SessionEvent.CONNECTION_LOST)
+
     async def get_in_doubt(self, *, is_told: bool = True) -> None:
         self._is_good = False
         if is_told:
@@ -275,6 +278,22 @@ async def test_an_answer_that_is_missing_is_found_out(owner: Owner, outcome: str
     stored = await owner.stored()
     assert stored is not None
     assert stored.owner == owner.session.session_id
+
+
+async def test_what_can_wait_does_not_begin_while_the_store_is_away(owner: Owner) -> None:
+    await owner.acquire()
+    assert owner.ownership.may_change
+    owner.session.lose_connection()
+    assert not owner.ownership.may_change
+    assert owner.owns(), "a lost connection is no doubt"
+    await owner.session.get_in_doubt()
+    assert not owner.ownership.may_change
+    await owner.session.come_back()
+    assert not owner.ownership.may_change, "not before the record was seen"
+    await settle()
+    assert owner.ownership.may_change
+    await owner.session.get_in_doubt(is_told=False)
+    assert not owner.ownership.may_change
 
 
 async def test_nothing_is_owned_while_the_session_is_in_doubt(owner: Owner) -> None:
