@@ -9,15 +9,13 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.java_programs import classpath
+from tests.cluster.java_programs import java
 from tests.cluster.zookeeper_process import ZooKeeperProcess, free_port
 
 START_SECONDS: Final = 90.0
 SESSION_MILLIS: Final = 4_000
 """How long a killed bookie stays registered, and its next start waits for that to end."""
 ROOT: Final = "/ledgers"
-
-_OPENED: Final = ("java.base/java.nio", "java.base/jdk.internal.misc", "java.base/sun.net")
 
 _SETTINGS: Final = """
 advertisedAddress=127.0.0.1
@@ -48,14 +46,6 @@ numHighPriorityWorkerThreads=1
 """
 
 
-def _java(main: str, *arguments: object) -> list[str]:
-    command = ["java", "-Xmx192m", "-XX:MaxDirectMemorySize=192m", "-XX:+UseSerialGC"]
-    command += ["-Dio.netty.tryReflectionSetAccessible=true"]
-    for package in _OPENED:
-        command += ["--add-opens", f"{package}=ALL-UNNAMED"]
-    return [*command, "-cp", classpath(), main, *map(str, arguments)]
-
-
 class BookieProcess:
     """One bookie with its folder and its port, which it keeps when it is started again."""
 
@@ -82,7 +72,7 @@ class BookieProcess:
 
     def shell(self, *words: str) -> str:
         """What BookKeeper's own shell prints."""
-        command = _java("org.apache.bookkeeper.bookie.BookieShell", "-conf", self.configure())
+        command = java("org.apache.bookkeeper.bookie.BookieShell", "-conf", self.configure())
         done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{words}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -96,7 +86,7 @@ class BookieProcess:
             time.sleep(0.1)
         with (self.directory / "bookie.log").open("ab") as log:
             self._process = subprocess.Popen(
-                _java("org.apache.bookkeeper.server.Main", "-c", config), stdout=log, stderr=log
+                java("org.apache.bookkeeper.server.Main", "-c", config), stdout=log, stderr=log
             )
 
     def wait(self) -> None:
