@@ -45,6 +45,8 @@ _LOGGING: Final = """<Configuration status="warn"><Appenders>
 class ApacheBroker:
     """One broker of Apache Pulsar 4.2.4 with its folder and ports, which it keeps."""
 
+    reads_batch_indexes_of_closed_cursors = False  # though it writes them
+
     def __init__(
         self,
         directory: Path,
