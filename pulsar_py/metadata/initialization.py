@@ -27,9 +27,11 @@ async def initialize_cluster(
     bundles_count: int,
     admin_roles: Sequence[str] = (),
 ) -> None:
-    """Create what is not there yet, in one commit; note the cluster's addresses if they changed.
+    """Create what is not there yet; note the cluster's addresses if they changed.
 
-    What is there already stays as it is, also if somebody changed it.
+    Tenants are there before their namespaces: a store may make an empty parent for the first key
+    below it, and whoever creates that parent then finds it there, without a value for ever. What is
+    there already stays as it is, also if somebody changed it.
     """
     addresses = ClusterData(service_url=service_url, broker_service_url=broker_service_url)
     tenant = TenantInfo(admin_roles=tuple(admin_roles), allowed_clusters=(cluster,))
@@ -40,6 +42,8 @@ async def initialize_cluster(
             _unless_it_exists(resources.tenants.create(name, tenant))
             for name in (PUBLIC_NAMESPACE.tenant, SYSTEM_NAMESPACE.tenant)
         ),
+    )
+    await asyncio.gather(
         *(
             _unless_it_exists(
                 resources.namespaces.create_with_bundles(name, policies, bundles_count)

@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.java_programs import classpath
+from tests.cluster.java_programs import java
 from tests.cluster.zookeeper_process import ZooKeeperEnsemble, ZooKeeperProcess, free_port
 
 START_SECONDS: Final = 90.0
 SESSION_MILLIS: Final = 4_000
 """How long a killed bookie stays registered, and its next start waits for that to end."""
 ROOT: Final = "/ledgers"
-
-_OPENED: Final = ("java.base/java.nio", "java.base/jdk.internal.misc", "java.base/sun.net")
 
 _SETTINGS: Final = """
 advertisedAddress=127.0.0.1
@@ -47,14 +45,6 @@ numReadWorkerThreads=2
 numAddWorkerThreads=1
 numHighPriorityWorkerThreads=1
 """
-
-
-def _java(main: str, *arguments: object) -> list[str]:
-    command = ["java", "-Xmx192m", "-XX:MaxDirectMemorySize=192m", "-XX:+UseSerialGC"]
-    command += ["-Dio.netty.tryReflectionSetAccessible=true"]
-    for package in _OPENED:
-        command += ["--add-opens", f"{package}=ALL-UNNAMED"]
-    return [*command, "-cp", classpath(), main, *map(str, arguments)]
 
 
 class BookieProcess:
@@ -91,7 +81,7 @@ class BookieProcess:
 
     def shell(self, *words: str) -> str:
         """What BookKeeper's own shell prints."""
-        command = _java("org.apache.bookkeeper.bookie.BookieShell", "-conf", self.configure())
+        command = java("org.apache.bookkeeper.bookie.BookieShell", "-conf", self.configure())
         done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{words}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -105,7 +95,7 @@ class BookieProcess:
             time.sleep(0.1)
         with (self.directory / "bookie.log").open("ab") as log:
             self._process = subprocess.Popen(
-                _java("org.apache.bookkeeper.server.Main", "-c", config), stdout=log, stderr=log
+                java("org.apache.bookkeeper.server.Main", "-c", config), stdout=log, stderr=log
             )
 
     def wait(self) -> None:

@@ -124,7 +124,7 @@ class NamespaceService:
             type=LookupType.CONNECT,
             addresses=select_listener(owner.addresses, listener_name),
             is_authoritative=True,
-            proxy_through_service_url=self._addresses.is_loopback,
+            proxy_through_service_url=owner.addresses.is_loopback,  # another's never are
         )
 
     def check_session(self) -> None:
