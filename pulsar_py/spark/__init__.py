@@ -11,9 +11,6 @@ need no Spark; only `source` and `sink`, which Spark itself loads, import it.
 Third-party packages it may import: pyspark, pyarrow, fastavro, protobuf, uvloop.
 """
 
-from pulsar_py.spark.shared.worker_python import choose
 from pulsar_py.spark.shortcuts import read_topic, register, write_stream, write_topic
 
 __all__ = ["read_topic", "register", "write_stream", "write_topic"]
-
-choose()

@@ -3,8 +3,8 @@
 Spark starts `python3` of the PATH to look for data sources, and as its workers. A program that is
 run as `.venv/bin/python program.py`, with an environment that is not activated, has another one
 there, which knows nothing of this package: Spark answers `Failed to find the data source: pulsar`
-or `ClassNotFoundException: pulsar.DefaultSource`. `choose` puts things right when `pulsar_py.spark`
-is imported, as long as Java does not run yet: it inherits the environment of its start.
+or `ClassNotFoundException: pulsar.DefaultSource`. Importing this module, as `pulsar_py.spark` does,
+puts things right as long as Java does not run yet: it inherits the environment of its start.
 
 Source: PYSPARK_PYTHON in Spark's configuration; PythonUtils.defaultPythonExec in Spark.
 """
@@ -22,7 +22,7 @@ from typing import Final
 
 from pulsar_py.common.errors import ConfigurationError
 
-__all__ = ["choose", "choose_worker_python", "naming_the_interpreter"]
+__all__ = ["choose_worker_python", "naming_the_interpreter"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +57,7 @@ def choose_worker_python(
     )
 
 
-def choose() -> None:
-    """Do so for this process; a warning goes to the log."""
+def _choose() -> None:
     warning = choose_worker_python(os.environ, sys.executable, is_java_running=_is_java_running())
     if warning is not None:
         logger.warning("%s", warning)
@@ -95,3 +94,6 @@ def naming_the_interpreter() -> Iterator[None]:
             f"{os.environ.get('PYSPARK_PYTHON', 'python3')}, does not have this package; "
             f"{_advice(sys.executable)}; with --py-files call pulsar_py.spark.register(spark)"
         ) from error
+
+
+_choose()
