@@ -138,17 +138,39 @@ def test_nobody_answers() -> None:
     assert code == 1
 
 
-def test_a_package_that_is_not_installed_is_named_with_its_extra() -> None:
+@pytest.mark.parametrize(
+    ("missing", "command", "expected"),
+    [
+        (
+            ["pyarrow"],
+            "lag --topic t",
+            "lag needs pyarrow, not installed here: "
+            "pip install 'pulsar_py[spark]', in a checkout pip install '.[spark]'",
+        ),
+        (
+            ["pyspark"],
+            "copy --from t --to u",
+            "copy needs pyspark, not installed here: "
+            "pip install 'pulsar_py[spark]', in a checkout pip install '.[spark]'",
+        ),
+        (
+            ["pyarrow", "pyspark", "deltalake"],
+            "export --topic t --to delta:/nowhere",
+            "export needs pyarrow and pyspark and deltalake, not installed here: "
+            "pip install 'pulsar_py[spark,lake]', in a checkout pip install '.[spark,lake]'",
+        ),
+    ],
+)
+def test_packages_that_are_not_installed_are_named_with_their_extras(
+    missing: list[str], command: str, expected: str
+) -> None:
     program = (
-        "import sys; sys.modules['pyarrow'] = None\n"
+        f"import sys; sys.modules.update(dict.fromkeys({missing!r}))\n"
         "from pulsar_py.cli.main import main\n"
-        "main(['pipeline', 'export', '--topic', 'topic', '--to', 'parquet:/nowhere'])"
+        f"main(['pipeline', *{command.split()!r}])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert done.stderr == (
-        "Error: pipelines need the package pyarrow, which is not installed: "
-        "pip install 'pulsar_py[spark]'\n"
-    )
+    assert done.stderr == f"Error: {expected}\n"
