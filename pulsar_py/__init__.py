@@ -357,7 +357,9 @@ if not TYPE_CHECKING:  # a checker that sees it takes any name for one of ours
         if name == "__version__":
             return import_module("importlib.metadata").version("pulsar_py")
         if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            words = import_module("pulsar_py.client.shared.absent_names").absent_from_package(name)
+            text = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(f"{text}: {words}" if words else text)
         return getattr(import_module(_HOMES[name]), name)
 
 

@@ -15,6 +15,7 @@ On disk a data directory holds `metadata.sqlite` and `ledgers/`; one process own
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import random
@@ -33,6 +34,7 @@ from pulsar_py.common.errors import (
     ConfigurationError,
 )
 from pulsar_py.common.failures import OnFailureAwait
+from pulsar_py.common.loop_watch import LoopWatch
 from pulsar_py.embedded_ledgers import EmbeddedLedgers, LedgerStoreFactory
 from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
 from pulsar_py.metadata.initialization import initialize_cluster
@@ -109,6 +111,8 @@ class Broker:
         self._port = port
         self._web_port = web_port
         self._clock = clock or SystemClock()
+        # In virtual time nobody waits for real.
+        self._is_loop_watched = clock is None
         self._chance = chance
         self._open_metadata = metadata_store_factory or EmbeddedMetadata(self._data_dir)
         self._ledger_store_factory = ledger_store_factory or EmbeddedLedgers(
@@ -204,6 +208,9 @@ class Broker:
         self._stack.push_async_callback(service.close)
         await service.start()
         await self._listen(service, clock)
+        if self._is_loop_watched:
+            watch = LoopWatch(asyncio.get_running_loop(), service_url=self._service_url)
+            self._stack.callback(watch.stop)
         logger.info(
             "broker started",
             extra={"service_url": self._service_url, "web_service_url": self._web_service_url},

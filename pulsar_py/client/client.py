@@ -40,6 +40,8 @@ from pulsar_py.client.options import (
     check_names,
 )
 from pulsar_py.client.security.authentication import Authentication
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.fork_safety import watch
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationError
@@ -59,6 +61,8 @@ __all__ = ["Client"]
 logger = logging.getLogger(__name__)
 
 
+@blocks
+@lacks(absent_names.CLIENT)
 class Client:
     """A client of one cluster; use it with `async with`, or call `close`."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from pulsar_py.client.shared.absent_names import ABSENT_OPTIONS
 from pulsar_py.common.errors import InvalidConfigurationError
 
 if TYPE_CHECKING:
@@ -208,4 +209,6 @@ def check_names(options: Iterable[str], kind: type, method: str) -> None:
 
             near = get_close_matches(name, known, n=1)
             hint = f", did you mean {near[0]}?" if near else ""
+            if name in ABSENT_OPTIONS:
+                hint = f": {ABSENT_OPTIONS[name]}"
             raise InvalidConfigurationError(f"{method} has no option {name}{hint}")

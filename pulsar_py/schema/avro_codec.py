@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
 from pulsar_py.schema.avro_definition import parse_definition
+from pulsar_py.schema.avro_mismatch import mismatch
 from pulsar_py.schema.avro_nodes import AvroNode, avro_node, has_uncountable_arrays, is_recursive
 from pulsar_py.schema.logical_types import decimal_of
 from pulsar_py.schema.value_types import AvroJson
@@ -89,11 +90,13 @@ class AvroReader:
                 "an array of values that take no bytes: a payload could claim any count of them"
             )
         self._name = node.name or node.kind
+        # Both trees, to tell which field does not fit.
+        self._nodes = None if reader is None else (node, avro_node(reader))
         self._writer = _compiled(_with_own_decimals(writer))
         if reader is not None:
             reader = _compiled(_with_own_decimals(_with_alias(reader, node)))
         self._reader = reader
-        self._errors = (*_ERRORS, SchemaResolutionError)
+        self._resolution_error = SchemaResolutionError
         self._read = _reading(may_be_deep=is_recursive(node))
 
     def read(self, data: bytes) -> Any:  # Any: what the definitions say
@@ -105,11 +108,21 @@ class AvroReader:
         buffer = io.BytesIO(data)
         try:
             return self._read(buffer, self._writer, self._reader, return_named_type=True)
-        except self._errors as error:
+        except self._resolution_error as error:
+            raise SchemaSerializationError(self._unlike(error)) from error
+        except _ERRORS as error:
             text = str(error) or type(error).__name__
             raise SchemaSerializationError(
                 f"{self._name}: {len(data)} bytes do not fit their schema: {text:.300}"
             ) from error
+
+    def _unlike(self, error: Exception) -> str:
+        """Which definition can't read which, and where."""
+        assert self._nodes is not None, "only two definitions can fail to go together"
+        writer, reader = self._nodes
+        name = reader.name or reader.kind
+        text = mismatch(writer, reader) or f"{error!s:.300}"
+        return f"{name} can't read what {self._name} wrote: {text}"
 
 
 def _reading(*, may_be_deep: bool) -> Callable[..., Any]:  # Any: fastavro has no types

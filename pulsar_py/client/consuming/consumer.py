@@ -35,6 +35,8 @@ from pulsar_py.client.consuming.settlement import Settlement
 from pulsar_py.client.consuming.statistics_source import ConsumerStatisticsSource
 from pulsar_py.client.messages.message import EntryKey, Message
 from pulsar_py.client.messages.option_checks import check_seek_target
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
 from pulsar_py.common.failures import ErrorsLogged
@@ -52,6 +54,8 @@ __all__ = ["Consumer"]
 logger = logging.getLogger(__name__)
 
 
+@blocks
+@lacks(absent_names.CONSUMER)
 class Consumer:
     """Receives the messages of one topic for one subscription. Made by `open`."""
 

@@ -12,7 +12,7 @@ Source: ConsumerImpl in Pulsar's Java client.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -171,6 +171,7 @@ class ConsumerSession:
             redeliveries=self.redeliveries,
             counters=self.counters,
             prepare=self._prepare,
+            load_schema=self._load_schema,
             is_refused_later=config.is_shared,
         )
         self.handler = ConnectionHandler(context, self.topic, self, description=self.subject)
@@ -234,14 +235,18 @@ class ConsumerSession:
 
     async def _prepare(self, needs: Needs) -> None:
         """Get the key or schema that an entry needs; without, it is decoded all the same."""
+        if needs.is_key_needed and self._decryptor is not None:
+            await self._prepared(self._decryptor.learn_key(needs.parsed.metadata))
+        if needs.schema_version is not None:
+            await self._load_schema(needs.schema_version)
+
+    async def _load_schema(self, version: bytes) -> None:
+        await self._prepared(self._schema.load(version))
+
+    async def _prepared(self, work: Awaitable[None]) -> None:
         seconds = self._context.config.operation_timeout_seconds
         try:
-            if needs.is_key_needed and self._decryptor is not None:
-                await within(
-                    self._decryptor.learn_key(needs.parsed.metadata), seconds, self.subject
-                )
-            if needs.schema_version is not None:
-                await within(self._schema.load(needs.schema_version), seconds, self.subject)
+            await within(work, seconds, self.subject)
         except PulsarError as error:
             logger.warning(
                 "%s: entry not prepared: %s",

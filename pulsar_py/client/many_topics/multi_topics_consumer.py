@@ -44,6 +44,8 @@ from pulsar_py.client.messages.topic_message_id import (
     topic_of,
 )
 from pulsar_py.client.receiving.receiver import Receiver
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
@@ -66,6 +68,8 @@ _NAME_LENGTH: Final = 10
 _NAME_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
+@blocks
+@lacks(absent_names.CONSUMER)
 class MultiTopicsConsumer:
     """Receives the messages of several topics for one subscription; the face of `Consumer`."""
 

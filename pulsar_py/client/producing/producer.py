@@ -17,6 +17,8 @@ from typing import Any, Self
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.send_result import SendResult
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.statistics import ProducerStatistics
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import InvalidConfigurationError
@@ -25,6 +27,8 @@ from pulsar_py.common.message_id import MessageId
 __all__ = ["Producer"]
 
 
+@blocks
+@lacks(absent_names.PRODUCER)
 class Producer(ABC):
     """Sends messages to one topic. Made by `Client.create_producer`; use it with `async with`."""
 

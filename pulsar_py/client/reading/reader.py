@@ -21,6 +21,8 @@ from pulsar_py.client.messages.message import Message
 from pulsar_py.client.messages.option_checks import check_seek_target, own_members
 from pulsar_py.client.messages.topic_message_id import SeekTarget, TopicMessageId
 from pulsar_py.client.reading.reader_config import ReaderConfig
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.enums import ConsumerType
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import (
@@ -38,6 +40,8 @@ _NAME_LENGTH: Final = 10
 _NAME_LETTERS: Final = "0123456789abcdef"
 
 
+@blocks
+@lacks(absent_names.READER)
 class Reader:
     """Reads one topic, or all partitions of one. Made by `Client.create_reader`."""
 

@@ -22,6 +22,7 @@ from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.reading.catch_up import CatchUp
 from pulsar_py.client.reading.reader import Reader, create_reader
+from pulsar_py.client.shared.absent_names import blocks
 from pulsar_py.common.errors import AlreadyClosedError, ClientTimeoutError, PulsarError
 from pulsar_py.common.failures import ErrorsLogged, OnFailureAwait
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
@@ -40,6 +41,7 @@ _PATIENCE_MILLIS: Final = 1000
 _READS_WITHOUT_BREAK: Final = 100
 
 
+@blocks
 class TableView(Mapping[str, Any]):  # Any: the schema decides
     """A mapping from keys to newest values. Made by `Client.create_table_view`."""
 

@@ -71,6 +71,7 @@ class Receiver:
         redeliveries: Redeliveries,
         counters: ConsumerCounters,
         prepare: Callable[[Needs], Awaitable[None]],
+        load_schema: Callable[[bytes], Awaitable[None]],
         is_refused_later: bool,
     ) -> None:
         """Take the parts.
@@ -87,6 +88,7 @@ class Receiver:
             redeliveries: Who asks for entries again.
             counters: Statistics.
             prepare: Learns a key or fetches a schema; raises nothing.
+            load_schema: Fetches a schema version before its first message is asked for; as above.
             is_refused_later: Whether what could not be used is refused, so that it comes again.
         """
         self.queue = queue
@@ -100,6 +102,9 @@ class Receiver:
         self._redeliveries = redeliveries
         self._counters = counters
         self._prepare = prepare
+        self._load_schema = load_schema
+        # Schema versions that are being fetched for entries behind the first one.
+        self._loading: set[bytes] = set()
         self._is_refused_later = is_refused_later
         # The same object for the queue's whole life.
         self._ready = queue.ready
@@ -138,7 +143,21 @@ class Receiver:
     def on_message(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
         """An entry came."""
         # Hot path: consume in `make bench-client`; once an entry.
-        self.queue.push(message, headers_and_payload)
+        version = self.queue.push(message, headers_and_payload)
+        if version is not None and version not in self._loading:
+            self._loading.add(version)
+            self._tasks.spawn(self._load_ahead(version), "schema")
+
+    async def _load_ahead(self, version: bytes) -> None:
+        """Fetch a version now: who asks for its message without waiting gets it then.
+
+        Where that fails it is tried again when the message is the next one.
+        """
+        try:
+            await self._load_schema(version)
+        finally:
+            self._loading.discard(version)
+        self.wake()
 
     def drop_entry(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
         """An entry came that was sent before the queue was cleared."""

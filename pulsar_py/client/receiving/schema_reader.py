@@ -70,9 +70,8 @@ class SchemaReader:
     def _decoder(self, version: bytes, writer: SchemaInfo | None) -> AnyDecoder:
         number = int.from_bytes(version, "big")
         if writer is None:
-            text = f"{self._topic} has no schema of version {number}"
             if self._schema.schema_info().type is SchemaType.AUTO_CONSUME:
-                return _failing(text)
+                return _failing("the topic has no schema of that version")
             logger.warning(
                 "%s: schema version %s unknown",
                 self._topic,
@@ -82,7 +81,7 @@ class SchemaReader:
         try:
             return self._schema.decoder_for(writer)
         except SchemaSerializationError as error:
-            return _failing(f"{self._topic}: schema version {number}: {error}")
+            return _failing(str(error))
 
     def decode(self, data: bytes | None, schema_version: bytes | None, key: bytes | None) -> Any:
         """See `ValueDecoder`."""
@@ -99,7 +98,10 @@ class SchemaReader:
         try:
             return decoder(data, key)
         except SchemaSerializationError as error:
-            raise SchemaSerializationError(f"{self._topic}: {error}") from error
+            written = ""
+            if schema_version is not None:
+                written = f"written with schema version {int.from_bytes(schema_version, 'big')}: "
+            raise SchemaSerializationError(f"{self._topic}: {written}{error}") from error
 
 
 def _failing(text: str) -> AnyDecoder:

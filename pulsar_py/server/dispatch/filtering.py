@@ -69,14 +69,14 @@ class DelayFilter:
 
     judges_plain_entries = False
 
-    def __init__(self, keep_back: Callable[[PositionKey, int], bool]) -> None:
-        """`keep_back(position, deliver_at_millis)` returns whether it keeps the entry."""
+    def __init__(self, keep_back: Callable[[PositionKey, EntrySummary], bool]) -> None:
+        """`keep_back(position, summary)` returns whether it keeps the entry, which has a time."""
         self._keep_back = keep_back
 
     def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
         """Accept messages that are due."""
         deliver_at = summary.deliver_at_time_millis
-        if deliver_at and self._keep_back((entry.ledger_id, entry.entry_id), deliver_at):
+        if deliver_at and self._keep_back((entry.ledger_id, entry.entry_id), summary):
             return Verdict.HOLD_BACK
         return Verdict.ACCEPT
 

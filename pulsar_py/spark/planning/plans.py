@@ -18,8 +18,14 @@ from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
 from pulsar_py.common.errors import ConfigurationError, PulsarError, TopicNotFoundError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import EARLIEST, Position
-from pulsar_py.spark.planning.catalog import Follower, TopicCatalog
-from pulsar_py.spark.planning.named_topics import check_names, check_range, place_of, time_of
+from pulsar_py.spark.planning.catalog import Follower, TopicCatalog, described
+from pulsar_py.spark.planning.named_topics import (
+    check_names,
+    check_range,
+    is_read,
+    place_of,
+    time_of,
+)
 from pulsar_py.spark.planning.pieces import DataLoss, Piece, TopicLayout, admit, split, split_evenly
 from pulsar_py.spark.planning.pruning import NOTHING_PRUNED, Pruning
 from pulsar_py.spark.shared.offsets import Edge, StreamOffset, UserPosition
@@ -348,6 +354,7 @@ class StreamPlanner:
 
         Raises:
             DataLossError: Entries were deleted, and `failOnDataLoss` is true.
+            ConfigurationError: The checkpoint has topics that the options don't name; likewise.
         """
         planned: list[PlannedPiece] = []
         for gone in await self._gone(start, end):
@@ -410,7 +417,20 @@ class StreamPlanner:
 
     def _report_gone(self, topic: str, position: Position | None) -> None:
         where = "none of it was read" if position is None else f"{position} was to be read next"
-        _report(self._options, f"{topic}: the topic was deleted or is no longer read, {where}")
+        if is_read(self._options, topic):
+            _report(self._options, f"{topic}: the topic was deleted, {where}")
+            return
+        text = (
+            f"checkpoint: it has the topic {topic} ({where}), which is not among those of the read,"
+            f" {described(self._options.topics)}"
+        )
+        if self._options.fail_on_data_loss:
+            raise ConfigurationError(
+                f"{text}: the option was changed, or this is another query's checkpoint; give the"
+                " option its old value, or the query a new checkpointLocation;"
+                " failOnDataLoss=false goes on without the topic"
+            )
+        logger.warning("a topic is no longer read", extra={"detail": text})
 
     async def commit(self, end: StreamOffset) -> None:
         """Move the user's subscription, if one is given, behind the entries before `end`."""
