@@ -149,7 +149,9 @@ class SqliteFile:
     def _explain(self, error: sqlite3.Error) -> Exception:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return DirectoryLockedError(f"{self.path} is in use by another process")
+            return DirectoryLockedError(
+                f"{self.path}: the data directory is in use by another process; stop that one first"
+            )
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             return CorruptDataError(f"{self.path}: {error}")
         if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
